@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from convlint import __version__
+from convlint.cli.options import expanded
 
 # name -> module in this package, and the function in it; loaded only when that command is asked for
 COMMANDS: Mapping[str, str] = {
@@ -62,7 +63,7 @@ def _built(name: str) -> Any:
     module, _, function = COMMANDS[name].partition(":")
     command: Callable[..., None] = getattr(import_module(f"convlint.cli.{module}"), function)
     holder = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    holder.command(name)(command)
+    holder.command(name)(expanded(command))
     return typer.main.get_command(holder)
 
 

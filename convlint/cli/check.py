@@ -5,47 +5,97 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from convlint.cli.options import (
-    FAIL_ON,
-    Allow,
-    Batch,
-    ChannelsLast,
-    Color,
-    ConfigFile,
-    DtypeOption,
-    ExtendSelect,
-    FailOnOption,
-    Gpu,
-    Ignore,
-    Inputs,
-    Isolated,
+    AdviceFlags,
+    FilesOnly,
+    Flags,
+    JudgeFlags,
     Lang,
-    Layout,
-    MinLoss,
-    ModelNames,
-    Models,
-    ModeOption,
-    ModuleTimeout,
+    ModelFlags,
     Output,
-    Quiet,
+    ProjectFlags,
+    ReadFlags,
     Rules,
-    RuntimeOption,
-    Select,
-    Strict,
-    TraceOption,
+    RunFlags,
+    ShowFlags,
     allowances,
-    gpu_names,
-    jobs_of,
-    model_names,
-    one_of,
+    option,
     presentation,
-    read_options,
-    running,
-    split,
 )
+from convlint.errors import UsageError, shown
 from convlint.files.languages import language_asked
-from convlint.model.layer import MODES
+
+
+def jobs_of(value: str) -> int:
+    """How many processes; 0 for auto: as many as are worth it. Raises UsageError."""
+    if value == "auto":
+        return 0
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise UsageError(f"--jobs {shown(value)}: neither auto nor a number of processes, from 1 on")
+    return int(value)
+
+
+class CoverFlags(Flags, frozen=True, kw_only=True):
+    """Which of the paths' files are checked, and by how many processes."""
+
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Processes, 1 or more; the result is the same. auto: one a core for folders of much Python.",
+            parser=jobs_of,
+            show_default="auto",
+        ),
+    ] = "auto"  # type: ignore[assignment]  # parsed as what a user writes
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False
+    specs_only: Annotated[
+        bool,
+        typer.Option(
+            "--specs-only",
+            help="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
+        ),
+    ] = False
+    skip_foreign: Annotated[
+        bool,
+        typer.Option(
+            "--skip-foreign", help="Pass over YAML and JSON files that are no specs; Python and models are checked."
+        ),
+    ] = False
+    files_only: FilesOnly = False
+
+
+class FixFlags(Flags, frozen=True, kw_only=True):
+    """Which fixes are applied, and whether to files."""
+
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can be mended without changing the network, in its file.")
+    ] = False
+    unsafe_fixes: Annotated[
+        bool,
+        typer.Option("--unsafe-fixes", help="Fixes that change the network, its weights or results too."),
+    ] = False
+    diff: Annotated[
+        bool,
+        typer.Option("--diff", help="Print what --fix would change and write nothing; exit code 1 if it would."),
+    ] = False
+
+
+class BaselineFlags(Flags, frozen=True, kw_only=True):
+    """The baseline to hold findings against, and the one to write."""
+
+    baseline: Annotated[
+        str | None, option("--baseline", metavar="FILE", help_="Only findings that this file does not hold count.")
+    ] = None
+    write_baseline: Annotated[
+        str | None, option("--write-baseline", metavar="FILE", help_="Write all of today's findings to this file.")
+    ] = None
+    prune_baseline: Annotated[
+        bool, typer.Option("--prune-baseline", help="Take what no longer occurs out of the baseline.")
+    ] = False
 
 
 def check(
@@ -58,122 +108,48 @@ def check(
             show_default=False,
         ),
     ] = None,
-    models: Models = False,
-    model: ModelNames = None,
-    gpu: Gpu = None,
-    mode: ModeOption = None,
-    select: Select = None,
-    ignore: Ignore = None,
-    extend_select: ExtendSelect = None,
-    fail_on: FailOnOption = None,
-    min_loss: MinLoss = None,
-    allow: Allow = None,
-    strict: Strict = False,
+    *,
+    models: ModelFlags,
+    judging: JudgeFlags,
+    advice: AdviceFlags,
     output: Output = None,
     rules: Rules = None,
-    batch: Batch = None,
-    inputs: Inputs = None,
-    channels_last: ChannelsLast = False,
-    module_timeout: ModuleTimeout = None,
-    trace: TraceOption = None,
-    runtime: RuntimeOption = None,
-    dtype: DtypeOption = None,
-    layout: Layout = None,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs",
-            "-j",
-            metavar="N",
-            help="Processes, 1 or more; the result is the same. auto: one a core for folders of much Python.",
-            parser=jobs_of,
-            show_default="auto",
-        ),
-    ] = "auto",  # type: ignore[assignment]  # parsed as what a user writes
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False,
-    specs_only: Annotated[
-        bool,
-        typer.Option(
-            "--specs-only",
-            help="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
-        ),
-    ] = False,
-    skip_foreign: Annotated[
-        bool,
-        typer.Option(
-            "--skip-foreign", help="Pass over YAML and JSON files that are no specs; Python and models are checked."
-        ),
-    ] = False,
-    files_only: Annotated[
-        bool,
-        typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
-    ] = False,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can be mended without changing the network, in its file.")
-    ] = False,
-    unsafe_fixes: Annotated[
-        bool,
-        typer.Option("--unsafe-fixes", help="Fixes that change the network, its weights or results too."),
-    ] = False,
-    diff: Annotated[
-        bool,
-        typer.Option("--diff", help="Print what --fix would change and write nothing; exit code 1 if it would."),
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline", metavar="FILE", help="Only findings that this file does not hold count.", show_default=False
-        ),
-    ] = None,
-    write_baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--write-baseline", metavar="FILE", help="Write all of today's findings to this file.", show_default=False
-        ),
-    ] = None,
-    prune_baseline: Annotated[
-        bool, typer.Option("--prune-baseline", help="Take what no longer occurs out of the baseline.")
-    ] = False,
-    config: ConfigFile = None,
-    isolated: Isolated = False,
+    reading: ReadFlags,
+    running: RunFlags,
+    covered: CoverFlags,
+    fixes: FixFlags,
+    baselines: BaselineFlags,
+    project: ProjectFlags,
     lang: Lang = None,
-    quiet: Quiet = False,
-    color: Color = "auto",
+    shown: ShowFlags,
 ) -> None:
     """Check specs, models and Python.
 
     Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete.
     """
     from convlint.cli.commands import check as command
-    from convlint.run.plan import Options
 
-    options = Options(
-        gpus=gpu_names(gpu),
-        mode=one_of("--mode", mode, MODES),
-        select=split(select),
-        ignore=split(ignore),
-        extend_select=split(extend_select),
-        fail_on=one_of("--fail-on", fail_on, FAIL_ON),
-        min_loss=min_loss,
-        allow=allowances(allow),
-        strict=strict,
-        rules=tuple(rules or ()),
-        reading=read_options(batch, inputs, module_timeout, trace, channels_last),
-        running=running(runtime, dtype, layout),
-        config=config,
-        isolated=isolated,
+    options = replace(
+        judging.options(rules, project),
+        allow=allowances(advice.allow),
+        strict=advice.strict,
+        reading=reading.options(),
+        running=running.running(),
         language=language_asked(lang),
-        jobs=jobs,
-        allow_empty=allow_empty,
-        specs_only=specs_only,
-        skip_foreign=skip_foreign,
-        models=model_names(models, model),
-        mends=fix or diff,
-        unsafe_fixes=unsafe_fixes,
-        modules=not files_only,
+        jobs=covered.jobs,
+        allow_empty=covered.allow_empty,
+        specs_only=covered.specs_only,
+        skip_foreign=covered.skip_foreign,
+        models=models.names(),
+        mends=fixes.fix or fixes.diff,
+        unsafe_fixes=fixes.unsafe_fixes,
+        modules=not covered.files_only,
     )
-    if diff:
-        command.refuse_beside_diff(output=output, write_baseline=write_baseline, prune_baseline=prune_baseline)
-    shown = presentation(output, color, quiet=quiet)
-    files = command.BaselineFiles(read=baseline, write=write_baseline, prune=prune_baseline)
-    raise typer.Exit(command.check(paths or [], options, shown, files, diff=diff))
+    if fixes.diff:
+        command.refuse_beside_diff(
+            output=output, write_baseline=baselines.write_baseline, prune_baseline=baselines.prune_baseline
+        )
+    files = command.BaselineFiles(
+        read=baselines.baseline, write=baselines.write_baseline, prune=baselines.prune_baseline
+    )
+    raise typer.Exit(command.check(paths or [], options, presentation(output, shown), files, diff=fixes.diff))

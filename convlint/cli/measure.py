@@ -7,29 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from convlint.cli.options import (
-    Batch,
-    ChannelsLast,
     Color,
-    DtypeOption,
-    Inputs,
+    Flags,
     Isolated,
-    Layout,
     ModeOption,
-    ModuleTimeout,
     OneInput,
     OneModel,
     Quiet,
-    RuntimeOption,
-    TraceOption,
-    color_of,
+    ReadFlags,
+    RunFlags,
+    ShowFlags,
     gpu_names,
+    gpu_option,
     listed,
+    mode_of,
+    one_input,
     one_of,
-    read_options,
-    running,
+    option,
+    output_option,
+    presentation,
 )
 from convlint.errors import UsageError
-from convlint.model.layer import MODES
 
 if TYPE_CHECKING:
     from convlint.measuring.workload import Kind
@@ -38,78 +36,62 @@ FORMATS = ("text", "json")
 DEVICES: tuple[Kind, ...] = ("cuda", "cpu")
 
 
-def measure(
-    path: OneInput = None,
-    model: OneModel = None,
-    device: Annotated[str, typer.Option("--device", help="cuda or cpu; the latter only tries the way.")] = "cuda",
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            "--gpu", "-g", help="The GPU to predict for. Default: the one that times; on the CPU, the input's.",
-            show_default=False,
-        ),
-    ] = None,
-    mode: ModeOption = None,
-    batch: Batch = None,
-    inputs: Inputs = None,
-    channels_last: ChannelsLast = False,
-    module_timeout: ModuleTimeout = None,
-    trace: TraceOption = None,
-    runtime: RuntimeOption = None,
-    dtype: DtypeOption = None,
-    layout: Layout = None,
+class TimingFlags(Flags, frozen=True, kw_only=True):
+    """What is timed, and where timings are kept."""
+
     csv: Annotated[
         str | None,
-        typer.Option(
-            "--csv", metavar="FILE", help="Where timings are kept, and read from. Default: convlint-GPU.csv.",
-            show_default=False,
-        ),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Time anew what the file has already.")] = False,
-    layers_only: Annotated[bool, typer.Option("--layers-only", help="Do not try the fixes of findings.")] = False,
+        option("--csv", metavar="FILE", help_="Where timings are kept, and read from. Default: convlint-GPU.csv."),
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="Time anew what the file has already.")] = False
+    layers_only: Annotated[bool, typer.Option("--layers-only", help="Do not try the fixes of findings.")] = False
     calibrate: Annotated[
         str | None,
-        typer.Option(
-            "--calibrate", metavar="FILE", help="Write what all timings of this GPU say of convlint's estimates.",
-            show_default=False,
-        ),
-    ] = None,
+        option("--calibrate", metavar="FILE", help_="Write what all timings of this GPU say of convlint's estimates."),
+    ] = None
     limit_seconds: Annotated[
         float | None,
         typer.Option("--limit-seconds", metavar="SECONDS", help="Begin nothing new then.", min=0.0, show_default=False),
+    ] = None
+
+
+def measure(
+    path: OneInput = None,
+    *,
+    model: OneModel = None,
+    device: Annotated[str, typer.Option("--device", help="cuda or cpu; the latter only tries the way.")] = "cuda",
+    gpu: Annotated[
+        str | None, gpu_option("The GPU to predict for. Default: the one that times; on the CPU, the input's.")
     ] = None,
-    output: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--output", "-o", metavar="FORMAT[=FILE]", help=f"{listed(FORMATS)}; repeatable.", show_default=False
-        ),
-    ] = None,
+    mode: ModeOption = None,
+    reading: ReadFlags,
+    running: RunFlags,
+    timing: TimingFlags,
+    output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
     quiet: Quiet = False,
     isolated: Isolated = False,
     color: Color = "auto",
-) -> None:  # fmt: skip
+) -> None:
     """Time a network's convolutions on this machine's GPU, beside what is predicted, and try the advice.
 
     Runs PyTorch's convolutions, one pass at a time. Exit code 3 where something could not be timed.
     """
     from convlint.checking.one_input import Job
     from convlint.cli.commands import measure as command
-    from convlint.cli.commands.measure import MeasureRequest
-    from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    if (path is None) == (model is None):
-        raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
+    source = one_input(path, model)
     kind = one_of("--device", device, DEVICES) or "cuda"
     gpus = gpu_names([gpu] if gpu is not None else None)
     if len(gpus) > 1:
         raise UsageError("--gpu: times are held against predictions for one GPU")
-    job = Job(
-        gpus=gpus, mode=one_of("--mode", mode, MODES),
-        reading=read_options(batch, inputs, module_timeout, trace, channels_last),
-        asked=running(runtime, dtype, layout), isolated=isolated,
-    )  # fmt: skip
-    asked = MeasureRequest(
-        kind=kind, csv=csv, again=again, tries=not layers_only, limit_s=limit_seconds, calibration=calibrate
-    )  # fmt: skip
-    shown = Presentation(outputs=parse_outputs(output or (), FORMATS), color=color_of(color), quiet=quiet)
-    raise typer.Exit(command.run(path, model, job, asked, shown))
+    job = Job(gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated)
+    request = command.MeasureRequest(
+        kind=kind,
+        csv=timing.csv,
+        again=timing.again,
+        tries=not timing.layers_only,
+        limit_s=timing.limit_seconds,
+        calibration=timing.calibrate,
+    )
+    shown = presentation(output, ShowFlags(quiet=quiet, color=color), known=FORMATS)
+    raise typer.Exit(command.run(source, job, request, shown))

@@ -1,21 +1,29 @@
-"""Options that several commands share, and how a shell completes them."""
+"""Options that several commands share, declared once, and how a shell completes them.
+
+A command that takes a record of `Flags` has an option for each of its fields, at the place of that parameter:
+`expanded` makes of it the function with single options that Typer reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from msgspec import Struct
 
-from convlint.errors import UsageError, shown
+from convlint.errors import UsageError
 from convlint.files.languages import LANGUAGES
-from convlint.model.layer import ALLOWANCES, TRACES, Allowance
+from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
     from convlint.checking.one_input import Running
     from convlint.cli.streams.outputs import ColorWhen, Presentation
     from convlint.readers import ReadOptions
+    from convlint.readers.inputs import Input
+    from convlint.run.plan import Options
     from convlint.verdict.select import FailOn
 
 
@@ -23,11 +31,11 @@ def rule_keys(incomplete: str) -> list[tuple[str, str]]:
     """Codes with their names, and names with their titles."""
     from convlint.rulebook.book import load_rulebook
 
-    before, start = _last_of_list(incomplete)
+    before, comma, start = incomplete.rpartition(",")  # of `CL101,CL1` only the last is being typed
     infos = [rule.info for rule in load_rulebook().rules]
     pairs = [(info.code, info.name) for info in infos] + [(info.name, info.title) for info in infos]
     lower = start.lower()
-    return [(before + key, help_) for key, help_ in pairs if key.lower().startswith(lower)]
+    return [(before + comma + key, help_) for key, help_ in pairs if key.lower().startswith(lower)]
 
 
 def gpus_and_aliases(incomplete: str) -> list[str]:
@@ -39,20 +47,12 @@ def gpus_and_aliases(incomplete: str) -> list[str]:
 
 def formats(incomplete: str) -> list[str]:
     """Output formats; what follows `=` is a file, which the shell knows better."""
-    from convlint.reporters import REPORTERS
-
     return _starting(incomplete, REPORTERS)
 
 
 def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
     lower = incomplete.lower()
     return [name for name in names if name.lower().startswith(lower)]
-
-
-def _last_of_list(incomplete: str) -> tuple[str, str]:
-    """`CL101,CL1` -> what is settled, and what is being typed."""
-    before, comma, start = incomplete.rpartition(",")
-    return before + comma, start
 
 
 _T = TypeVar("_T", bound=str)
@@ -67,69 +67,27 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-Gpu = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--gpu",
-        "-g",
-        help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.",
-        show_default=False,
-        autocompletion=gpus_and_aliases,
-    ),
-]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="training or inference.", show_default=False)]
-Select = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--select",
-        help="Only these rules: codes, names, prefixes such as CL1, or ALL.",
-        show_default=False,
-        autocompletion=rule_keys,
-    ),
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys)
-]
-ExtendSelect = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys
-    ),
-]
-FailOnOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fail-on",
-        help="Least severity that fails: error, warning, info or never. Default: warning.",
-        show_default=False,
-    ),
-]
-Allow = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow",
-        metavar="CHANGE",
-        help=f"Advise what takes something away, too: {', '.join(ALLOWANCES)}; repeatable.",
-        show_default=False,
-    ),
-]
-MinLoss = Annotated[
-    float | None,
-    typer.Option(
-        "--min-loss",
-        metavar="PERCENT",
-        help="Findings that lose less of the convolutions' time do not fail. Default: 0.",
-        min=0.0,
-        max=100.0,
-        show_default=False,
-    ),
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict", help="Layers without sizes, unknown widths and rules that could not be checked fail: exit code 3."
-    ),
-]
+def option(*names: str, help_: str, metavar: str | None = None) -> Any:
+    """An option that has no default to show; its parameter is None where it is not given."""
+    return typer.Option(*names, metavar=metavar, help=help_, show_default=False)
+
+
+def gpu_option(help_: str) -> Any:
+    """`--gpu`, of which commands have different defaults."""
+    return option("--gpu", "-g", help_=help_)
+
+
+def output_option(help_: str) -> Any:
+    """`--output` of a command that has formats of its own."""
+    return option("--output", "-o", metavar="FORMAT[=FILE]", help_=help_)
+
+
+def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
+    """The option of one size of a layer: `-K`."""
+    return option(f"-{letter}", *names, metavar=metavar, help_=help_)
+
+
+ModeOption = Annotated[str | None, option("--mode", help_="training or inference.")]
 Output = Annotated[
     list[str] | None,
     typer.Option(
@@ -141,110 +99,310 @@ Output = Annotated[
         autocompletion=formats,
     ),
 ]
-Rules = Annotated[
+Allow = Annotated[
     list[str] | None,
-    typer.Option(
-        "--rules", metavar="DIR", help="A folder of rules of your own, beside the built-in ones.", show_default=False
+    option(
+        "--allow",
+        metavar="CHANGE",
+        help_=f"Advise what takes something away, too: {', '.join(ALLOWANCES)}; repeatable.",
     ),
 ]
-ConfigFile = Annotated[
+Rules = Annotated[
+    list[str] | None,
+    option("--rules", metavar="DIR", help_="A folder of rules of your own, beside the built-in ones."),
+]
+Lang = Annotated[
     str | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="This config for every input, rather than the closest one upward.",
-        show_default=False,
+    option(
+        "--lang",
+        metavar="LANGUAGE",
+        help_=f"Of the text and HTML reports: {listed(LANGUAGES)}. Default: CONVLINT_LANG, else the config's, else en.",
     ),
 ]
 Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
 Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
+FilesOnly = Annotated[
+    bool,
+    typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
+]
 Batch = Annotated[
     int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
 ]
-Inputs = Annotated[
+Runtime = Annotated[
     list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="[NAME=]SHAPE",
-        help="Shape of a model's input, such as Nx3x224x224; repeatable.",
-        show_default=False,
-    ),
+    option("--runtime", metavar="KEY=VALUE", help_="A runtime setting of the spec, such as cudnn=8.9.2; repeatable."),
 ]
-ModuleTimeout = Annotated[
-    float | None,
-    typer.Option(
-        "--module-timeout",
-        metavar="SECONDS",
-        help="For building and tracing one module. Default: 120.",
-        min=0.1,
-        show_default=False,
-    ),
+DtypeOption = Annotated[
+    str | None, option("--dtype", help_="What layers are computed in: fp64 fp32 tf32 fp16 bf16 fp8 int8.")
 ]
-Models = Annotated[bool, typer.Option("--models", help="All models of the config; runs the project's code.")]
-ModelNames = Annotated[
-    list[str] | None,
-    typer.Option("--model", metavar="NAME", help="A model of the config; repeatable.", show_default=False),
-]
-TraceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--trace",
-        help="How modules are followed: eval or train. Default: by --mode or the config.",
-        show_default=False,
-    ),
-]
-ChannelsLast = Annotated[
-    bool, typer.Option("--channels-last", help="Put modules into channels_last, as model.to(memory_format=...) does.")
-]
-# of one layer
+Layout = Annotated[str | None, option("--layout", help_="NCHW, NHWC or auto.")]
 Pad = Annotated[
-    str | None,
-    typer.Option(
-        "--pad", "--padding", help="PadH or PadH,PadW; top,bottom,left,right; same; valid.", show_default=False
-    ),
+    str | None, option("--pad", "--padding", help_="PadH or PadH,PadW; top,bottom,left,right; same; valid.")
 ]
-Op = Annotated[str | None, typer.Option("--op", help="conv or conv_transpose.", show_default=False)]
 OneInput = Annotated[
     str | None,
     typer.Argument(
         metavar="[PATH]", help="A spec, a model, package.module:name, or - for standard input.", show_default=False
     ),
 ]
-OneModel = Annotated[
-    str | None,
-    typer.Option("--model", metavar="NAME", help="A model of the config, rather than PATH.", show_default=False),
-]
-OutputPadding = Annotated[
-    str | None, typer.Option("--output-padding", help="Of a transposed convolution.", show_default=False)
-]
-DtypeOption = Annotated[
-    str | None,
-    typer.Option("--dtype", help="What layers are computed in: fp64 fp32 tf32 fp16 bf16 fp8 int8.", show_default=False),
-]
-Layout = Annotated[str | None, typer.Option("--layout", help="NCHW, NHWC or auto.", show_default=False)]
-RuntimeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--runtime",
-        metavar="KEY=VALUE",
-        help="A runtime setting of the spec, such as cudnn=8.9.2; repeatable.",
-        show_default=False,
-    ),
-]
+OneModel = Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config, rather than PATH.")]
 
 
-def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
-    """The option of one size of a layer: `-K`."""
-    return typer.Option(f"-{letter}", *names, metavar=metavar, help=help_, show_default=False)
+class Flags(Struct, frozen=True):
+    """A group of options; fields may be groups themselves."""
 
 
-def presentation(output: list[str] | None, color: str, *, quiet: bool) -> Presentation:
-    """How a report is to be shown. Raises UsageError for a value that is none of those allowed."""
+class ModelFlags(Flags, frozen=True, kw_only=True):
+    """Which models of the config are read."""
+
+    models: Annotated[bool, typer.Option("--models", help="All models of the config; runs the project's code.")] = False
+    model: Annotated[
+        list[str] | None, option("--model", metavar="NAME", help_="A model of the config; repeatable.")
+    ] = None
+
+    def names(self) -> tuple[str, ...] | None:
+        """Which models: () for all of them, None for none."""
+        return () if self.models else tuple(dict.fromkeys(self.model)) if self.model else None
+
+
+class JudgeFlags(Flags, frozen=True, kw_only=True):
+    """For which GPUs and by which rules an input is judged."""
+
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gpu",
+            "-g",
+            help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.",
+            show_default=False,
+            autocompletion=gpus_and_aliases,
+        ),
+    ] = None
+    mode: ModeOption = None
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            help="Only these rules: codes, names, prefixes such as CL1, or ALL.",
+            show_default=False,
+            autocompletion=rule_keys,
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys),
+    ] = None
+    extend_select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys
+        ),
+    ] = None
+    fail_on: Annotated[
+        str | None,
+        option("--fail-on", help_="Least severity that fails: error, warning, info or never. Default: warning."),
+    ] = None
+    min_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--min-loss",
+            metavar="PERCENT",
+            help="Findings that lose less of the convolutions' time do not fail. Default: 0.",
+            min=0.0,
+            max=100.0,
+            show_default=False,
+        ),
+    ] = None
+
+    def fails_on(self) -> FailOn | None:
+        """The least severity that fails. Raises UsageError."""
+        return one_of("--fail-on", self.fail_on, FAIL_ON)
+
+    def options(self, rules: list[str] | None, project: ProjectFlags) -> Options:
+        """A run by these rules. Raises UsageError."""
+        from convlint.run.plan import Options
+
+        return Options(
+            gpus=gpu_names(self.gpu),
+            mode=mode_of(self.mode),
+            select=split(self.select),
+            ignore=split(self.ignore),
+            extend_select=split(self.extend_select),
+            fail_on=self.fails_on(),
+            min_loss=self.min_loss,
+            rules=tuple(rules or ()),
+            config=project.config,
+            isolated=project.isolated,
+        )
+
+
+class AdviceFlags(Flags, frozen=True, kw_only=True):
+    """Which advice is given, and what makes a check incomplete."""
+
+    allow: Allow = None
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Layers without sizes, unknown widths and rules that could not be checked fail: exit code 3.",
+        ),
+    ] = False
+
+
+class BuildFlags(Flags, frozen=True, kw_only=True):
+    """How a module of Python is built and traced."""
+
+    inputs: Annotated[
+        list[str] | None,
+        option(
+            "--input",
+            metavar="[NAME=]SHAPE",
+            help_="Shape of a model's input, such as Nx3x224x224; repeatable.",
+        ),
+    ] = None
+    channels_last: Annotated[
+        bool,
+        typer.Option("--channels-last", help="Put modules into channels_last, as model.to(memory_format=...) does."),
+    ] = False
+    module_timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--module-timeout",
+            metavar="SECONDS",
+            help="For building and tracing one module. Default: 120.",
+            min=0.1,
+            show_default=False,
+        ),
+    ] = None
+
+    def read_options(self, batch: int | None = None, trace: str | None = None) -> ReadOptions:
+        """How inputs are read. Raises UsageError."""
+        from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
+        from convlint.readers.input_shapes import named_inputs
+
+        followed = one_of("--trace", trace, TRACES)
+        return ReadOptions(
+            batch=batch,
+            inputs=named_inputs(self.inputs),
+            module_timeout_s=MODULE_TIMEOUT_S if self.module_timeout is None else self.module_timeout,
+            trains=None if followed is None else followed == "train",
+            channels_last=self.channels_last,
+        )
+
+
+class ReadFlags(Flags, frozen=True, kw_only=True):
+    """How inputs are read."""
+
+    batch: Batch = None
+    build: BuildFlags
+    trace: Annotated[
+        str | None,
+        option("--trace", help_="How modules are followed: eval or train. Default: by --mode or the config."),
+    ] = None
+
+    def options(self) -> ReadOptions:
+        """The same for readers. Raises UsageError."""
+        return self.build.read_options(self.batch, self.trace)
+
+
+class RunFlags(Flags, frozen=True, kw_only=True):
+    """How every input runs."""
+
+    runtime: Runtime = None
+    dtype: DtypeOption = None
+    layout: Layout = None
+
+    def running(self) -> Running:
+        """The same as settings. Raises UsageError."""
+        return running(self.runtime, self.dtype, self.layout)
+
+
+class ProjectFlags(Flags, frozen=True, kw_only=True):
+    """Which config is read."""
+
+    config: Annotated[
+        str | None,
+        option("--config", metavar="FILE", help_="This config for every input, rather than the closest one upward."),
+    ] = None
+    isolated: Isolated = False
+
+
+class ShowFlags(Flags, frozen=True, kw_only=True):
+    """How much is shown, and in colour or not."""
+
+    quiet: Quiet = False
+    color: Color = "auto"
+
+
+class LayerSettingFlags(Flags, frozen=True, kw_only=True):
+    """What a layer has beside sizes."""
+
+    op: Annotated[str | None, option("--op", help_="conv or conv_transpose.")] = None
+    output_padding: Annotated[str | None, option("--output-padding", help_="Of a transposed convolution.")] = None
+    dtype: DtypeOption = None
+    layout: Layout = None
+    runtime: Runtime = None
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with single options in the place of each group, as Typer wants it."""
+    signature = inspect.signature(command, eval_str=True)
+
+    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+
+    def with_options(**values: Any) -> None:
+        command(**{name: _taken(annotation, name, values) for name, annotation in annotations.items()})
+
+    with_options.__doc__ = command.__doc__
+    singles = [single for parameter in signature.parameters.values() for single in _singles(parameter)]
+    vars(with_options)["__signature__"] = inspect.Signature(singles)  # what Typer reads instead of **values
+    return with_options
+
+
+def _singles(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The parameters that a parameter stands for: itself, or the fields of its group."""
+    group = parameter.annotation
+    if not _is_group(group):
+        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        return
+    defaults = inspect.signature(group).parameters
+    for name, annotation in get_type_hints(group, include_extras=True).items():
+        yield from _singles(defaults[name].replace(annotation=annotation))
+
+
+def _taken(annotation: Any, name: str, values: dict[str, Any]) -> Any:
+    """The value of a parameter, or the group made of the values of its fields."""
+    if not _is_group(annotation):
+        return values[name]
+    hints = get_type_hints(annotation, include_extras=True)
+    return annotation(**{field: _taken(hint, field, values) for field, hint in hints.items()})
+
+
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Flags)
+
+
+def one_input(path: str | None, model: str | None) -> Input:
+    """The only input of a command. Raises UsageError where there is none or another one."""
+    from convlint.readers.inputs import decide
+    from convlint.run.plan import models_here
+
+    if (path is None) == (model is None):
+        raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
+    return decide(path) if path is not None else models_here([model or ""])[0]
+
+
+def presentation(
+    output: list[str] | None, shown: ShowFlags, *, known: Sequence[str] = tuple(REPORTERS),
+    files_only: Sequence[str] = (),
+) -> Presentation:  # fmt: skip
+    """How results are to be shown, in formats that are `known`. Raises UsageError for a value that is none of those."""
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
-    chosen = color_of(color)
-    return Presentation(outputs=parse_outputs(output or (), REPORTERS), color=chosen, quiet=quiet)
+    color = color_of(shown.color)
+    outputs = parse_outputs(output or (), known, files_only=files_only)
+    return Presentation(outputs=outputs, color=color, quiet=shown.quiet)
 
 
 def color_of(value: str) -> ColorWhen:
@@ -252,10 +410,15 @@ def color_of(value: str) -> ColorWhen:
     return one_of("--color", value, COLORS) or "auto"
 
 
+def mode_of(value: str | None) -> Mode | None:
+    """`--mode`. Raises UsageError."""
+    return one_of("--mode", value, MODES)
+
+
 def allowances(values: list[str] | None) -> tuple[Allowance, ...]:
     """`--allow narrower,batch`. Raises UsageError."""
-    found = (one_of("--allow", word, ALLOWANCES) for word in split(values))
-    return tuple(dict.fromkeys(word for word in found if word is not None))
+    known = (one_of("--allow", word, ALLOWANCES) for word in split(values))
+    return tuple(dict.fromkeys(word for word in known if word is not None))
 
 
 def split(values: list[str] | None) -> tuple[str, ...]:
@@ -263,30 +426,9 @@ def split(values: list[str] | None) -> tuple[str, ...]:
     return tuple(part for value in values or () for part in value.replace(",", " ").split())
 
 
-def jobs_of(value: str) -> int:
-    """How many processes; 0 for auto: as many as are worth it. Raises UsageError."""
-    if value == "auto":
-        return 0
-    if not value.isascii() or not value.isdigit() or int(value) < 1:
-        raise UsageError(f"--jobs {shown(value)}: neither auto nor a number of processes, from 1 on")
-    return int(value)
-
-
-def one_of(option: str, value: str | None, known: Sequence[_T]) -> _T | None:
-    """The value, where it is given. Raises UsageError, with a suggestion, where it is none of those known."""
-    if value is None:
-        return None
-    for word in known:
-        if word == value:
-            return word
-    from convlint.errors import suggestion
-
-    raise UsageError(f"{option}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
-
-
-def model_names(every: bool, names: list[str] | None) -> tuple[str, ...] | None:
-    """Which models of the config: () for all of them, None for none."""
-    return () if every else tuple(dict.fromkeys(names)) if names else None
+def gpu_names(values: list[str] | None) -> tuple[str, ...]:
+    """`--gpu a100,h100 --gpu t4` -> all three."""
+    return tuple(name for value in values or () for part in value.split(",") if (name := part.strip()))
 
 
 def running(runtime: list[str] | None, dtype: str | None, layout: str | None) -> Running:
@@ -296,33 +438,13 @@ def running(runtime: list[str] | None, dtype: str | None, layout: str | None) ->
     return from_options(runtime or (), dtype, layout)
 
 
-def gpu_names(values: list[str] | None) -> tuple[str, ...]:
-    """`--gpu a100,h100 --gpu t4` -> all three."""
-    return tuple(name for value in values or () for part in value.split(",") if (name := part.strip()))
+def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:
+    """The value of the option `name`, where it is given. Raises UsageError, with a suggestion, for an unknown one."""
+    if value is None:
+        return None
+    for word in known:
+        if word == value:
+            return word
+    from convlint.errors import suggestion
 
-
-def read_options(
-    batch: int | None, inputs: list[str] | None, module_timeout: float | None, trace: str | None = None,
-    channels_last: bool = False,
-) -> ReadOptions:  # fmt: skip
-    """What the command line says about reading. Raises UsageError."""
-    from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
-    from convlint.readers.input_shapes import named_inputs
-
-    seconds = MODULE_TIMEOUT_S if module_timeout is None else module_timeout
-    followed = one_of("--trace", trace, TRACES)
-    trains = None if followed is None else followed == "train"
-    return ReadOptions(
-        batch=batch, inputs=named_inputs(inputs), module_timeout_s=seconds, trains=trains, channels_last=channels_last
-    )
-
-
-Lang = Annotated[
-    str | None,
-    typer.Option(
-        "--lang",
-        metavar="LANGUAGE",
-        help=f"Of the text and HTML reports: {listed(LANGUAGES)}. Default: CONVLINT_LANG, else the config's, else en.",
-        show_default=False,
-    ),
-]
+    raise UsageError(f"{name}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")

@@ -7,33 +7,22 @@ from typing import Annotated
 import typer
 
 from convlint.cli.options import (
-    FAIL_ON,
-    Allow,
+    AdviceFlags,
     Batch,
-    ChannelsLast,
+    BuildFlags,
     Color,
-    ConfigFile,
-    ExtendSelect,
-    FailOnOption,
-    Gpu,
-    Ignore,
-    Inputs,
-    Isolated,
+    JudgeFlags,
     Lang,
-    MinLoss,
-    ModeOption,
-    ModuleTimeout,
+    ProjectFlags,
     Rules,
-    Select,
-    Strict,
     allowances,
     gpus_and_aliases,
-    one_of,
-    read_options,
+    mode_of,
+    one_input,
+    option,
     rule_keys,
 )
 from convlint.files.languages import language_asked
-from convlint.model.layer import MODES
 
 
 def rule(
@@ -48,7 +37,7 @@ def rule(
     ] = None,
     test: Annotated[
         str | None,
-        typer.Option("--test", metavar="DIR", help="Run the examples of the rules in this folder.", show_default=False),
+        option("--test", metavar="DIR", help_="Run the examples of the rules in this folder."),
     ] = None,
     rules: Rules = None,
     lang: Lang = None,
@@ -87,17 +76,10 @@ def config(
             show_default=False,
         ),
     ] = None,
-    file: ConfigFile = None,
-    isolated: Isolated = False,
-    gpu: Gpu = None,
-    mode: ModeOption = None,
-    select: Select = None,
-    ignore: Ignore = None,
-    extend_select: ExtendSelect = None,
-    fail_on: FailOnOption = None,
-    min_loss: MinLoss = None,
-    allow: Allow = None,
-    strict: Strict = False,
+    *,
+    project: ProjectFlags,
+    judging: JudgeFlags,
+    advice: AdviceFlags,
     rules: Rules = None,
     lang: Lang = None,
 ) -> None:
@@ -105,14 +87,20 @@ def config(
     from convlint.cli.commands import settings as command
 
     given: dict[str, command.Given | None] = {
-        "target": gpu, "mode": one_of("--mode", mode, MODES), "select": select, "ignore": ignore,
-        "extend-select": extend_select, "fail-on": one_of("--fail-on", fail_on, FAIL_ON), "min-loss": min_loss,
-        "allow": list(allowances(allow)),
-        "strict": "true" if strict else None,
-        "rules": rules, "lang": None if lang is None else language_asked(lang),
-    }  # fmt: skip
+        "target": judging.gpu,
+        "mode": mode_of(judging.mode),
+        "select": judging.select,
+        "ignore": judging.ignore,
+        "extend-select": judging.extend_select,
+        "fail-on": judging.fails_on(),
+        "min-loss": judging.min_loss,
+        "allow": list(allowances(advice.allow)),
+        "strict": "true" if advice.strict else None,
+        "rules": rules,
+        "lang": None if lang is None else language_asked(lang),
+    }
     options = {key: value for key, value in given.items() if value is not None and value != []}
-    raise typer.Exit(command.run(path or ".", file, options, isolated=isolated))
+    raise typer.Exit(command.run(path or ".", project.config, options, isolated=project.isolated))
 
 
 def schema(
@@ -133,21 +121,16 @@ def export(
             show_default=False,
         ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="A model of the config.", show_default=False)
-    ] = None,
+    *,
+    model: Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config.")] = None,
     batch: Batch = None,
-    inputs: Inputs = None,
-    channels_last: ChannelsLast = False,
-    module_timeout: ModuleTimeout = None,
+    build: BuildFlags,
     file: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write here rather than to standard output.", show_default=False
-        ),
+        str | None, option("--output", "-o", metavar="FILE", help_="Write here rather than to standard output.")
     ] = None,
 ) -> None:
     """Write what a reader sees in a model as a YAML spec, to edit and check again."""
     from convlint.cli.commands import export as command
 
-    raise typer.Exit(command.run(path, model, read_options(batch, inputs, module_timeout, None, channels_last), file))
+    reading = build.read_options(batch)
+    raise typer.Exit(command.run(one_input(path, model), reading, file))

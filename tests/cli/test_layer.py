@@ -10,27 +10,28 @@ import pytest
 from checked_files import check, prepared, report
 from command_line import convlint
 
-from convlint.cli.layer import LayerFlags
+from convlint.cli.layer import SizeFlags, given
+from convlint.cli.options import LayerSettingFlags
 from convlint.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("flags", "given"),
+    ("sizes", "runtime", "texts"),
     [
-        (LayerFlags(), {}),
-        (LayerFlags(C="3", pad="same"), {"C": "3", "pad": "same"}),
-        (LayerFlags(T="3"), {"T": "3", "dims": "3"}),
-        (LayerFlags(D="3"), {"D": "3", "dims": "3"}),
-        (LayerFlags(runtime=("cudnn=8.9", "cuda=a=b")), {"runtime.cudnn": "8.9", "runtime.cuda": "a=b"}),
+        (SizeFlags(), [], {}),
+        (SizeFlags(C="3", pad="same"), [], {"C": "3", "pad": "same"}),
+        (SizeFlags(T="3"), [], {"T": "3", "dims": "3"}),
+        (SizeFlags(D="3"), [], {"D": "3", "dims": "3"}),
+        (SizeFlags(), ["cudnn=8.9", "cuda=a=b"], {"runtime.cudnn": "8.9", "runtime.cuda": "a=b"}),
     ],
 )
-def test_flags_of_a_layer(flags: LayerFlags, given: dict[str, str]) -> None:
-    assert flags.given() == given
+def test_flags_of_a_layer(sizes: SizeFlags, runtime: list[str], texts: dict[str, str]) -> None:
+    assert given(sizes, LayerSettingFlags(runtime=runtime)) == texts
 
 
 def test_a_setting_without_a_value_is_refused() -> None:
     with pytest.raises(UsageError, match="--runtime: 'cudnn' is not KEY=VALUE"):
-        LayerFlags(runtime=("cudnn",)).given()
+        given(SizeFlags(), LayerSettingFlags(runtime=["cudnn"]))
 
 
 @pytest.fixture(autouse=True)

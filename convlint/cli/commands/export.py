@@ -7,23 +7,19 @@ import sys
 from convlint.checking.one_input import Job, last_resort, read_input, say
 from convlint.cli.streams.files import FileUse, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
-from convlint.errors import UsageError
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import InputError
 from convlint.readers import ReadOptions
-from convlint.readers.inputs import decide
+from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.readers.spec.writing import spec_text
 from convlint.reporters.words import place
-from convlint.run.plan import models_here, refuse_idle
+from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
 
 
-def run(path: str | None, model: str | None, options: ReadOptions, file: str | None) -> int:
+def run(source: Input, options: ReadOptions, file: str | None) -> int:
     """Writes the spec to `file` or standard output and returns the exit code. Raises UsageError for a bad `file`."""
-    if (path is None) == (model is None):
-        raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
-    source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(options, [source])
     refuse_clashes([FileUse(role="the spec", path=file)] if file is not None else [], inputs([source]))
     errors: list[InputError] = []

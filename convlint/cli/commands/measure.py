@@ -42,13 +42,13 @@ from convlint.measuring.workload import Device, Kind, Workload, gpu_of
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode, framework_of
-from convlint.readers.inputs import Input, decide
+from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.measurements import Measurement, percent
 from convlint.rulebook.book import load_rulebook
-from convlint.run.plan import models_here, refuse_idle
+from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
 
 
@@ -113,9 +113,8 @@ class MeasureRequest(Struct, frozen=True, kw_only=True):
     calibration: str | None = None  # the file to write
 
 
-def run(path: str | None, model: str | None, job: Job, asked: MeasureRequest, shown: Presentation) -> int:
+def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
-    source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
     files = {"the timings": asked.csv, "the calibration": asked.calibration}
     written = files_of(shown.outputs)

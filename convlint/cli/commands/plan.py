@@ -41,13 +41,13 @@ from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import default_mode
-from convlint.readers.inputs import Input, decide
+from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.plans import Planned
 from convlint.rulebook.book import Rulebook
-from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
+from convlint.run.plan import Options, RunPlanner, refuse_idle
 from convlint.run.plan import RunPlan as Project
 from convlint.verdict.select import incomplete
 from convlint.verdict.suppress import Silencing
@@ -56,9 +56,8 @@ _NAMES = 5  # layers named in one message
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
 
 
-def run(path: str | None, model: str | None, job: Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
+def run(source: Input, job: Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
     """Writes the plan, and the changed network to `file`, and returns the exit code. Raises UsageError."""
-    source = decide(path) if path is not None else models_here([model or ""])[0]
     refuse_idle(job.reading, [source])
     spec = [FileUse(role="the spec", path=file)] if file is not None else []
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
