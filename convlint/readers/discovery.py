@@ -159,7 +159,7 @@ def is_shared(known: Format | None) -> bool:
 
 
 def exists(path: str) -> str | None:
-    """ "folder", "file" for anything else of this name, or None where there is nothing."""
+    """Return "folder", "file" for anything else of this name, or None where there is nothing."""
     try:
         if Path(path).is_dir():
             return "folder"
