@@ -122,6 +122,7 @@ def _scales(call: ast.Call) -> bool:
     if name not in _FUNCTIONS and name not in _CLASSES:
         return False
     named = [each.value for each in call.keywords if each.arg in _SIZES]
+    # A function's first argument is the image, that of a class the size.
     given = call.args if name in _CLASSES else call.args[1:] or ([] if named else call.args)
     return not all(map(_is_stated, (*given, *named)))
 
@@ -339,6 +340,7 @@ def transformed(call: ast.Call, body: list[ast.stmt], unit: SourceUnit, before: 
 
 def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
     """Yield the expressions that an argument may stand for: the values of its name, the results of a function."""
+    # Names and functions may refer to each other in circles.
     if hops > _MOST_HOPS:
         return
     if isinstance(node, ast.IfExp):
@@ -492,6 +494,7 @@ def _data(call: ast.Call, bound: _Bound, unit: SourceUnit) -> Data | None:
         return Data(" or ".join(names), unit.file.locate(call), size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
+    # `class Pairs(CIFAR10)` has the images of CIFAR10.
     of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
     size, settled = transformed(call, bound.body, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
@@ -584,6 +587,7 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
         return None, ()
     if rescaled(reached) or grows(reached):
         return None, ()
+    # A collate function may scale a batch, unless a transform has already fixed the size.
     if any(each.has(_COLLATES) for each in reached) and not all(each.settled for each in found):
         return None, ()
     shown = [one for each in found for one in ((each.name, each.at), each.settled) if one is not None]
