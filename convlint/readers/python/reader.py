@@ -125,6 +125,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import merged_again
 
+    # A branch that one process left out may have been taken by a root of another.
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))
     taken: frozenset[Side] = frozenset().union(*(part.taken for part in parts))
     untaken = Untaken(left, taken)

@@ -80,6 +80,7 @@ def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError, MemoryError):
         return None
     stated = stated_by(receiver, *call.args)
+    # Of a longer result, the first items are known.
     if isinstance(found, (list, tuple)):
         items: list[Value] = [Const(each, stated) for each in found[:LONGEST]]
         kind = "list" if isinstance(found, list) else "tuple"
@@ -109,6 +110,7 @@ def _join(machine: Machine, receiver: Const, args: list[Value]) -> Value | None:
     texts = [item.value for item in items or () if isinstance(item, Const) and isinstance(item.value, str)]
     if items is None or len(texts) != len(items) or not isinstance(receiver.value, str):
         return None
+    # Checked before the text is built, as it may not fit into memory.
     if sum(map(len, texts)) + len(receiver.value) * len(texts) > LONGEST:
         return unknown("limit")
     return Const(receiver.value.join(texts), stated_by(receiver, *items))
@@ -151,6 +153,7 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
 
 def _changed_list(machine: Machine, receiver: List, name: str, call: LibraryCall) -> Value | None:
     args, cell = call.args, machine.heap.edit(receiver)
+    # These add to a list of which only some items are known; what follows needs all of them.
     if name in ("append", "add", "appendleft") and len(args) == 1:
         return _added(machine, cell, name, args[0])
     if name in ("extend", "update") and len(args) == 1:
@@ -192,6 +195,7 @@ def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | No
         cell.items.insert(0, value)
     else:
         cell.items.append(value)
+        # Merging a set takes time linear in its items: only where the new one may be among them.
         if cell.kind == "set" and not _is_new(cell.items, value):
             merged = machine.as_set(cell.items)
             cell.items, cell.complete = merged.items, cell.complete and merged.complete
@@ -347,6 +351,7 @@ def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Val
         return None
     try:
         keys = [raw_key(key) for key in keys_of(machine, items, call)]
+        # Indices are sorted, so that the items keep their literals.
         places = sorted(range(len(items)), key=lambda at: keys[at], reverse=bool(reverse.value))
     except (OrderUnknown, TypeError):
         return None
@@ -396,6 +401,7 @@ def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
         own = value.cls.name
         if own == name:
             return True
+        # Lazy layers turn into plain ones when they first run.
         if _CONVOLUTION.fullmatch(name) and own.startswith("torch.nn.") and "Lazy" not in own:
             return False  # no other layer of PyTorch is a kind of those
         return True if name == "torch.nn.Module" and own.startswith("torch.nn.") else None
@@ -430,6 +436,7 @@ def _is_of_builtin(value: Value, last: str) -> bool | None:
         return last in ("Callable", "FunctionType", "LambdaType", "function", "MethodType")
     if isinstance(value, Class):
         return last in ("type", "Callable", "Type")
+    # No object is a number or string here; a name from outside the source may stand for a list or tuple.
     if isinstance(value, (Instance, Name, Tensor)):
         return False if last in _TYPES or (last in _KINDS and not isinstance(value, Name)) else None
     return None

@@ -198,6 +198,7 @@ def _made(kind: str) -> Known:
         value = call.args[0]
         items = machine.iterate(value, ordered=kind != "set")
         if items is None:
+            # What is known of an incomplete list is kept: its widths may be the ones that matter.
             held = value.items[:] if isinstance(value, Items) else []
             return machine.sequence(kind, held, complete=False, why=_why(value))
         if len(items) > LONGEST:
@@ -377,6 +378,7 @@ def _product(machine: Machine, call: LibraryCall) -> Value | None:
     size = 1
     for items in several:
         size *= max(len(items), 1)
+    # Computed before the product itself, which may not fit into memory.
     if size > LONGEST:
         return List(machine.heap, "iterator", [], complete=False, why="limit")
     return _iterator(machine, [Items("tuple", list(row)) for row in itertools.product(*several)])
@@ -445,6 +447,7 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
             found, certain = machine.calls.find(value.cls, name)
             if found is not None:
                 return True
+            # A base outside the source may have any attribute.
             names = any(isinstance(base, Name) for base in value.cls.order or ())
             computed = machine.calls.find(value.cls, "__getattr__")[0] is not None
             whole = certain and cell.complete and not names and not computed and name not in cell.may
@@ -455,6 +458,7 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
         if found is not None:
             return None if name in value.cell.may else True
         whole = certain and all(isinstance(base, Class) for base in value.order or [value])
+        # Every class has special attributes that nobody wrote.
         return False if whole and not name.startswith("__") else None
     if isinstance(value, Module):
         return True if not isinstance(machine.modules.member(value.path, name), Unknown) else None
@@ -560,6 +564,7 @@ def _callable(_: Machine, call: LibraryCall) -> Value | None:
 def _marked(kind: str) -> Known:
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 1 or call.keywords:
+            # `property(getter, setter)` is a descriptor, whose values are not computed.
             return Instance(machine.heap, Name("builtins.property")) if kind == "property" else None
         value = call.args[0] if call.args else None
         if isinstance(value, Function):
@@ -601,6 +606,7 @@ def _same(_: Machine, call: LibraryCall) -> Value | None:
     """Return the argument itself, as for `functools.lru_cache(f)`; `lru_cache(maxsize=1)` returns this function."""
     if len(call.args) == 1 and isinstance(call.args[0], (Function, Class, Partial, Instance)):
         return call.args[0]
+    # `@lru_cache(maxsize=8)`: the call gives the decorator, which gives the function.
     return Name("convlint.same")
 
 
@@ -618,6 +624,7 @@ def _named_tuple(machine: Machine, call: LibraryCall) -> Value | None:
         if len(names) != len(texts):
             return None
     defaults = machine.iterate(call.keywords["defaults"]) if "defaults" in call.keywords else []
+    # Python raises here as well.
     if not names or defaults is None or len(defaults) > len(names):
         return None
     return machine.calls.named_tuple(str(call.args[0].value), names, defaults, call.file)
@@ -650,6 +657,7 @@ def _item_getter(_: Machine, call: LibraryCall) -> Value | None:
 
 def _module(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[0]) if call.args else None
+    # A relative name depends on an argument `package`.
     if name is not None and not name.startswith("."):
         return machine.modules.imported(name, call.file, whole=True)
     return None

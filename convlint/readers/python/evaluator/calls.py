@@ -162,6 +162,7 @@ class Calls:
 
     def _named(self, name: str, call: LibraryCall) -> Value:
         machine = self.machine
+        # A bound method of a value outside the source is a partial of such a name.
         if name.startswith("convlint.method."):
             return self.call_method(call.args[0], name.split(".")[-1], call.with_args(call.args[1:], call.keywords))
         known = builtins_table.FUNCTIONS.get(name)
@@ -269,6 +270,7 @@ class Calls:
         mark, modes, doubts = len(machine.conditions), len(machine.modes), len(machine.doubts)
         machine.active[node] = machine.active.get(node, 0) + 1
         machine.memory.tallest = max(machine.memory.tallest, height)
+        # A generator is run at once, to the end: its items are needed before its caller goes on anyway.
         given = List(machine.heap, "iterator", []) if code.generator else None
         if given is not None:
             scope.first.items[YIELDED] = given
@@ -569,6 +571,7 @@ class Calls:
             return value
         if value.kind == "class":
             return value.to(cls)
+        # A function set on an object or added to a class later is not bound by Python's rules here.
         if instance is None or value.owner is None:
             return value
         if value.kind == "property":
@@ -619,6 +622,7 @@ class Calls:
         if not isinstance(start, Class) or not isinstance(cls, Class):
             machine.give_away(args, call.keywords)
             return unknown("call")
+        # `super()` within a metaclass: its object is a class.
         if isinstance(of, Class) and isinstance(of.meta, Class) and start in (of.meta.order or ()):
             above, _ = self.find(of.meta, name, start)
             if isinstance(above, Function):
@@ -668,6 +672,7 @@ class Calls:
         instance: Value = Instance(self.machine.heap, cls)
         if isinstance(new, Function):
             instance = self.run(new, [cls, *call.args], call.keywords, call.exact)
+        # Python calls `__init__` only if `__new__` gives an object of the class.
         if not isinstance(instance, Instance) or not isinstance(instance.cls, Class) \
                 or cls not in (instance.cls.order or (instance.cls,)):  # fmt: skip
             return instance

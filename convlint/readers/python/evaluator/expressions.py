@@ -113,6 +113,7 @@ def _name(compiler: Compiler, node: ast.Name, _: str) -> Eval:
 
     def local(scope: Scope) -> Value:
         heap = scope.heap
+        # Heap.read written out for the common case: variables are read more often than anything else.
         cell = scope.first if scope.born > heap.layer.start else heap.read(scope)
         found: Value | None = cell.items.get(text)
         if found is None or found.__class__ is Deferred:
@@ -175,6 +176,7 @@ def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
         def cut_out(scope: Scope) -> Value:
             receiver = value(scope)
             low, high, step = (end(scope) if end is not None else None for end in ends)
+            # Their class decides what a slice means; all others are cut here.
             if isinstance(receiver, (Instance, Tensor)):
                 index = Items("slice", [low or NONE, high or NONE, step or NONE])
                 return get(scope.machine, receiver, index, node, scope.file)
@@ -339,6 +341,7 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
     parts = [(compiler.expression(item.value if isinstance(item, ast.Starred) else item, name),
               isinstance(item, ast.Starred)) for item in node.elts]  # fmt: skip
     plain = None if any(starred for _, starred in parts) else [make for make, _ in parts]
+    # The two common displays get closures without a loop over parts.
     if plain is not None and kind == "tuple":
         return lambda scope: Items(kind, [make(scope) for make in plain])
     if plain is not None and kind == "list":
@@ -513,6 +516,7 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
             found.append(rest(inner, at + 1))
             return GOES_ON
 
+        # Most operands have no side effects, and a fork costs much more than their value.
         if acts[at + 1]:
             fork(scope, others, lambda _: GOES_ON, f"not ({texts[at]})" if until else texts[at])
         else:
@@ -615,6 +619,7 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
             return undecided(value, shape)
         text = str(shape.value)
         held = convert(value.value) if convert else value.value
+        # A format such as `f"{1:{width}}"` may ask for a gigabyte.
         if not operations.is_small_format(text):
             return unknown("limit")
         try:
@@ -670,6 +675,7 @@ def _store_attribute(compiler: Compiler, node: ast.Attribute) -> Store:
     def put(scope: Scope, value: Value) -> None:
         of = receiver(scope)
         scope.machine.set_attribute(of, attr, value)
+        # An attribute of a module outside the source, such as `torch.backends.cudnn.benchmark`.
         if isinstance(of, Name):
             scope.machine.set_outside(of, Const(attr), value, node, scope.file)
 
@@ -682,6 +688,7 @@ def _store_name(compiler: Compiler, text: str) -> Store:
 
     def put_outside(scope: Scope, value: Value) -> None:
         at = scope.parent
+        # A name that is neither local nor bound around is global.
         while at is not None and at.parent is not None and text not in at.variables:
             at = at.parent
         if at is not None:

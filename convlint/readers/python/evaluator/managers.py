@@ -128,6 +128,7 @@ def _of_generator(function: Function, depth: int) -> Answer:
     """Whether a `contextlib.contextmanager` has a `try` around its `yield` that catches what the block raises."""
     found: list[Answer] = [False]
     for each in every(function.node):
+        # contextlib raises the block's error at the `yield`.
         if isinstance(each, (ast.Try, ast.TryStar)) and _yields(each.body):
             # A `return` in a `finally` drops the error as well.
             handled = any(not isinstance(handler.body[-1], ast.Raise) for handler in each.handlers)

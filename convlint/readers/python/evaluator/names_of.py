@@ -27,6 +27,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
+        # An inner body binds names of its own, at another time.
         if not isinstance(node, _INNER):
             waiting += below(node, _EMPTY)
 
@@ -137,6 +138,7 @@ def changed_by_functions(
     for node in functions:
         names = BodyNames(node.body)
         own = names.bound | {arg.arg for arg in parameters(node)}
+        # `global x` makes a binding of `x` one of the module.
         everywhere = names.declared | set(_set_in_globals(node.body))
         objects, attributes = changed(node.body)
         found |= ((objects - imported) | {name for name, _ in attributes}) - (own - everywhere)
@@ -176,6 +178,7 @@ def parameters(node: Body) -> list[ast.arg]:
 
 
 def _add(node: ast.expr, objects: set[str], attributes: set[tuple[str, str]]) -> None:
+    # `table[a][b].append(c)` changes what `table` holds.
     while isinstance(node, ast.Subscript):
         node = node.value
     if isinstance(node, ast.Name):

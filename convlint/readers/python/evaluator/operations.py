@@ -296,6 +296,7 @@ def _identical(left: Value, right: Value) -> bool | None:
             return left.value is right.value
         return equal(left, right)
     if isinstance(left, Const) or isinstance(right, Const):
+        # `torch.version.cuda is None`: a name that stands for data may be None.
         other = right if isinstance(left, Const) else left
         return None if isinstance(other, Name) and not is_something(other) else False
     if isinstance(left, (List, Table, Instance)) and isinstance(right, (List, Table, Instance)) \
@@ -460,6 +461,7 @@ def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: Sou
     found = cell.items.get(key.value)
     if found is not None:
         return found if cell.default is None or key.value not in cell.may else unknown("branch")
+    # Reading a missing key of a defaultdict adds it.
     if cell.default is not None and cell.complete:
         value = machine.call(cell.default, [], {}, machine.no_call(node), file)
         machine.heap.put(receiver.held, key.value, value)
@@ -539,6 +541,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
                 cell.items[at] = value
             else:
                 cell.complete = False
+        # `self.__dict__[key] = value` sets an attribute, past any `__setattr__`.
         case Table() if receiver.of is not None:
             name = key.value if isinstance(key, Const) else None
             if isinstance(name, str):
@@ -709,5 +712,6 @@ def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> Li
                 continue
             at[item.value] = len(found)
         found.append(item)
+    # An unknown item may equal a known one: how many there are is unknown then.
     whole = complete and not any(isinstance(item, Unknown) for item in items)
     return List(machine.heap, "set", found, complete=whole)

@@ -154,6 +154,7 @@ class Heap:
 
     def changed_by_another_name(self, *, attribute: bool = False) -> None:
         """Handle a change of an unknown object, which may be any loose one; lists and dicts have no `attribute`."""
+        # The program reader turns this off: such changes decide no test around a setting.
         for each in self._loose.items if self.follows_aliases else ():
             if not attribute or getattr(each, "of", None) is not None:
                 self._forget(each)

@@ -413,6 +413,7 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         fits = _fits(scope, pattern, value, values, named)
         if fits is False:
             return case(scope, value, at + 1)
+        # Without a sure match, the names may be bound to any part of the subject.
         bound = named if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
 
         def inside(inner: Scope) -> int:
@@ -521,6 +522,7 @@ def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, su
     heap = scope.heap
     before = heap.begin()
     outer = heap.watch()
+    # Any statement of the body may be skipped by an error in front of it.
     how = doubtful(body)(scope)
     watched = heap.unwatch(outer)
     if how and not surely:

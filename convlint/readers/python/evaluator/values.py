@@ -81,6 +81,7 @@ class Items:
     def copied(self) -> Items:
         """The same in a cell of its own."""
         found = Items.__new__(Items)
+        # Without __init__, as cells are copied at every change on a new path.
         found.kind, found.items, found.complete, found.why = self.kind, self.items[:], self.complete, self.why
         found.also = self.also
         return found
@@ -417,6 +418,7 @@ def same(first: Value, second: Value, depth: int = 0) -> bool:
             return first.name == second.name
         case Module(), Module():
             return first.path == second.path
+        # Two reads of `obj.__dict__` are two Tables of one object.
         case Table(), Table():
             return first.of is not None and first.of is second.of
         case Partial(), Partial():

@@ -223,6 +223,7 @@ class Frameworks(Library):
         if not isinstance(meaning, Convolution):
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
         machine.found()
+        # `super().forward(x)` has recorded the run itself.
         before = len(self.recording.uses_of(meaning))
         self.recording.resized.add(meaning)
         self.recording.inside += 1  # what it computes by a function is this layer, and no other
@@ -249,6 +250,7 @@ class Frameworks(Library):
         if isinstance(meaning, Convolution):
             machine.found()
             read = flow_of(first)
+            # A first layer of Keras states the size of its input.
             if read.shape is None and read.raw:
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
             return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions))

@@ -156,6 +156,7 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
 
 
 def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
+    # Without strides, a Keras pool moves by the size of its window.
     taps, stride = numbers(own.get(0, "pool_size") or Const(2), len(known)), own.get(1, "strides")
     steps = [each or None for each in (taps if is_none(stride) else numbers(stride, len(known)))]
     padding = own.get(2, "padding") or Const("valid")

@@ -301,6 +301,7 @@ def convolve(
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions)
     recording.uses.setdefault(layer, []).append(use)
     tensor.readers.append(TensorReader("conv", (out,), conditions))
+    # A Keras layer with an activation is two operations: only the second output is read by others.
     within = activated(layer)
     if within is False:
         return out

@@ -43,6 +43,7 @@ def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
     if isinstance(layer := meaning_of(value), Convolution):
         machine.record(Record("held", layer))
     if is_line(owner):
+        # Replacing a child changes what follows the one before it.
         if name in owner.attributes:
             rearranged(machine, owner)
         last, meaning = meaning_of(next(reversed(owner.attributes.values()), None)), meaning_of(value)
@@ -114,6 +115,7 @@ def _next(owner: Instance) -> str:
 
 def children(owner: Instance) -> dict[str, Value]:
     """Return the child modules in order; for a container, unknown ones too."""
+    # Subclasses have plain attributes too, which are no children.
     own = isinstance(owner.cls, Name)
     return {
         name: value
@@ -238,6 +240,7 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         return _set(machine, receiver, given[0], given[1]) if len(given) == 2 else Const(None)
     if name in _PARTS:
         direct = name.endswith("children")
+        # Unrolling `modules()` of a large network for each root takes longer than all else.
         if not direct and not _CHANGES.search(call.file.content):
             return Unknown("call")
         held = children(receiver) if direct else dict(everything(receiver))

@@ -60,6 +60,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     if layers:
         library.recording = Recording()
         machine.steps = STEPS_OF_MODULE
+        # A part of another network is no network of its own: its input is not the image.
         parts = {id(child) for child in below}
         networks = [value for value in held[:_MOST_NETWORKS] if id(value) not in parts]
         recorded = [Recorded(Record("constructed", layer), (), ()) for layer in layers.values()]

@@ -312,6 +312,7 @@ def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
 def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
     """Mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
+    # One axis alone is mostly that of the channels, as in attention.
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
         return TensorPath()
     read.space.says(False)
@@ -334,6 +335,7 @@ def _viewed(read: TensorPath, given: Arguments) -> TensorPath:
     sizes = given.rest(1, "shape", "size")
     if not sizes:
         return TensorPath(raw=read.raw)
+    # `view(n, c, 1, 1)` in front of a squeeze layer is evidence of 1x1.
     points = len(sizes) > 2 and all(integer(size) == 1 for size in sizes[2:])
     known = tuple(SOMETHING if integer(size) in (None, -1) else size for size in sizes)
     return TensorPath(known, space=Space(True if points else None), raw=read.raw)
@@ -343,6 +345,7 @@ def flattened(read: TensorPath, given: Arguments) -> TensorPath:
     """Flatten axes into one, mostly all but the batch."""
     start = integer(given.get(1, "start_dim", "start_axis") or Const(0))
     stop = integer(given.get(2, "end_dim", "stop_axis") or Const(-1))
+    # Only the usual flatten is followed, which ends in a linear layer.
     if start != 1 or stop != -1 or read.shape is None:
         return TensorPath()
     total: int | None = 1

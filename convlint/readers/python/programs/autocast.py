@@ -117,5 +117,6 @@ def _only_loss(body: list[ast.stmt], output: str) -> bool:
             if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
                 return False
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            # A loss of something else may be meant to stay in fp32.
             used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in every(arg))
     return used

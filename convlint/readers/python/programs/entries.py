@@ -51,6 +51,7 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
     for segment in reached:
         backward = backward or segment.has(_BACKWARD)
         step = step or segment.has(_STEP)
+        # A backward pass alone may be a saliency map, a step alone a scheduler of anything.
         if (backward and step) or segment.has(_TAPE):
             return True
         if trainer and (segment.has(_FIT) or (segment.has(_TRAINER) and segment.has(_RUN))):
@@ -78,6 +79,7 @@ def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequen
     project = imports.project
     if entries:
         real = {os.path.normpath(os.path.abspath(each)) for each in entries}
+        # Entries of a configuration may be relative to the repository as well as to the current folder.
         real |= {os.path.normpath(os.path.abspath(os.path.join(project.root, each))) for each in entries}
         return [path for path in project.paths if os.path.normpath(os.path.abspath(path)) in real]
     setting = {path for path in wanted if not is_quiet(path) and may_set(project.content(path) or b"")}

@@ -45,6 +45,7 @@ def read_programs(
     found = []
     may_begin = candidates(imports, wanted, entries)
     begun = [each for path in may_begin if (each := reader.begun(path, named=bool(entries))) is not None]
+    # All programs first, as the search for what leads to a setting is shared.
     reader.prepare(begun)
     for each in begun:
         program = reader.program(each)

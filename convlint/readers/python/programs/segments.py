@@ -155,6 +155,7 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
                 here.decorators = decorators
                 found.append(here)
         elif decorator and indent in (0, inside):
+            # Kept until the definition that follows, to which they belong.
             decorators = [*decorators, decorator]
             here.lines.append(line)
             continue
@@ -189,6 +190,7 @@ class Reach:
         methods: dict[tuple[str, str], list[Segment]] = {}
         for path in files:
             for each in self.segments(path):
+                # Any module may be imported for its side effects, and a registry is read by computed names.
                 if each.kind == "module" or (each.handed_over and not each.is_method):
                     waiting.append(each)
                 if each.kind == "module":
@@ -282,6 +284,7 @@ class Followed:
             if id(segment) in found:
                 continue
             found[id(segment)] = segment
+            # A method is called on objects of unknown type, so that its bare name counts.
             said |= segment.words
             if segment.kind == "class":
                 live += methods.get((segment.path, segment.name), ())
@@ -303,6 +306,7 @@ def _leads_to(segment: Segment) -> frozenset[Place]:
 
 def _places(segment: Segment, unit: SourceUnit) -> Iterable[Place]:
     node = segment.node if segment.kind != "module" else None
+    # A local variable may have the name of a function of the module.
     local = local_names(node, unit) if isinstance(node, Definition) else frozenset[str]()
     bases: Sequence[ast.AST] = node.bases if isinstance(node, ast.ClassDef) else ()
     for each in (*parts(segment), *bases):

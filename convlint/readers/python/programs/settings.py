@@ -244,6 +244,7 @@ class Events:
             value = each.value[0] if each.value is not None else None
             if certain(each.conditions) and each.value is not None:
                 last = value
+            # An uncertain assignment of the value that holds already changes nothing.
             elif value != last:
                 last = None
         return last

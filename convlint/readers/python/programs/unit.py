@@ -148,6 +148,7 @@ class Units:
             return ResolvedName(path=below) if below is not None else found
         if of.unit is None or not isinstance(of.node, ast.ClassDef):
             return ResolvedName()
+        # Inherited attributes need the order of bases, which the evaluator has.
         scope = self.machine.run_module(of.unit.path)
         held = self.machine.modules.variable(scope, of.node.name) if scope is not None else None
         return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else ResolvedName()
