@@ -19,8 +19,8 @@ class Gemm(Struct, frozen=True, kw_only=True):
 def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
     """The implicit GEMM of one pass (CG 4.2, Table 2), per group; None where a size is unknown.
 
-    A transposed convolution is the dgrad of the convolution that maps its output to its input, so its
-    wgrad reduces over its input positions, N·H·W.
+    A transposed convolution is the dgrad of the convolution that maps its output to its input, so that its wgrad
+    reduces over its input positions, N·H·W.
     """
     N, C, H, W, K, P, Q, R, S = layer.N, layer.C, layer.H, layer.W, layer.K, layer.P, layer.Q, layer.R, layer.S
     D, T, Z, groups = layer.D, layer.T, layer.Z, layer.groups
@@ -44,7 +44,7 @@ def flops(layer: ConvLayer) -> int | None:
     fprop = gemm(layer, "fprop")
     if fprop is None:
         return None
-    if layer.op == "conv_transpose":
+    if layer.op == "conv_transpose":  # multiplies each input position with each tap; fprop would count outputs
         dgrad = gemm(layer, "dgrad")
         assert dgrad is not None
         return 2 * dgrad.batch * dgrad.M * dgrad.N * dgrad.K
