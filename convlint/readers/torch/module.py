@@ -228,23 +228,10 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
         linecache.cache[filename] = len(found), None, read, filename
         return read
 
-    with (
-        patched(SourceFileLoader, "get_data", data),
-        patched(SourceFileLoader, "path_stats", stats),
-        patched(linecache, "updatecache", lines),
+    with user_code.patched(
+        (SourceFileLoader, "get_data", data), (SourceFileLoader, "path_stats", stats), (linecache, "updatecache", lines)
     ):
         yield
-
-
-@contextmanager
-def patched(holder: Any, name: str, value: object) -> Iterator[None]:
-    """While active, attribute `name` of `holder` has another value."""
-    before = getattr(holder, name)
-    setattr(holder, name, value)
-    try:
-        yield
-    finally:
-        setattr(holder, name, before)
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:

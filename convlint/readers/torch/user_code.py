@@ -82,6 +82,19 @@ def fetch_refused() -> Refusal | None:
 
 
 @contextlib.contextmanager
+def patched(*patches: tuple[Any, str, Any]) -> Iterator[None]:
+    """While active, each attribute (holder, name, value) has that value."""
+    before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    for holder, name, value in patches:
+        setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        for holder, name, value in before:
+            setattr(holder, name, value)
+
+
+@contextlib.contextmanager
 def no_network() -> Iterator[None]:
     """While active, host names are not looked up, and connections fail, except to Unix sockets.
 
@@ -112,40 +125,19 @@ def no_network() -> Iterator[None]:
     def connection(address: Any, *_: Any, **__: Any) -> NoReturn:
         raise refused(_Unresolved if _is_name(address) else _Unreachable, address)
 
-    def connect(original: Any) -> Any:
-        def guarded(self: socket.socket, address: Any) -> Any:
-            if _is_local(self):
-                return original(self, address)
-            raise refused(_Unreachable, address)
+    def method(name: str, position: int, least: int = 0) -> tuple[Any, str, Any]:
+        """A method of sockets, guarded; the argument at `position` is the address, if there are `least` arguments."""
+        original = getattr(socket.socket, name)
 
-        return guarded
-
-    def connect_ex(original: Any) -> Any:
-        def guarded(self: socket.socket, address: Any) -> Any:
-            if _is_local(self):
-                return original(self, address)
-            refusal = refused(_Unreachable, address)
-            if isinstance(refusal, NoNetwork):
-                raise refusal
-            return refusal.errno
-
-        return guarded
-
-    def sendto(original: Any) -> Any:
         def guarded(self: socket.socket, *arguments: Any) -> Any:
-            if _is_local(self):
+            if _is_local(self) or len(arguments) < least:
                 return original(self, *arguments)
-            raise refused(_Unreachable, arguments[-1] if arguments else "")
+            refusal = refused(_Unreachable, arguments[position] if arguments else "")
+            if name == "connect_ex" and not isinstance(refusal, NoNetwork):  # which returns errors instead
+                return refusal.errno
+            raise refusal
 
-        return guarded
-
-    def sendmsg(original: Any) -> Any:
-        def guarded(self: socket.socket, *arguments: Any) -> Any:
-            if _is_local(self) or len(arguments) < 4:  # without an address it goes where the socket is connected to
-                return original(self, *arguments)
-            raise refused(_Unreachable, arguments[3])
-
-        return guarded
+        return socket.socket, name, guarded
 
     def sleep(original: Any) -> Any:
         return lambda seconds: original(0 if threading.get_ident() in refused_threads else seconds)
@@ -161,24 +153,17 @@ def no_network() -> Iterator[None]:
 
         return guarded
 
-    kind = socket.socket
     guards: tuple[tuple[Any, str, Any], ...] = (
-        (kind, "connect", connect(kind.connect)), (kind, "connect_ex", connect_ex(kind.connect_ex)),
-        (kind, "sendto", sendto(kind.sendto)), (kind, "sendmsg", sendmsg(kind.sendmsg)),
+        method("connect", 0), method("connect_ex", 0), method("sendto", -1),
+        method("sendmsg", 3, least=4),  # without an address it sends to where the socket is connected
         (socket, "create_connection", connection),
         *((socket, name, lookup(getattr(socket, name))) for name in _LOOKUPS),
         (time, "sleep", sleep(time.sleep)), (os, "system", command(os.system)),
         *((os, name, command(getattr(os, name))) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)),
         (subprocess.Popen, "__init__", command(subprocess.Popen.__init__)),
     )  # fmt: skip
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in guards]
-    for owner, name, guard in guards:
-        setattr(owner, name, guard)
-    try:
+    with patched(*guards):
         yield
-    finally:
-        for owner, name, original in before:
-            setattr(owner, name, original)
 
 
 def _is_local(one: socket.socket) -> bool:
@@ -284,14 +269,9 @@ def construction_sites() -> Iterator[None]:
     from torch.nn.modules.batchnorm import _NormBase
     from torch.nn.modules.conv import _ConvNd
 
-    originals = {kind: kind.__init__ for kind in (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)}
-    for kind, original in originals.items():
-        kind.__init__ = _noting(original)
-    try:
+    kinds = (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)
+    with patched(*((kind, "__init__", _noting(kind.__init__)) for kind in kinds)):
         yield
-    finally:
-        for kind, original in originals.items():
-            kind.__init__ = original
 
 
 def _noting(original: Callable[..., None]) -> Callable[..., None]:
@@ -315,14 +295,8 @@ def as_if_exporting() -> Iterator[None]:
     import torch
 
     names = [name for name in ("_is_exporting_flag", "_is_compiling_flag") if hasattr(torch.compiler, name)]
-    before = {name: getattr(torch.compiler, name) for name in names}
-    for name in names:
-        setattr(torch.compiler, name, True)
-    try:
+    with patched(*((torch.compiler, name, True) for name in names)):
         yield
-    finally:
-        for name, value in before.items():
-            setattr(torch.compiler, name, value)
 
 
 def needs_values(error: BaseException) -> bool:
