@@ -33,7 +33,7 @@ def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
     N, C, D, H, W, K, Z, P, Q, T, R, S = sizes
     groups = layer.groups
     taps = T * R * S
-    c, k = C // groups, K // groups
+    c, k = C // groups, K // groups  # of one group
     if which == "fprop":
         return Gemm(M=N * Z * P * Q, N=k, K=c * taps, batch=groups)
     if which == "dgrad":

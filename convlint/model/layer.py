@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -184,13 +184,33 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
         return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
 
 
+class AxisFields(NamedTuple):
+    """The names of a layer's fields that belong to one axis of space."""
+
+    size: str
+    output: str
+    taps: str
+    stride: str
+    pad: str
+    pad_end: str
+    dilation: str
+    output_padding: str
+
+
+AXES = (
+    AxisFields("D", "Z", "T", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD"),
+    AxisFields("H", "P", "R", "U", "PadH", "PadH_end", "DilH", "OutPadH"),
+    AxisFields("W", "Q", "S", "V", "PadW", "PadW_end", "DilW", "OutPadW"),
+)
+# For each axis, what its output is computed from, and the size that is declared. Fetched together, because this runs
+# for every layer of a spec.
 _AXES = tuple(
-    (attrgetter(size, taps, pad, f"{pad}_end"), attrgetter(stride, dilation, output_padding), attrgetter(declared))
-    for size, taps, stride, pad, dilation, output_padding, declared in (
-        ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
-        ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
-        ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+    (
+        attrgetter(axis.size, axis.taps, axis.pad, axis.pad_end),
+        attrgetter(axis.stride, axis.dilation, axis.output_padding),
+        attrgetter(f"declared_{axis.output}"),
     )
+    for axis in AXES
 )
 
 

@@ -251,7 +251,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:
     module = building.build(parse_reference(options.reference or path))
-    compiled = hasattr(module, "_orig_mod")  # torch.compile: look at what it wraps
+    compiled = hasattr(module, "_orig_mod")  # what torch.compile wraps, which is traced instead
     module = getattr(module, "_orig_mod", module)
     user_code.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
     arguments = building.inputs_of(module, options)

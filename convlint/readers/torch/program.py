@@ -130,7 +130,7 @@ class _GraphReader:
                 origins[base] = flow.merge((origins[outputs[0]], *before))
             if names and (base is not None or name in VIEWS):  # a view of a view is one of the same base
                 bases.update(dict.fromkeys(outputs, bases.get(names[0], names[0])))
-            if job == "unknown" and any(tensor in origins for tensor in names):
+            if job == "unknown" and any(tensor in origins for tensor in names):  # not of constants alone
                 unknown[name] = None
         refuse_layers(len(calls))
         layers, edges, messages = network_of(calls, unknown, self.path)
@@ -196,6 +196,7 @@ class _GraphReader:
         if len(fixed) != len(weight) or not 1 <= dims <= 3:
             raise InputFault(f"the weights of convolution {output!r} have no fixed shape")
         arrives, leaves = self.tensors.shape(names[0]), self.tensors.shape(output)
+        # torch takes images without a batch as well.
         if len(arrives) not in (dims + 1, dims + 2) or len(leaves) != len(arrives):
             raise node.fault(f"reads {len(arrives)} axes and writes {len(leaves)}, its weights have {len(weight)}")
         (groups,) = numbers(given.get("groups"), 1, 1, 1)
