@@ -1,1 +1,1 @@
-"""Reading text and bytes that nobody vouches for, and writing YAML: bounds, positions, patterns, private folders."""
+"""Reading untrusted text and bytes within bounds, writing YAML, patterns of names and paths, and private folders."""

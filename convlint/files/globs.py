@@ -1,7 +1,8 @@
-"""Patterns with `*`, `?`, `[…]` and, for paths, `**`, as regular expressions that never go back over what they passed.
+"""Patterns with `*`, `?`, `[…]` and, for paths, `**`, as regular expressions that do not backtrack.
 
-A star takes as little as the text after it allows, and never takes more once that text was found: with pieces of a
-fixed length between the stars no other choice can matter. So a match takes time as text times pattern at the most.
+A star takes as little as the text after it allows, and never more once that text was found. With pieces of a fixed
+length between the stars, no other choice can make a difference. So matching takes at most the length of the text times
+that of the pattern, whatever pattern a config of somebody else's has.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ _END = r"(?=/|\Z)"  # of a part of a path
 
 
 def refusal(pattern: str) -> str | None:
-    """Why a pattern is not matched; None where it is."""
+    """Why a pattern is refused; None where it is not."""
     return f"the pattern is longer than {MOST_CHARACTERS} characters" if len(pattern) > MOST_CHARACTERS else None
 
 
 @lru_cache(maxsize=1024)
 def name_expression(pattern: str) -> re.Pattern[str]:
-    """For whole names, such as those of layers: `*` and `?` stand for any characters."""
+    """An expression for whole names, such as those of layers: `*` and `?` stand for any characters."""
     return re.compile(_part(pattern, any_one=".", end=r"\Z"), re.DOTALL)
 
 
 @lru_cache(maxsize=1024)
 def path_expression(parts: Sequence[str], *, below: bool) -> re.Pattern[str]:
-    """For a relative path that is written as `/a/b`: `*` and `?` stay within a part, `**` is any number of parts.
+    """An expression for relative paths, written as `/a/b`: `*` and `?` stay within a part, `**` is any number of parts.
 
-    `below`: what lies in a folder that matches does too. A last `**` stands for at least one part otherwise.
+    `below`: files in a folder that matches do so too. Otherwise a last `**` stands for at least one part.
     """
-    chunks: list[str] = [""]  # what stands between one `**` and the next
+    chunks: list[str] = [""]  # the expressions between one `**` and the next
     for part in parts:
         if part == "**":
             chunks.append("")
@@ -50,8 +51,8 @@ def path_expression(parts: Sequence[str], *, below: bool) -> re.Pattern[str]:
 
 
 def _part(pattern: str, *, any_one: str, end: str) -> str:
-    """The expression for a text that ends at `end`."""
-    pieces = [""]  # what stands between one star and the next
+    """The expression for a pattern without `/`; `any_one` matches one character, `end` the end of the text."""
+    pieces = [""]  # the expressions between one star and the next
     index = 0
     while index < len(pattern):
         char = pattern[index]
@@ -74,12 +75,13 @@ def _part(pattern: str, *, any_one: str, end: str) -> str:
 
 
 def _close(pattern: str, index: int) -> int:
-    """Where the set that opens before `index` ends; a bracket that stands first in it belongs to it."""
+    """The index of the bracket that closes a set; one that comes first in the set is a member of it."""
     index += pattern[index : index + 1] == "!"
     return pattern.find("]", index + 1)
 
 
 def _set(content: str, any_one: str) -> str:
+    """The expression for a set, given what is between its brackets."""
     negated = content.startswith("!")
     content = content[negated:]
     members = ""
@@ -90,7 +92,7 @@ def _set(content: str, any_one: str) -> str:
             high = content[index + 2]
             index += 2
         index += 1
-        if low <= high:  # a range the wrong way round holds nothing
+        if low <= high:  # a reversed range has no members; `re` would raise an error
             members += f"{re.escape(low)}-{re.escape(high)}"
     if not members:
         return any_one if negated else "(?!)"

@@ -1,4 +1,7 @@
-"""YAML to values that know where they stand, and values to YAML on one line; everything hostile is refused."""
+"""Reads untrusted YAML into values with their positions, within limits, and writes values as YAML on one line.
+
+Built on PyYAML's events rather than its constructor: these have positions, and nothing is expanded or made of tags.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,20 @@ from convlint.files.bounded_file import open_regular
 from convlint.model.location import Span
 
 MAX_BYTES = 4 * 2**20  # a layer takes about 100
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # a spec has some six levels
 MAX_VALUES = 400_000  # keys count too; each takes some 250 bytes of memory
 MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merges grow quadratically
 MAX_MERGED_VALUES = 100_000  # of a whole file: few bytes can ask for many merges
 MAX_DIRECTIVES = 20  # lines that begin with %; libyaml compares each %TAG with all before it
 
-LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # libyaml's; its marks count lines by them
+LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as libyaml counts lines in its marks
 _DIRECTIVE = re.compile("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Value:
-    """A scalar (text), a list of Values or a dict of Values, and the span where it was written."""
+    """A scalar (text), a list of Values or a dict of Values, with its span in the file."""
 
     __slots__ = ("data", "key_span", "plain", "span")
 
@@ -43,7 +46,7 @@ class Value:
 
     @property
     def kind(self) -> str:
-        """What this is, in the words of an error message."""
+        """What this is, for an error message."""
         if isinstance(self.data, dict):
             return "a mapping"
         if isinstance(self.data, list):
@@ -52,7 +55,7 @@ class Value:
 
     @property
     def is_null(self) -> bool:
-        """Whether this is YAML's null, written out or left empty."""
+        """Whether this is YAML's null, also where the value is left empty."""
         return self.plain and self.data in ("", "~", "null", "Null", "NULL")
 
 
@@ -72,7 +75,7 @@ def read_text(path: str) -> str:
                 raise InputFault("is a directory, not a file")
             if not stat.S_ISREG(status.st_mode):
                 raise InputFault("is not a regular file (a pipe, socket or device)")
-            with open_regular(path) as file:  # it may be a pipe by now, on which opening would wait
+            with open_regular(path) as file:  # checked again: by now it may be a pipe, which would block
                 raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputFault(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
@@ -80,7 +83,7 @@ def read_text(path: str) -> str:
 
 
 def text_of(raw: bytes) -> str:
-    """The text in a file's first MAX_BYTES + 1 bytes. Raises InputFault."""
+    """The text of a file, given its first MAX_BYTES + 1 bytes. Raises InputFault."""
     if len(raw) > MAX_BYTES:
         raise InputFault(f"is larger than {MAX_BYTES // 2**20} MiB, the limit for a spec")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -106,14 +109,15 @@ def parse(text: str) -> Value | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.problem, error.context) if part)
-        if "maximum nesting depth" in problem and Loader is not yaml.SafeLoader:  # libyaml reads ahead of its events
+        # libyaml reads ahead, and may meet its own limit before our MAX_DEPTH; the Python loader gives our message.
+        if "maximum nesting depth" in problem and Loader is not yaml.SafeLoader:
             return _build(text, yaml.SafeLoader)
         raise InputFault(
             f"is not valid YAML: {problem}",
             line=mark.line + 1 if mark else None,
             column=mark.column + 1 if mark else None,
         ) from error
-    except yaml.reader.ReaderError as error:  # its position counts bytes, its character is not one
+    except yaml.reader.ReaderError as error:  # its position counts bytes, and its character may be part of one
         before = text.encode("utf-8", "replace")[: error.position].decode("utf-8", "ignore")
         line, column = _end_of(before)
         raise InputFault(
@@ -124,12 +128,13 @@ def parse(text: str) -> Value | None:
 
 
 def _end_of(text: str) -> tuple[int, int]:
-    """Line and column of what follows `text`."""
+    """The line and column of the end of `text`."""
     lines = LINE_BREAK.split(text)
     return len(lines), len(lines[-1]) + 1
 
 
 def _build(text: str, loader: Any = None) -> Value | None:
+    """The document, built from events with a stack rather than by recursion. Raises InputFault and YAMLError."""
     root: Value | None = None
     stack: list[Value] = []  # open collections
     keys: list[Value | None] = []  # per open collection: the key that waits for its value
@@ -208,7 +213,7 @@ def _span_of(event: Any) -> Span:
 
 
 def _into_mapping(mapping: dict[str, Value], key: Value | None, value: Value) -> Value | None:
-    """Takes a key (and keeps it) or the value for the key that waits. Raises InputFault for duplicate keys."""
+    """Adds a key, which is returned, or the value for the key that waits for one. Raises InputFault for duplicates."""
     if key is None:
         if not isinstance(value.data, str):
             raise fault("a key must be a plain word", value.span)
@@ -226,7 +231,7 @@ def _into_mapping(mapping: dict[str, Value], key: Value | None, value: Value) ->
 
 
 def _merged_keys(key: Value | None, value: Value) -> int:
-    """How many keys a merge looks at, new or not: few bytes can name the same mapping a hundred thousand times."""
+    """How many keys a merge looks at; counted because a few bytes can merge the same mapping very often."""
     if key is None or key.data != "<<" or not key.plain:
         return 0
     sources = value.data if isinstance(value.data, list) else [value]
@@ -234,7 +239,7 @@ def _merged_keys(key: Value | None, value: Value) -> int:
 
 
 def _merge(mapping: dict[str, Value], value: Value) -> None:
-    """YAML 1.1's merge key: what the mapping says itself wins, so merged entries carry no key span."""
+    """YAML 1.1's merge key. The mapping's own keys win, so merged ones have no key span and may be overwritten."""
     for source in value.data if isinstance(value.data, list) else [value]:
         if not isinstance(source.data, dict):
             raise fault("<< must name a mapping", source.span)
@@ -250,7 +255,7 @@ def _short(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
-# What is text to every YAML parser as it stands, and quickly told. All else is left to the library.
+# Text that every YAML parser reads as text without quotes; for all other text PyYAML decides, which is slower.
 _PLAIN = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(?:[ ./-][A-Za-z0-9_]+)*")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _ODD = re.compile(r"[^ -~]|::|##")
@@ -279,7 +284,7 @@ def _text(text: str) -> str:
 
 
 def _by_library(value: Any) -> str:
-    """As PyYAML writes it: quoted where it would not read back as it is."""
+    """The value as PyYAML writes it, quoted where it would not read back the same."""
     written: str = yaml.safe_dump([value], default_flow_style=True, width=2**31)
     return written.strip()[1:-1]
 
@@ -289,6 +294,6 @@ def _escape(found: re.Match[str]) -> str:
     if char in _SHORT:
         return _SHORT[char]
     code = ord(char)
-    if 0xD800 <= code <= 0xDFFF:  # half a character, which no parser reads
+    if 0xD800 <= code <= 0xDFFF:  # a lone surrogate, which no parser accepts
         code = 0xFFFD
     return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

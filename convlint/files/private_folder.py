@@ -1,8 +1,8 @@
-"""A folder that only this user can have written to, and files in it; whatever is in doubt is an OSError or None.
+"""The cache folder, and files in it, if no other user can have written to it; else None or an OSError.
 
-What is judged is always the opened file or folder, never a path, so that nothing can be put in its place in between.
-A folder is private where this user owns it, nobody else may write to it, and nobody else may put another one in its
-place: each folder above belongs to this user or to root, and others write to none of them, unless it is sticky.
+Opened files and folders are judged, never paths, so that nothing can be put in their place in between. A folder is
+private if this user owns it, nobody else may write to it, and nobody else may replace it: each folder above belongs to
+this user or to root, and is either not writable to others or sticky.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> str | None:
-    """Where the environment says that caches go; None where a checkout could have brought that folder along.
+    """The folder for convlint's caches, in XDG_CACHE_HOME or else in ~/.cache; None where that lies in a checkout.
 
-    XDG_CACHE_HOME is taken as it is or not at all; without it, it is ~/.cache.
+    A repository that is checked could have brought such a folder along, with rules of its own in it.
     """
     here = os.path.realpath(os.getcwd())
     checkout = checkout_of(here)
@@ -40,7 +40,7 @@ def cache_folder() -> str | None:
 
 
 def checkout_of(folder: str) -> str | None:
-    """The work tree that `folder` lies in; None where it lies in none."""
+    """The git work tree that `folder` lies in; None where it lies in none."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -50,13 +50,13 @@ def checkout_of(folder: str) -> str | None:
 
 
 def opened_private(folder: str | None) -> int | None:
-    """A descriptor of `folder`, made where it is absent; None where it is not private. Raises OSError, ValueError."""
-    if folder is None or not hasattr(os, "geteuid"):  # elsewhere nobody can say cheaply who may write to it
+    """A descriptor of `folder`, which is created if absent; None if it is not private. Raises OSError, ValueError."""
+    if folder is None or not hasattr(os, "geteuid"):  # Windows has no cheap way to ask who may write to it
         return None
     if not all(map(_cannot_be_swapped, _above(folder))):
         return None
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    # again, now that all of them exist: some may have been made with an open umask
+    # Asked again, because folders that were just created may be writable to others under an open umask.
     if not all(map(_cannot_be_swapped, _above(folder))):
         return None
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -67,18 +67,18 @@ def opened_private(folder: str | None) -> int | None:
 
 
 def read_private(folder: int, name: str, most: int) -> bytes:
-    """The content of a file in an opened private folder. Raises OSError where it is not private, or too large."""
+    """The content of a file in an opened private folder. Raises OSError where it is not private or too large."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
-        # a second name for the file could lie where others write
+        # A hard link to the file could lie in a folder where others write.
         if not stat.S_ISREG(status.st_mode) or not _is_own(status) or status.st_nlink != 1 or status.st_size > most:
             raise PermissionError("not a private file")
         return stream.read(most)
 
 
 def write_private(folder: int, name: str, data: bytes) -> None:
-    """Replaces a file in an opened private folder in one step, so that no run beside this one reads half of it."""
+    """Writes a file in an opened private folder, by a rename, so that no other run reads half of it."""
     temporary = f".{os.urandom(16).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o600, dir_fd=folder)
@@ -97,18 +97,18 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _above(folder: str) -> Iterator[str]:
-    """The folders above, both as named and with links resolved; those that exist."""
+    """The existing folders above `folder`, both as named and with links resolved."""
     seen = dict.fromkeys(map(str, (*Path(folder).parents, *Path(os.path.realpath(folder)).parents)))
     return (path for path in seen if os.path.lexists(path))
 
 
 def _cannot_be_swapped(folder: str) -> bool:
-    """Whether only this user and root can rename what lies in `folder`."""
+    """Whether only this user and root can rename entries of `folder`."""
     status = os.stat(folder)
-    others = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX
+    others = status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX  # sticky: owners alone rename
     return status.st_uid in (0, os.geteuid()) and not others
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether an absolute path is that folder or lies in it."""
+    """Whether an absolute path is `folder` or lies in it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,6 +1,6 @@
-"""Makes text from files harmless to print: no control or direction characters, line breaks or lone surrogates.
+"""Makes text from files harmless to print: removes control and direction characters, line breaks, lone surrogates.
 
-What a format needs beyond that (quoting, its own escapes) is done in the format's module.
+Quoting and the escapes of a format are done in the format's own module.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
 _CI_COMMAND = re.compile(r"(?<!#)##++(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
-_KEPT_FORMATS = "\u200c\u200d"  # joiners: Persian, Indic scripts and emoji are not readable without
+_KEPT_FORMATS = "\u200c\u200d"  # joiners, without which Persian, Indic scripts and emoji are not readable
 _REPLACEMENT = "\ufffd"
-_MOST_KNOWN = 4096  # characters whose replacement is kept; a text may hold every one there is
+_MOST_KNOWN = 4096  # characters whose replacement is remembered; a hostile text may have all of Unicode
 
 
 def clean(text: str) -> str:
-    """One line of printable text; line breaks and tabs become a space, what cannot be shown is dropped.
+    """The text as one printable line: line breaks and tabs become spaces, other control characters are dropped.
 
-    Commands that CI systems read anywhere in a line of a log (`##[error]`, `##vso[...]`) are broken up.
+    Commands that CI systems execute anywhere in a line of a log (`##[error]`, `##vso[...]`) are broken up.
     """
     if not text.isprintable():
         text = _ANSI.sub("", text).translate(_LINE)
@@ -29,23 +29,23 @@ def clean(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without what steers a terminal; tabs and line feeds stay."""
+    """The text without characters that control a terminal; tabs and line feeds stay."""
     return text.translate(_TEXT)
 
 
 def break_up_commands(text: str) -> str:
-    """The text without `##[error]`, `##vso[...]` and the like, wherever in a line they stand."""
+    """The text with `##[error]`, `##vso[...]` and the like changed, so that no CI system executes them."""
     return _CI_COMMAND.sub(lambda found: "#" + "_" * (len(found[0]) - 1), text)
 
 
 def is_exact(text: str) -> bool:
-    r"""Whether the text leaves this process as it is, in a format that escapes line breaks (LF, CRLF)."""
+    """Whether the text is printed unchanged in a format that escapes its line breaks (LF, CRLF)."""
     text = text.replace("\r\n", "\n")
     return printable(text) == text == break_up_commands(text)
 
 
 class _Replacements(dict[int, str]):
-    """What each character becomes, worked out when it first occurs."""
+    """A table for `str.translate` that is filled as characters occur."""
 
     def __missing__(self, code: int) -> str:
         char = _clean_char(chr(code))
@@ -70,7 +70,7 @@ def _clean_char(char: str) -> str:
 
 
 def is_noncharacter(char: str) -> bool:
-    """U+FDD0 to U+FDEF and the last two of each plane: no text has them, and XML forbids some."""
+    """Whether this is a noncharacter, U+FDD0 to U+FDEF or one of the last two of a plane; XML forbids some."""
     code = ord(char)
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
@@ -81,7 +81,7 @@ def ascii_only(text: str) -> str:
 
 
 def clean_path(path: str) -> str:
-    """A path as people write it: cleaned, and without a leading `./`, unless a log would read it as a command."""
+    """A path, cleaned and without a leading `./`, which stays where GitHub would read `::` as a command."""
     path = clean(path)
     while path.startswith("./"):
         path = path[2:].lstrip("/") or "."
@@ -89,18 +89,18 @@ def clean_path(path: str) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> float | None:
-    """The value rounded, and None for what JSON cannot say (NaN and the infinities)."""
+    """The value rounded; None for NaN and the infinities, which JSON does not have."""
     if value is None or not math.isfinite(value):
         return None
     return round(value, digits)
 
 
 def settings_object(values: Mapping[str, str | int | float | bool]) -> dict[str, Any]:
-    """What a fix sets, by field."""
-    settings: dict[str, Any] = {}
-    for key, value in values.items():
+    """The settings of a fix, by field, as JSON values."""
+
+    def plain(value: str | int | float | bool) -> Any:
         if isinstance(value, str):
-            settings[clean(key)] = clean(value)
-        else:
-            settings[clean(key)] = number(value, 6) if isinstance(value, float) else value
-    return settings
+            return clean(value)
+        return number(value, 6) if isinstance(value, float) else value
+
+    return {clean(key): plain(value) for key, value in values.items()}

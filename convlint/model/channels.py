@@ -1,4 +1,4 @@
-"""Which layers share a number of channels, so that all of them change together."""
+"""Groups of channels: which layers have to change their widths together, and which widths cannot change."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from convlint.model.network import Network, Operation
 
 
 class Reason(str):
-    """Why channels cannot change, in English; of what it is made is kept, for other languages."""
+    """Why channels cannot change, in English; its template and values are kept for translations."""
 
     template: str
     name: str
     groups: int
 
     def __new__(cls, template: str, name: str = "", groups: int = 0) -> Reason:
-        """The template with its `{name}` and `{groups}`."""
+        """The template with `{name}` and `{groups}` filled in."""
         made = super().__new__(cls, template.format(name=name, groups=groups))
         made.template, made.name, made.groups = template, name, groups
         return made
@@ -30,23 +30,23 @@ class Reason(str):
 
 THE_INPUT = Reason("it is the network's input")
 
-Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here
-Axis = tuple[Part, ...]
+Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here (a pixel shuffle: 1/4)
+Axis = tuple[Part, ...]  # the channels of a tensor, as the groups that they come from, in order
 
 
 class GroupReader(NamedTuple):
-    """A layer that reads a group: each channel of the group is `times` of its C."""
+    """A layer that reads a group; each channel of the group makes `times` channels of the layer's C."""
 
     layer: int
     times: Fraction
 
 
 class ChannelGroup(Struct, frozen=True, kw_only=True):
-    """Channels that are one number wherever they go.
+    """Channels of several tensors whose number is the same everywhere, so that it can only change everywhere.
 
-    `writers` are the layers whose K they are, `readers` those in whose C they are; `depthwise` those of the readers
-    whose K and groups follow their C. `inputs` are the operations that bring them into the network. A new width has
-    to be a multiple of `multiple_of`. `fixed` says why it cannot change at all; empty where it can.
+    `writers` are the layers with this number as K, `readers` those with it in their C; `depthwise` are the readers
+    whose K and groups follow their C. `inputs` are the inputs of the network with these channels. A new width has to be
+    a multiple of `multiple_of`. `fixed` has the reasons why it cannot change at all; empty where it can.
     """
 
     width: int
@@ -64,30 +64,31 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def only_input(self) -> bool:
-        """Whether nothing but being the network's input keeps it as it is: zeros may be added there."""
+        """Whether being the network's input is all that fixes it: an input can be padded with zeros."""
         return self.fixed == (THE_INPUT,)
 
 
 class Channels(Struct, frozen=True, kw_only=True):
-    """The groups of a network, and what the channels of each operation's tensor consist of (None: unknown)."""
+    """The groups of channels of a network, and the groups in the tensor of each operation (None: unknown)."""
 
     groups: tuple[ChannelGroup, ...]
     axes: tuple[Axis | None, ...]
-    written: Mapping[int, int]  # layer -> the group that is its K, where it is one
-    read: Mapping[int, Axis]  # layer -> what its C consists of
-    parts: Mapping[int, Mapping[int, Fraction | int]]  # the same: how many channels each group's channel is in its C
+    written: Mapping[int, int]  # layer -> the group that is its K, if one is
+    read: Mapping[int, Axis]  # layer -> the groups in its C
+    parts: Mapping[int, Mapping[int, Fraction | int]]  # `read` added up: layer -> group -> channels in C for each one
 
     def changes(self, layers: Sequence[ConvLayer], widths: Mapping[int, int]) -> dict[int, dict[str, int]]:
-        """What each layer gets once the groups that `widths` names have these widths: its new C, K and groups."""
+        """The new C, K and groups of each layer that changes when the groups in `widths` get these widths."""
         changed = {index for number in widths for index in self.groups[number].layers}
         return {index: self.changes_of(index, layers[index], widths) for index in sorted(changed)}
 
     def changes_of(self, index: int, layer: ConvLayer, widths: Mapping[int, int]) -> dict[str, int]:
-        """What one layer gets."""
+        """The new C, K and groups of one layer."""
         result = {}
         if self.written.get(index) in widths:
             result["K"] = widths[self.written[index]]
         parts = self.parts.get(index, {})
+        # The search for widths asks this very often: go through the smaller of the two mappings.
         fewer, more = (widths, parts) if len(widths) < len(parts) else (parts, widths)
         changed = [number for number in fewer if number in more]
         if changed and layer.C is not None:
@@ -98,7 +99,7 @@ class Channels(Struct, frozen=True, kw_only=True):
         return result
 
     def widened(self, network: Network, widths: Mapping[int, int]) -> Network:
-        """The network with these groups as wide as `widths` says. Its own groups are those of the new one."""
+        """The network with the groups in `widths` that wide; its channels are grouped as before."""
         changes = self.changes(network.layers, widths)
         layers = tuple(
             replace(layer, **changes[index]) if index in changes else layer
@@ -121,14 +122,15 @@ def _width(axis: Axis, groups: Sequence[ChannelGroup], widths: Mapping[int, int]
     return int(sum(widths.get(number, groups[number].width) * scale for number, scale in axis))
 
 
-MOST_PARTS = 4096  # of one axis, and
-MOST_PARTS_OF_ALL = 1_000_000  # of all of them: beyond, an axis is one of which no part can change
-MOST_REASONS = 3  # why one axis cannot change
+# A network that concatenates all that came before has axes with very many parts. An axis beyond these limits is opaque.
+MOST_PARTS = 4096  # of one axis
+MOST_PARTS_OF_ALL = 1_000_000  # of all axes together
+MOST_REASONS = 3  # kept for one axis
 _ONE = Fraction(1)
 
 
 def channels_of(network: Network) -> Channels:
-    """The groups of channels of a network; none where its reader knows of no dataflow."""
+    """The groups of channels of a network; none where its reader does not record operations."""
     walk = _Walk(network)
     for number, operation in enumerate(network.operations):
         axis = walk.operation(number, operation)
@@ -139,7 +141,10 @@ def channels_of(network: Network) -> Channels:
 
 
 class _Walk:
-    """One pass over the operations. A part's number is a segment until the groups are known: equal ones are united."""
+    """One pass over the operations, with segments for groups: a new one for each width that begins, later united.
+
+    The segments are a union-find structure; those of one set become a group in `result`.
+    """
 
     def __init__(self, network: Network) -> None:
         self.layers = network.layers
@@ -147,7 +152,7 @@ class _Walk:
         self.width: list[int] = []
         self.parent: list[int] = []
         self.reasons: list[tuple[int, Reason]] = []
-        self.fixed: dict[int, tuple[Axis, set[Reason]]] = {}  # by the id of an axis, which is kept alive with it
+        self.fixed: dict[int, tuple[Axis, set[Reason]]] = {}  # by the id of an axis, which the tuple keeps alive
         self.divisors: list[tuple[int, int]] = []
         self.inputs: list[tuple[int, int]] = []
         self.written: dict[int, Axis] = {}
@@ -155,7 +160,7 @@ class _Walk:
         self.parts = 0
 
     def operation(self, number: int, operation: Operation) -> Axis | None:
-        """The axis of what an operation hands on."""
+        """The axis of the tensor that an operation hands on; None where its channels are unknown."""
         kind = operation.kind
         given = [self.axes[index] for index in operation.inputs]
         if kind == "input":
@@ -177,7 +182,7 @@ class _Walk:
         return self._opaque(operation, known)
 
     def _kept(self, operation: Operation, given: list[Axis]) -> Axis | None:
-        """The axis of an operation that hands its inputs' channels on; None where it does so in no way known here."""
+        """The axis of an operation that hands on the channels of its inputs; None where it has to be opaque."""
         kind, C = operation.kind, operation.C
         if len(given) > 1 and kind not in ("add", "concat"):
             return None
@@ -203,19 +208,21 @@ class _Walk:
         return wide[0]
 
     def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
+        """A new axis, for an operation that may do anything; it and the inputs cannot change."""
         reason = Reason("{name} depends on it", _named(operation))
         for axis in given:
             self.fix(axis, reason)
         return self._fixed(self._fresh(operation.C), Reason("{name} makes it", _named(operation)))
 
     def _alone(self, index: int) -> Axis | None:
-        """What a layer reads that nothing is wired to."""
+        """The axis that a layer without a recorded input reads."""
         if index in self.read:
             return self.read[index]
         axis = self._fresh(self.layers[index].C)
         return self._fixed(axis, THE_INPUT) if self.layers[index].first else axis
 
     def _conv(self, index: int, given: Axis | None) -> Axis | None:
+        """The axis of a convolution's output: that of its input if it is depthwise, else one of its own."""
         layer = self.layers[index]
         if given is not None and self._of(given) != layer.C:
             self.fix(given, Reason("{name} does not fit it", layer.name))
@@ -245,7 +252,7 @@ class _Walk:
         return self.written[index]
 
     def _tie(self, one: int, other: int) -> None:
-        """Two layers with the same weights read as many channels, and write as many."""
+        """Makes two layers with the same weights read the same number of channels, and write the same."""
         for axes in (self.read, self.written):
             if one in axes and other in axes:
                 self._equal(axes[one], axes[other], self.layers[other].name)
@@ -254,7 +261,7 @@ class _Walk:
                 self.fix(given, Reason("{name} has the same weights", self.layers[other].name))
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
-        """Every part keeps a multiple of `groups`, so that their sum does."""
+        """Makes every part of an axis a multiple of `groups`, so that their sum is one."""
         for number, scale in axis:
             if self.width[self.find(number)] * scale % groups:
                 self.fix(axis, Reason("{name} has {groups} groups across it", name, groups))
@@ -275,14 +282,14 @@ class _Walk:
         return axis
 
     def fix(self, axis: Axis, reason: Reason) -> None:
-        """Nothing of this axis can change; of a long one that much depends on, the first reasons will do."""
+        """Notes that no part of an axis can change, with up to MOST_REASONS reasons."""
         given = self.fixed.setdefault(id(axis), (axis, set()))[1]
         if len(given) < MOST_REASONS and reason not in given:
             given.add(reason)
             self.reasons += [(number, reason) for number in {number: None for number, _ in axis}]
 
     def _equal(self, one: Axis, other: Axis, name: str) -> None:
-        """Both axes are the same channels, part by part; where their parts do not match, neither can change."""
+        """Unites the parts of two axes, one by one; if these do not match, neither axis can change."""
         sizes = [[(self.width[self.find(number)], scale) for number, scale in axis] for axis in (one, other)]
         if one is other or sizes[0] == sizes[1]:
             for (first, _), (second, _) in zip(one, other, strict=True):
@@ -295,8 +302,8 @@ class _Walk:
         return int(sum(self.width[number] * scale for number, scale in axis))
 
     def find(self, number: int) -> int:
-        """The segment that stands for all that are equal to this one."""
-        while self.parent[number] != number:
+        """The representative of the segments that are united with this one."""
+        while self.parent[number] != number:  # halves the path, so that the next search is shorter
             self.parent[number] = number = self.parent[self.parent[number]]
         return number
 

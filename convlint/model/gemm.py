@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from msgspec import Struct
 
 from convlint.model.layer import ConvLayer, Pass
@@ -16,20 +18,22 @@ class Gemm(Struct, frozen=True, kw_only=True):
     batch: int = 1
 
 
+_sizes = attrgetter(*"NCDHWKZPQTRS")
+
+
 def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
     """The implicit GEMM of one pass (CG 4.2, Table 2), per group; None where a size is unknown.
 
-    A transposed convolution is the dgrad of the convolution that maps its output to its input, so its
-    wgrad reduces over its input positions, N·H·W.
+    A transposed convolution is the dgrad of the convolution that maps its output to its input, so that its wgrad
+    reduces over its input positions, N·H·W.
     """
-    N, C, H, W, K, P, Q, R, S = layer.N, layer.C, layer.H, layer.W, layer.K, layer.P, layer.Q, layer.R, layer.S
-    D, T, Z, groups = layer.D, layer.T, layer.Z, layer.groups
-    if N is None or C is None or H is None or W is None or K is None or P is None or Q is None:
+    sizes = _sizes(layer)
+    if None in sizes:
         return None
-    if R is None or S is None or D is None or T is None or Z is None:
-        return None
+    N, C, D, H, W, K, Z, P, Q, T, R, S = sizes
+    groups = layer.groups
     taps = T * R * S
-    c, k = C // groups, K // groups
+    c, k = C // groups, K // groups  # of one group
     if which == "fprop":
         return Gemm(M=N * Z * P * Q, N=k, K=c * taps, batch=groups)
     if which == "dgrad":
@@ -44,7 +48,7 @@ def flops(layer: ConvLayer) -> int | None:
     fprop = gemm(layer, "fprop")
     if fprop is None:
         return None
-    if layer.op == "conv_transpose":
+    if layer.op == "conv_transpose":  # multiplies each input position with each tap; fprop would count outputs
         dgrad = gemm(layer, "dgrad")
         assert dgrad is not None
         return 2 * dgrad.batch * dgrad.M * dgrad.N * dgrad.K
@@ -53,10 +57,8 @@ def flops(layer: ConvLayer) -> int | None:
 
 def tensor_elements(layer: ConvLayer) -> tuple[int, int, int] | None:
     """Elements of the input, the weights and the output (x, w, y); None if a size is unknown."""
-    N, C, H, W, K, P, Q, R, S = layer.N, layer.C, layer.H, layer.W, layer.K, layer.P, layer.Q, layer.R, layer.S
-    D, T, Z = layer.D, layer.T, layer.Z
-    if N is None or C is None or H is None or W is None or K is None or P is None or Q is None:
+    sizes = _sizes(layer)
+    if None in sizes:
         return None
-    if R is None or S is None or D is None or T is None or Z is None:
-        return None
+    N, C, D, H, W, K, Z, P, Q, T, R, S = sizes
     return N * C * D * H * W, K * (C // layer.groups) * T * R * S, N * K * Z * P * Q

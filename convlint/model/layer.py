@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,7 +16,10 @@ _T = TypeVar("_T", bound=Struct)
 
 
 def equal_without(*names: str) -> Callable[[type[_T]], type[_T]]:
-    """Makes `==`, hash() and repr() of a record leave out its fields `names`."""
+    """A class decorator: `==`, hash() and repr() of the record leave out its fields `names`.
+
+    Positions in files are left out so that equal layers can share what was computed for one of them.
+    """
 
     def decorated(kind: type[_T]) -> type[_T]:
         shown = [name for name in kind.__struct_fields__ if name not in names]
@@ -64,15 +67,17 @@ def same_padding(size: int | None, *, stride: int, dilation: int, taps: int) -> 
 
 Pass = Literal["fprop", "dgrad", "wgrad"]
 PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
-Loss = Literal["fix", "tile", "wave", "none"]  # of their time: to what a fix mends, or to empty tiles or waves
+Loss = Literal[
+    "fix", "tile", "wave", "none"
+]  # where time is lost: to what a fix would change, or to empty tiles, waves
 
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]
 Mode = Literal["training", "inference"]
 MODES: tuple[Mode, ...] = ("training", "inference")
 Allowance = Literal["narrower", "batch", "int8", "fp8"]
-ALLOWANCES: tuple[Allowance, ...] = ("narrower", "batch", "int8", "fp8")  # changes that nobody is advised unasked
-Following = Literal["eval", "train"]  # the mode of torch in which a module's forward pass is followed
+ALLOWANCES: tuple[Allowance, ...] = ("narrower", "batch", "int8", "fp8")  # changes that are advised on request only
+Following = Literal["eval", "train"]  # torch's mode in which a module's forward pass is traced
 TRACES: tuple[Following, ...] = ("eval", "train")
 DtypeSource = Literal["stated", "module", "storage"]
 
@@ -145,21 +150,21 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     norm_follows: bool | None = None  # batch normalisation reads this layer's output and nothing else does
     first: bool = False  # its input is the network's: no dgrad
     head: bool = False  # no convolution after it: the task fixes K
-    dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, in "storage" as anything
+    dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, that of a file as anything
     calls: int = 1  # how often one step runs it (shared modules)
-    copies_input: bool = False  # runs NHWC, but its input arrives NCHW: it is read and written once more before
+    copies_input: bool = False  # runs NHWC, but its input arrives NCHW, so that it is copied first
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None
     declared_Z: int | None = None
     spans: Mapping[str, Span] = field(default_factory=dict)
     model: str = ""  # the entry of the config that the layer belongs to
-    library: str = ""  # the line of a library that builds it, where `spans` point at the user's own
-    operator: str = ""  # of an ONNX graph, where it is none that every runtime has for this (QLinearConv)
+    library: str = ""  # the line of a library that builds it, where `spans` point at the user's code
+    operator: str = ""  # the ONNX operator, where that is not one that every runtime has (QLinearConv)
     node: str | None = None  # the format's own name for the place (an ONNX node, a module path)
 
     def locate(self, *names: str) -> Location:
-        """Where the first of `names` that was written down stands; else the layer itself."""
+        """The location of the first of `names` that was written in the file; else that of the layer."""
         for name in (*names, "layer"):
             span = self.spans.get(name)
             if span is not None:
@@ -175,22 +180,42 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
 
     @property
     def pointwise_map(self) -> bool:
-        """Works on 1x1 maps (squeeze-and-excite): sizes are not worth a finding."""
+        """Whether it works on 1x1 maps (squeeze-and-excite), whose sizes are not worth a finding."""
         return self.H == self.W == self.P == self.Q == 1 and self.D == self.Z == 1
 
 
+class AxisFields(NamedTuple):
+    """The names of a layer's fields that belong to one axis of space."""
+
+    size: str
+    output: str
+    taps: str
+    stride: str
+    pad: str
+    pad_end: str
+    dilation: str
+    output_padding: str
+
+
+AXES = (
+    AxisFields("D", "Z", "T", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD"),
+    AxisFields("H", "P", "R", "U", "PadH", "PadH_end", "DilH", "OutPadH"),
+    AxisFields("W", "Q", "S", "V", "PadW", "PadW_end", "DilW", "OutPadW"),
+)
+# For each axis, what its output is computed from, and the size that is declared. Fetched together, because this runs
+# for every layer of a spec.
 _AXES = tuple(
-    (attrgetter(size, taps, pad, f"{pad}_end"), attrgetter(stride, dilation, output_padding), attrgetter(declared))
-    for size, taps, stride, pad, dilation, output_padding, declared in (
-        ("D", "T", "StrideD", "PadD", "DilD", "OutPadD", "declared_Z"),
-        ("H", "R", "U", "PadH", "DilH", "OutPadH", "declared_P"),
-        ("W", "S", "V", "PadW", "DilW", "OutPadW", "declared_Q"),
+    (
+        attrgetter(axis.size, axis.taps, axis.pad, axis.pad_end),
+        attrgetter(axis.stride, axis.dilation, axis.output_padding),
+        attrgetter(f"declared_{axis.output}"),
     )
+    for axis in AXES
 )
 
 
 def with_output(layer: ConvLayer) -> ConvLayer:
-    """The layer with Z, P and Q computed from its inputs; an axis with an unknown part keeps its declared size."""
+    """The layer with Z, P and Q computed; an axis of which a part is unknown keeps its declared size."""
     Z, P, Q = [_axis_out(layer, *axis) for axis in _AXES]
     return replace(layer, Z=Z, P=P, Q=Q)
 
@@ -212,7 +237,7 @@ def _axis_out(layer: ConvLayer, sizes: _Values, steps: _Values, declared: _Value
     return output_size(length, stride=step, pad=begin + end, dilation=spread, taps=count)
 
 
-# Everything of a layer that a rule can read and that its time depends on, but not where it stands.
+# All fields of a layer that rules and its time depend on; not its names and places.
 layer_identity = attrgetter(
     *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "model", "library", "node"))
 )

@@ -1,19 +1,19 @@
-"""Where something was written."""
+"""Locations in files, and edits of them."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-# Where a value was written: line, column, end line, end column; all from 1, the end column exclusive.
+# The place of a value: line, column, end line, end column; all count from 1, the end column is exclusive.
 Span = tuple[int, int, int, int]
 
 
 class Location(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """A place in an input. Lines and columns count from 1; None where the format has none (an ONNX graph).
+    """A place in an input. Lines and columns count from 1; they are None where the format has none (an ONNX graph).
 
-    `library` is the line of a library that stands behind a line of the user's, such as `timm/models/resnet.py:30`;
-    `model` the entry of the config that it is about. In a notebook, `line` is that of the file, without a column, and
-    `cell` has the cell, counted as the notebook has them, with the line and column there.
+    `library` is the line of a library that the user's line calls, such as `timm/models/resnet.py:30`; `model` is the
+    entry of the config. In a notebook, `line` is that of the file, without a column, and `cell` is the number of the
+    cell, and the line and column in it.
     """
 
     path: str
@@ -27,10 +27,10 @@ class Location(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 
 class TextEdit(Struct, frozen=True, kw_only=True):
-    """What takes the place of a part of a file, or goes in where both ends are one.
+    """A replacement of a part of a file, or an insertion where both ends are equal.
 
-    Lines, which end with LF or CRLF, and columns count from 1, columns in code points and without a byte order mark;
-    the end is exclusive.
+    Lines end with LF or CRLF. Lines and columns count from 1, columns in code points, without the byte order mark; the
+    end is exclusive.
     """
 
     path: str
@@ -42,7 +42,7 @@ class TextEdit(Struct, frozen=True, kw_only=True):
 
 
 class CodeEdit(Struct, frozen=True, kw_only=True):
-    """`new` takes the place of the bytes from `start` up to `end` of a file; where both are equal, it is inserted."""
+    """A replacement of the bytes from `start` up to `end` of a file by `new`; an insertion where both are equal."""
 
     path: str
     start: int

@@ -16,7 +16,7 @@ _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
 @total_ordering
 class Version:
-    """A dotted version, compared number by number; also against text, so that rules can write `< "7.6.3"`."""
+    """A dotted version, compared number by number, also with text, so that rules can write `< "7.6.3"`."""
 
     __slots__ = ("numbers", "text")
 
@@ -50,13 +50,13 @@ class Version:
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> Version:
-    """What a rule compares with, at every layer the same few."""
+    """The version in a text; cached, because a rule compares with the same text at every layer."""
     return Version(text)
 
 
 @equal_without("spans")
 class Runtime(Struct, frozen=True, kw_only=True):
-    """What runs the network. None means not given: rules that need it are skipped, never guessed."""
+    """What runs the network. None: not given, so that rules which need it are skipped; nothing is guessed."""
 
     framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn
     framework_version: Version | None = None
@@ -76,13 +76,13 @@ class Runtime(Struct, frozen=True, kw_only=True):
     xla_gpu_autotune_level: int | None = None
     gpu_clock: str | None = None
     pinned_memory: bool | None = None
-    optimizer: str | None = None  # whose state lies in memory; not given: none
+    optimizer: str | None = None  # its state takes memory; not given: no state
     mixed_precision: bool | None = None  # 16-bit layers have fp32 weights, gradients and optimizer state beside
     cuda_graphs: bool | None = None  # the step is recorded once, and launched as one
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
-# settings that one framework alone has: where one of them is given, so is the framework
+# settings that one framework alone has: one of them implies the framework
 OWNERS: Mapping[str, str] = {
     "cudnn_benchmark": "pytorch",
     "cudnn_enabled": "pytorch",
@@ -94,12 +94,12 @@ OWNERS: Mapping[str, str] = {
 
 
 def default_mode(runtime: Runtime) -> Mode:
-    """Where none is stated: training, but for TensorRT, which has inference alone."""
+    """The mode where none is stated: training, except for TensorRT, which only runs inference."""
     return "inference" if framework_of(runtime) == "tensorrt" else "training"
 
 
 def framework_of(runtime: Runtime) -> str | None:
-    """The framework that is given, or the one whose settings are."""
+    """The framework that is given, or else the only one that a setting implies."""
     if runtime.framework is not None:
         return runtime.framework
     owners = {owner for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None}

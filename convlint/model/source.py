@@ -1,4 +1,4 @@
-"""What Python source says, read and not run: convolutions where they are constructed, and programs that train."""
+"""What is read from Python source without running it: convolutions where they are constructed, training programs."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ from msgspec import Struct, field
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 
-Certainty = Literal["stated", "with defaults"]  # by values that the source has; or of parameters that nobody gives
+Certainty = Literal["stated", "with defaults"]  # from values in the source; or also from defaults of parameters
 
 
 class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
-    """A literal that a number was computed from, where it stands, and the name that it is bound to there.
+    """A literal that a number was computed from, its place, and the name that it is bound to there.
 
-    `name` is that of the variable, keyword or parameter, as far as there is one: `NUM_CLASSES`, `out_channels`, `''`;
-    of a parameter, the literal is its `default`.
+    `name` is that of the variable, keyword or parameter (`NUM_CLASSES`, `out_channels`), or empty; `default`: the
+    literal is the default of a parameter.
     """
 
     at: Location
     value: int | float | str | bool | None
     name: str = ""
     default: bool = False
-    quiet: bool = False  # stands in a test, in documentation or in other people's code
+    quiet: bool = False  # in a test, in documentation or in vendored code
 
 
 class SourceLayer(Struct, frozen=True, kw_only=True):
-    """A convolution as the source constructs it: one record for each place and set of values.
+    """A convolution that the source constructs: one record for each place and set of values.
 
-    `layer` has what is known (None: unknown) and the spans of the construction; `stated` has, by the letter of the
-    layer's field (C, K, groups, bias, ...), the literals that its value was computed from. `root` is the function or
-    class whose evaluation led here, as path:name; `condition` the test that nobody could decide on the way, if any.
+    `layer` has what is known (None: unknown) and the spans of the construction; `stated` has the literals that each
+    field of the layer (C, K, groups, bias, ...) was computed from. `root` is the function or class whose evaluation led
+    here, as path:name; `condition` is the test on the way that could not be decided, if any.
     """
 
     layer: ConvLayer
     framework: str
     stated: Mapping[str, tuple[StatedLiteral, ...]] = field(default_factory=dict)
-    written: Mapping[str, str] = field(default_factory=dict)  # C and K as the construction has them: `num_anchors * 4`
+    written: Mapping[str, str] = field(default_factory=dict)  # C and K as written there: `num_anchors * 4`
     certainty: Certainty = "stated"
     condition: str = ""
     root: str = ""
-    pointwise_map: bool | None = None  # works on 1x1 maps: behind a pool to one, True; on a map, False
-    replaced: bool = False  # taken out of its model again
+    pointwise_map: bool | None = None  # whether it works on 1x1 maps, as behind a global pool
+    replaced: bool = False  # removed from its model again
     calls: int | None = None  # how often the forward pass runs it, where that was followed
-    made_by: str = ""  # the class of the source that it is an instance of, where it is not the framework's own
-    unknown: tuple[str, ...] = ()  # letters without which a layer cannot be, and that nobody knows: groups, U, ...
-    context: int = -1  # how many convolutions ran in the largest network that says where this one stands in it
-    silent: bool = False  # no root that led here says anything of a norm behind it
+    made_by: str = ""  # its class, where that is a subclass in the source
+    unknown: tuple[str, ...] = ()  # fields that a layer must have, and whose values are unknown: groups, U, ...
+    context: int = -1  # how many convolutions ran in the largest network in which its place is known
+    silent: bool = False  # no root that led here shows whether a norm follows
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """A place at which a convolution is constructed whose C or K nobody could read, and why.
+    """A place that constructs a convolution whose C or K could not be read, and why.
 
-    `why` is one of: config, parameter, caller, branch, untaken, call, limit, weight.
-    The last is that of a functional convolution whose weight has no shape that is known.
+    `why` is one of: config, parameter, caller, branch, untaken, call, limit, weight. The last is that of a functional
+    convolution whose weight has an unknown shape.
     """
 
     at: Location
     why: str
-    otherwise: str = ""  # why, were the branch that it stands in taken
+    otherwise: str = ""  # why, if the branch around it were taken
 
 
 class UnreadFile(Struct, frozen=True, kw_only=True):
-    """Why a file could not be read, and where in it that shows."""
+    """Why a file could not be read, and the place of the error in it."""
 
     why: str
     line: int | None = None
@@ -72,17 +72,17 @@ class UnreadFile(Struct, frozen=True, kw_only=True):
 
 
 class UnreadCell(Struct, frozen=True, kw_only=True):
-    """A code cell of a notebook that could not be read though others could, where that shows, and why."""
+    """A code cell of a notebook that could not be read, although others could; the place of the error, and why."""
 
     at: Location  # with its `cell`
     why: str
 
 
 class ProgramSetting(Struct, frozen=True, kw_only=True):
-    """A statement that sets what runs a program: `cudnn.benchmark`, `cudnn.enabled` and their like.
+    """A statement with a setting of the whole program: `cudnn.benchmark`, `cudnn.enabled` and the like.
 
-    `value` is None where it is an expression that nobody can know. `guard` is the test around it, as written; `certain`
-    whether every run of the program passes it.
+    `value` is None where it is an expression of unknown value. `guard` is the test around it, as written; `certain`:
+    every run of the program executes it.
     """
 
     name: str
@@ -93,28 +93,27 @@ class ProgramSetting(Struct, frozen=True, kw_only=True):
 
 
 class TrainingProgram(Struct, frozen=True, kw_only=True):
-    """A script that trains: what it sets, and what it shows of its input. None means unknown.
+    """A script that trains: its settings, and what is known of its input. None: unknown.
 
-    `closure` are the files that it imports, directly or not; `complete` whether all of them were read and nothing else
-    (a trainer, setattr, exec) can set anything. `settings` are those that it reaches, in order of their execution as
-    far as that is known.
+    `closure` are the files that it imports, directly or not; `complete`: all of them were read, and nothing else (a
+    trainer, setattr, exec) can change a setting. `settings` are those that it executes, in order as far as known.
     """
 
     path: str
-    at: Location  # where the program begins: its guard, or the first statement that trains
+    at: Location  # of its guard, `if __name__ == "__main__"`, or of the first statement that trains
     framework: str = "pytorch"
     closure: tuple[str, ...] = ()
     complete: bool = False
-    incomplete_for: str = ""  # what stands in the way of `complete`, in words
-    trainer: str = ""  # what owns the settings: Lightning's Trainer, ...
+    incomplete_for: str = ""  # why it is not `complete`, in words
+    trainer: str = ""  # what makes the settings instead of the script: Lightning's Trainer, ...
     settings: tuple[ProgramSetting, ...] = ()
     cudnn_benchmark: bool | None = None
     deterministic: bool | None = None
     cudnn_enabled: bool | None = None
     tf32: bool | None = None
     fixed_input_size: bool | None = None
-    evidence: tuple[tuple[str, Location], ...] = ()  # for `fixed_input_size`: words, and where they stand
-    conflict: tuple[ProgramSetting, ProgramSetting] | None = None  # deterministic and benchmark, both True on one path
+    evidence: tuple[tuple[str, Location], ...] = ()  # for `fixed_input_size`: code, and its places
+    conflict: tuple[ProgramSetting, ProgramSetting] | None = None  # deterministic and benchmark, both set in one run
     backward_in_autocast: tuple[Location, ...] = ()
     autocast_around_loss: tuple[Location, ...] = ()
     autotune_disabled: tuple[ProgramSetting, ...] = ()  # MXNET_CUDNN_AUTOTUNE_DEFAULT=0 and its like
@@ -126,7 +125,7 @@ class TrainingProgram(Struct, frozen=True, kw_only=True):
 class BiasUse(Struct, frozen=True, kw_only=True):
     """A place that fails for a convolution without a bias.
 
-    `attribute` is what it is of, where only the same file constructs what that is; empty: of what nobody knows.
+    `attribute` is that of the convolution, if only the same file constructs it; empty where the convolution is unknown.
     """
 
     at: Location
@@ -136,11 +135,11 @@ class BiasUse(Struct, frozen=True, kw_only=True):
 class SourceReading(Struct, frozen=True, kw_only=True):
     """Everything that was read in the Python files of one repository.
 
-    `constructions` counts the places at which convolutions are constructed in the files that were given, tests and
-    their like left out; `known` those of which C and K are.
+    `constructions` is the number of places in the given files that construct convolutions, without those in tests and
+    the like; `known` is how many of these have known C and K.
     """
 
-    files: tuple[str, ...] = ()  # that were given, and read
+    files: tuple[str, ...] = ()  # those that were given and could be read
     layers: tuple[SourceLayer, ...] = ()
     programs: tuple[TrainingProgram, ...] = ()
     constructions: int = 0
@@ -148,32 +147,32 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     unread: tuple[Unread, ...] = ()
     unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
     unread_cells: tuple[UnreadCell, ...] = ()
-    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that something points into
-    # of notebooks, whose cells are one module here: of each line of that the cell, the line there, and that of the file
+    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that a location points into
+    # For notebooks, whose cells are read as one module: the cell of each line, the line in it, and that in the file.
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
-    whole: bool = False  # no file of the repository was left out that could say more
-    # by path, first and last line: sides of conditions that some run left out, and those that some took or may take
+    whole: bool = False  # all files of the repository that could matter were read
+    # Branches, by path, first and last line: those that some evaluation left out, and those that some took or may take.
     left: frozenset[tuple[str, int, int]] = frozenset()
     taken: frozenset[tuple[str, int, int]] = frozenset()
-    bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for where a convolution has a bias for nothing
+    bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for only if a convolution has a useless bias
 
 
 class PlacedLayer(Struct, frozen=True, kw_only=True):
-    """A layer, and where its construction stands for people and forges."""
+    """A layer, and the place of its construction as reports show it."""
 
     at: Location
     record: SourceLayer
 
 
 class SourceReport(Struct, frozen=True, kw_only=True):
-    """How much of the Python that was given could be read: `known` of the places that construct convolutions.
+    """How much of the given Python could be read: `known` of the `constructions` have known C and K.
 
-    Tests, documentation and other people's code are not counted among these. `programs` train.
+    Places in tests, documentation and vendored code are not counted. `programs` is the number of training programs.
     """
 
     files: tuple[str, ...] = ()  # that were read
-    layers: tuple[PlacedLayer, ...] = ()  # of which C and K are known, in these files
-    given: int = 0  # files, those that could not be read included
+    layers: tuple[PlacedLayer, ...] = ()  # with known C and K, in these files
+    given: int = 0  # number of files, with those that could not be read
     constructions: int = 0
     known: int = 0
     programs: int = 0

@@ -159,7 +159,7 @@ def is_shared(known: Format | None) -> bool:
 
 
 def exists(path: str) -> str | None:
-    """Return "folder", "file" for anything else of this name, or None where there is nothing."""
+    """Whether a path is a folder ("folder"), anything else ("file"), or does not exist (None)."""
     try:
         if Path(path).is_dir():
             return "folder"

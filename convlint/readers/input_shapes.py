@@ -103,11 +103,17 @@ def refuse_lists(text: str) -> None:
         raise InputFault(f"input {text[:60]!r}: commas stand between inputs; did you mean {meant}?")
 
 
-def by_name(inputs: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The text of `--input` for each input; unnamed ones go to the inputs in order. Raises InputFault for too many."""
+def by_name(inputs: Mapping[str, str], names: Sequence[str], whose: str) -> dict[str, str]:
+    """The text of `--input` for each input that has one; unnamed texts go to the inputs in order.
+
+    `whose` names what has the inputs, such as "the model". Raises InputFault for too many, and for an unknown name.
+    """
     unnamed = [shape.strip() for shape in inputs[""].split(",")] if "" in inputs else []
     if len(unnamed) > len(names):
         raise InputFault(f"{len(unnamed)} input shapes are given; there are inputs {', '.join(map(repr, names[:8]))}")
+    unknown = next((name for name in inputs if name and name not in names), None)
+    if unknown is not None:
+        raise InputFault(f"{whose} has no input {unknown!r}; it has {', '.join(map(repr, names[:8]))}")
     return {**dict(zip(names, unnamed, strict=False)), **{name: text for name, text in inputs.items() if name}}
 
 

@@ -16,7 +16,7 @@ from convlint.model.location import Span
 from convlint.readers import find_format
 
 MOST_TEXT = 2_000  # characters of a reference
-_MOST_DEPTH = 50  # opening brackets of one kind; Python's parser crashes on some thousand
+_MOST_DEPTH = 50  # opening brackets of one kind; deep nesting exhausts the stack of Python's parser
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LOOKS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*(\(.*\)[\w.]*)?", re.DOTALL)
 

@@ -208,6 +208,7 @@ def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer,
     shapes = {shape for _, _, shape, _ in weights}
     outputs = {shape[0] for shape in shapes}
     sizes = {shape: _sizes(shape, outputs) for shape in shapes}  # a network repeats a few shapes many times
+    # A weight without a bias of the same name beside it has none, as torch saves all parameters of a layer.
     biased = {name for header in headers for name in header.tensors if name.endswith("bias")}
     layers = []
     for name, dtype, shape, header in weights:

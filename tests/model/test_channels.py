@@ -70,6 +70,13 @@ class Builder:
         return channels_of(self.network)
 
 
+def begun(*widths: int) -> Any:
+    """A network whose input is read by layers a, b, ... of these widths, and the numbers of their operations."""
+    net = Builder()
+    image = net.step("input", C=3)
+    return net, *(net.conv(name, image, 3, width) for name, width in zip("ab", widths, strict=False))
+
+
 def of(channels: Channels, layer: int) -> ChannelGroup:
     return channels.groups[channels.written[layer]]
 
@@ -107,9 +114,7 @@ def test_sums_make_channels_one_number() -> None:
 
 
 def test_concatenations_are_composed_of_what_they_read() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 60), net.conv("b", image, 3, 20)
+    net, a, b = begun(60, 20)
     net.conv("c", net.step("concat", a, b, a, C=140), 140, 8)
     channels = net.channels
     assert read_by(of(channels, 0)) == {2: 2}
@@ -137,8 +142,7 @@ def test_sums_of_channels_that_are_composed_differently_stay_as_they_are() -> No
 
 
 def test_a_depthwise_convolution_writes_what_it_reads() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 44)
+    net, a = begun(44)
     net.conv("c", net.conv("dw", a, 44, 44, groups=44), 44, 16)
     channels = net.channels
     group = of(channels, 0)
@@ -150,8 +154,7 @@ def test_a_depthwise_convolution_writes_what_it_reads() -> None:
 
 
 def test_a_channel_multiplier_scales() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 44)
+    net, a = begun(44)
     net.conv("c", net.conv("dw", a, 44, 88, groups=44), 88, 16)
     channels = net.channels
     assert channels.changes(net.layers, {channels.written[0]: 48}) == {
@@ -160,8 +163,7 @@ def test_a_channel_multiplier_scales() -> None:
 
 
 def test_groups_divide_what_they_read_and_write() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 60)
+    net, a = begun(60)
     b = net.conv("b", a, 60, 96, groups=6)
     net.conv("c", b, 96, 8, groups=4)
     assert of(net.channels, 0).multiple_of == 6
@@ -169,32 +171,26 @@ def test_groups_divide_what_they_read_and_write() -> None:
 
 
 def test_parts_that_groups_cut_through_stay_as_they_are() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 30), net.conv("b", image, 3, 34)
+    net, a, b = begun(30, 34)
     net.conv("c", net.step("concat", a, b, C=64), 64, 64, groups=32)
     assert of(net.channels, 0).fixed == of(net.channels, 1).fixed == ("c has 32 groups across it",)
 
 
 def test_a_group_norm_divides_its_channels() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 96)
+    net, a = begun(96)
     net.conv("b", net.step("identity", a, C=96, groups=32), 96, 8)
     assert of(net.channels, 0).multiple_of == 32
     assert of(net.channels, 0).fixed == ()
 
 
 def test_what_usually_reads_one_tensor_and_reads_several_is_opaque() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 60), net.conv("b", image, 3, 60)
+    net, a, b = begun(60, 60)
     net.step("batchnorm", a, b, C=60)
     assert of(net.channels, 0).fixed == of(net.channels, 1).fixed == ("batchnorm op3 depends on it",)
 
 
 def test_pixel_shuffles_scale() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 240)
+    net, a = begun(240)
     net.conv("b", net.step("pixel_shuffle", a, C=60, factor=2), 60, 8)
     channels = net.channels
     assert of(channels, 0).multiple_of == 4
@@ -202,16 +198,14 @@ def test_pixel_shuffles_scale() -> None:
 
 
 def test_pixel_unshuffles_scale() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 15)
+    net, a = begun(15)
     net.conv("b", net.step("pixel_unshuffle", a, C=60, factor=2), 60, 8)
     channels = net.channels
     assert channels.changes(net.layers, {channels.written[0]: 16}) == {0: {"K": 16}, 1: {"C": 64}}
 
 
 def test_what_is_opaque_fixes_what_it_reads_and_writes() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 60)
+    net, a = begun(60)
     net.conv("b", net.step("reshape", a, C=60, where="view at net.py:7"), 60, 8)
     channels = net.channels
     assert of(channels, 0).fixed == ("view at net.py:7 depends on it",)
@@ -221,8 +215,7 @@ def test_what_is_opaque_fixes_what_it_reads_and_writes() -> None:
 
 
 def test_a_concatenation_of_another_axis_is_opaque() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 60)
+    net, a = begun(60)
     net.conv("b", net.step("concat", a, a, C=60), 60, 8)
     assert "depends on it" in of(net.channels, 0).fixed[0]
 
@@ -244,9 +237,7 @@ def test_heads_stay_as_they_are() -> None:
 
 
 def test_a_layer_that_runs_twice_has_one_width() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 60), net.conv("b", image, 3, 60)
+    net, a, b = begun(60, 60)
     shared = net.conv("shared", a, 60, 30)
     net.again(2, b)
     group = of(net.channels, 0)
@@ -256,9 +247,7 @@ def test_a_layer_that_runs_twice_has_one_width() -> None:
 
 
 def test_layers_that_share_their_weights_have_one_width() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 60), net.conv("b", image, 3, 60)
+    net, a, b = begun(60, 60)
     large = net.conv("large", a, 60, 30)
     small = net.conv("small", b, 60, 30)
     net.operations[small] = replace(net.operations[small], weights=2)
@@ -269,8 +258,7 @@ def test_layers_that_share_their_weights_have_one_width() -> None:
 
 
 def test_weights_that_read_what_is_not_known_elsewhere_stay_as_they_are() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 60)
+    net, a = begun(60)
     net.conv("large", a, 60, 30)
     net.conv("small", net.step("reshape"), 60, 30)
     net.operations[-1] = replace(net.operations[-1], weights=1)
@@ -299,8 +287,7 @@ def test_unknown_channels_belong_to_no_group() -> None:
 
 
 def test_channels_that_do_not_fit_fix_what_arrives() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 60)
+    net, a = begun(60)
     net.conv("b", a, 64, 8)
     assert of(net.channels, 0).fixed == ("b does not fit it",)
 
@@ -310,9 +297,7 @@ def test_a_network_without_operations_has_no_groups() -> None:
 
 
 def test_a_group_of_every_width_passes_through_the_whole_network_unharmed() -> None:
-    net = Builder()
-    image = net.step("input", C=3)
-    a, b = net.conv("a", image, 3, 60), net.conv("b", image, 3, 20)
+    net, a, b = begun(60, 20)
     net.conv("c", net.step("concat", a, b, C=80), 80, 8)
     network, channels = net.network, net.channels
     wide = channels.widened(network, {channels.written[0]: 64})
@@ -334,8 +319,7 @@ def test_axes_that_double_and_double_are_bounded() -> None:
 
 
 def test_what_much_depends_on_has_a_few_reasons() -> None:
-    net = Builder()
-    a = net.conv("a", net.step("input", C=3), 3, 8)
+    net, a = begun(8)
     for number in range(9):
         net.step("reshape", a, C=8, where=f"view {number}")
     assert of(net.channels, 0).fixed == tuple(f"view {number} depends on it" for number in range(3))

@@ -45,9 +45,9 @@ def test_sizes_that_are_given_one_by_one_are_inputs_of_one_axis():
 
 
 def test_unnamed_inputs_go_to_the_inputs_in_order():
-    assert by_name({"": "1x2,\n3x4"}, ["a", "b", "c"]) == {"a": "1x2", "b": "3x4"}
+    assert by_name({"": "1x2,\n3x4"}, ["a", "b", "c"], "the model") == {"a": "1x2", "b": "3x4"}
     with pytest.raises(InputFault, match="2 input shapes are given"):
-        by_name({"": "1x2,3x4"}, ["a"])
+        by_name({"": "1x2,3x4"}, ["a"], "the model")
 
 
 @pytest.mark.parametrize(

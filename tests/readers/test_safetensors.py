@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ import torch
 import torch_nets
 from archives import read_apart
 from command_line import convlint
+from read_inputs import refusal, sound
 from safetensors import SafetensorError, deserialize
 from safetensors.torch import save_file
 from torch import nn
 
-from convlint.model.network import Network
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.refusals import read as read_pickle
 from convlint.readers.safetensors import read
@@ -28,18 +29,7 @@ from convlint.readers.safetensors import read
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 
-def one(path: str | Path, **options: Any) -> Network:
-    network, errors = read(str(path), ReadOptions(**options))
-    assert errors == ()
-    assert network is not None
-    return network
-
-
-def message(path: str | Path) -> str:
-    network, errors = read(str(path), ReadOptions())
-    assert network is None
-    assert len(errors) == 1
-    return errors[0].message
+one, message = partial(sound, read), partial(refusal, read)
 
 
 def write(path: Path, header: Any, data: int = 0) -> Path:

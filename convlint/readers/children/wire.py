@@ -82,6 +82,7 @@ def _plain(value: Any) -> Any:
         return {
             name: _plain(item)
             for name, default in _defaults(type(value)).items()
+            # The identity first: it is cheap, and most fields hold the default itself.
             if (item := getattr(value, name)) is not default and item != default
         }
     raise TypeError(f"a {type(value).__name__} does not travel")
@@ -111,6 +112,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if origin in (Union, UnionType) and len(parts) == 2 and NoneType in parts:
         inner = _reader(next(part for part in parts if part is not NoneType))
         return lambda value: None if value is None else inner(value)
+    # The type decides, so that a child cannot send a dict where a later step expects a tuple.
     if origin is Literal:
         return lambda value: value if value in parts else _refuse(value, hint)
     if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:

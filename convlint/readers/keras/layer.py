@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
+from convlint.model.layer import AXES, ConvLayer, Dtype, same_padding, with_output
 from convlint.model.network import Edge
 from convlint.readers.bounded_json import MOST_SIZE, Node
 from convlint.readers.keras.shapes import number, numbers, spatial_axes, text
@@ -108,14 +108,9 @@ def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, 
             begin, end = both if both is not None else (None, None)
         elif padding == "causal":  # all of it before the first step, so that no step reads a later one
             begin = extent - 1
-        letter = 3 - dims + i
-        axis = "DHW"[letter]
-        fields[axis] = sizes[i]
-        fields["TRS"[letter]] = taps[i]
-        fields[("StrideD", "U", "V")[letter]] = strides[i]
-        fields[f"Pad{axis}"], fields[f"Pad{axis}_end"] = begin, end
-        fields[f"Dil{axis}"] = dilations[i]
-        fields[f"OutPad{axis}"] = extra[i]
+        # None: `with_output` computes the size of the output.
+        values = (sizes[i], None, taps[i], strides[i], begin, end, dilations[i], extra[i])
+        fields.update(zip(AXES[3 - dims + i], values, strict=True))
     return fields
 
 

@@ -324,10 +324,7 @@ def _shape(declared: Node | None) -> Shape | None:
 def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict[str, Shape | None]:
     """The inputs' shapes, completed by `--batch` and `--input`. Raises InputFault where these contradict the file."""
     shapes = dict(inputs)
-    named = by_name(options.inputs, list(inputs))
-    for name in named:
-        if name not in inputs:
-            raise InputFault(f"the model has no input {name!r}; it has {', '.join(map(repr, list(inputs)[:8]))}")
+    named = by_name(options.inputs, list(inputs), "the model")
     for name, declared in inputs.items():
         if name in named:
             wanted: Shape = parse_shape(named[name], options.batch).sizes

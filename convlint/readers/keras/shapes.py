@@ -156,7 +156,7 @@ def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape:
     target = [None if size.value in (-1, None) else size.integer() for size in given]
     total = _elements(shapes[0][1:])
     known = prod(size for size in target if size is not None)
-    free = target.count(None)
+    free = target.count(None)  # at most one is filled in; with more, or an unknown total, they stay unknown
     if total is not None and (total != known if not free else free == 1 and total % known):
         raise config.at("target_shape").fault(f"cannot hold the {total} elements of {text(shapes[0])}")
     filled = total // known if total is not None and free == 1 else None
@@ -225,6 +225,7 @@ def references(node: Node | None) -> tuple[list[tuple[Reference, Shape | None]],
             if inner.value.get("class_name") == "__keras_tensor__":
                 found.append(_tensor(inner))
             else:
+                # Reversed, because the last of `waiting` is looked at next.
                 waiting += [(value, depth + 1) for _, value in reversed(list(inner.items())) if _may_hold(value)]
         elif _is_reference(inner.value):
             found.append((_reference(inner), None))

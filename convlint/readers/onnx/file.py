@@ -1,4 +1,4 @@
-"""An ONNX file, bounded and without external surprises, and the shapes of its tensors."""
+"""Loads ONNX files within bounds, without the data of large tensors, and infers the shapes of their tensors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 MOST_NODES = 100_000
-MOST_FIELDS = 2_000_000
+MOST_FIELDS = 2_000_000  # of all messages of a file
 SMALL_FILE = 1 << 18  # bytes; a smaller file cannot hold enough to hurt, so it is parsed as it is
 LARGE_FIELD = 1 << 14  # bytes; constants that hold a shape are far smaller
-LARGE_TEXT = 1 << 20
-DEEPEST = 60
-_WINDOW = 1 << 24  # bytes of the file that may stay in memory behind the place that is read
+LARGE_TEXT = 1 << 20  # bytes of any other field
+DEEPEST = 60  # messages inside each other
+_WINDOW = 1 << 24  # bytes of the mapped file that may stay in memory behind the position
 
-# message -> field number -> message, from onnx.proto; other fields are copied as they are
+# message -> field number -> message, from onnx.proto; other fields are copied unread
 _FIELDS: dict[str, dict[int, str]] = {
     "model": {7: "graph", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse_tensor"},
@@ -65,12 +65,12 @@ def load(path: str) -> onnx.ModelProto:
 
 
 def text(value: str | bytes) -> str:
-    """A string of the file; protobuf hands over what is not UTF-8 as bytes."""
+    """A string of the file, which protobuf returns as bytes where it is not UTF-8."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
 def refuse_outside_data(tensors: Any) -> None:
-    """Raises InputFault where a tensor keeps its data outside the model's folder; nothing is opened to find out."""
+    """Raises InputFault where a tensor names a file outside the model's folder as its data; opens none."""
     for tensor in tensors:
         if tensor.data_location != _EXTERNAL:
             continue
@@ -83,16 +83,19 @@ def refuse_outside_data(tensors: Any) -> None:
 
 
 class _Slimmer:
-    """Copies a serialized message without the data of large tensors, counting as it goes."""
+    """Copies a serialized message without the data of large tensors, and counts nodes and fields.
+
+    protobuf would read all weights of a model into memory, of which only the shapes are needed.
+    """
 
     def __init__(self, mapped: mmap.mmap) -> None:
         self.nodes = 0
         self.fields = 0
         self._mapped = mapped
-        self._let_go = 0  # bytes of the file whose memory was given back
+        self._let_go = 0  # bytes of the file whose memory was released
 
     def message(self, view: memoryview, start: int, end: int, kind: str, depth: int) -> list[bytes]:
-        """The serialized parts of one message without its large data. Raises InputFault."""
+        """A message without its large data, serialized, in parts. Raises InputFault."""
         if depth > DEEPEST:
             raise InputFault(f"the graph nests deeper than {DEEPEST} levels")
         children = _FIELDS.get(kind, {})
@@ -116,7 +119,7 @@ class _Slimmer:
             raise InputFault(f"the graph has more than {MOST_NODES:,} nodes; no network that convlint can judge has")
 
     def _walk(self, view: memoryview, start: int, end: int) -> Iterator[tuple[int, int, int | None, int]]:
-        """The fields of a message: number, where the tag starts, where a length-delimited body starts, the end."""
+        """The fields of a message: number, start of the tag, start of the body if that is length-delimited, end."""
         position = start
         while position < end:
             self.fields += 1
@@ -166,12 +169,12 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-# how onnx words the failure of one node: "(op_type:Conv, node name: conv1): [ShapeInferenceError] Inferred ..."
+# onnx's message for the failure of one node: "(op_type:Conv, node name: conv1): [ShapeInferenceError] Inferred ..."
 _NODE_FAULT = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<node>.*?))?\): \[\w+\] (?P<reason>[^\n]*)")
 
 
 class Inferred(Struct, frozen=True, kw_only=True):
-    """The model with all shapes that could be inferred; `faults` maps a node's name to why inference fails there."""
+    """The model with all shapes that could be inferred; `faults` has why inference fails, by the node's name."""
 
     model: onnx.ModelProto
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -184,26 +187,23 @@ def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
 
 
 def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
-    """Writes what `--batch` and `--input` say into the graph's inputs. Raises InputFault."""
+    """Sets the sizes of the graph's inputs to those of `--batch` and `--input`. Raises InputFault."""
     if options.batch is None and not options.inputs:
         return
     inputs = {value.name: value for value in real_inputs(graph)}
     if not inputs:
         raise InputFault("the graph has no input, so --batch and --input have nothing to set")
-    named = by_name(options.inputs, list(inputs))
-    for name in named:
-        if name not in inputs:
-            raise InputFault(f"the graph has no input {name!r}; it has {', '.join(map(repr, list(inputs)[:8]))}")
+    named = by_name(options.inputs, list(inputs), "the graph")
     symbols: dict[str, int] = {}
     if options.batch is not None:
         _set_batch([value for name, value in inputs.items() if name not in named], options.batch, symbols)
     for name, text in named.items():
         _set_sizes(inputs[name], text, options.batch, symbols)
-    for value in inputs.values():  # an axis that shares its symbol with one that was set has the same size
+    for value in inputs.values():  # axes with the same symbol have the same size
         for axis in value.type.tensor_type.shape.dim:
             if axis.dim_param in symbols:
                 axis.dim_value = symbols[axis.dim_param]
-    del graph.value_info[:]  # these hold for the old sizes
+    del graph.value_info[:]  # the shapes that hold for the old sizes
     for value in graph.output:
         value.type.tensor_type.ClearField("shape")
 
@@ -218,7 +218,7 @@ def _set_batch(values: list[onnx.ValueInfoProto], batch: int, symbols: dict[str,
             symbols[axes[0].dim_param] = batch
         elif not axes[0].HasField("dim_value"):
             axes[0].dim_value = batch
-        elif len(axes) > 1 and fixed in (None, axes[0].dim_value):  # a vector of sizes has no batch
+        elif len(axes) > 1 and fixed in (None, axes[0].dim_value):  # a vector has no batch
             fixed = axes[0].dim_value
             axes[0].dim_value = batch
 
@@ -238,7 +238,7 @@ def _set_sizes(value: onnx.ValueInfoProto, text: str, batch: int | None, symbols
 
 
 def infer(model: onnx.ModelProto) -> Inferred:
-    """All shapes that onnx can infer, local functions inlined first. Raises InputFault."""
+    """The model with the shapes that onnx can infer, after inlining local functions. Raises InputFault."""
     from onnx import inliner
     from onnx.checker import ValidationError
     from onnx.onnx_cpp2py_export.shape_inference import InferenceError
@@ -254,11 +254,11 @@ def infer(model: onnx.ModelProto) -> Inferred:
         return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
     except (InferenceError, RuntimeError, ValueError):
         pass
-    # an operator of an unlisted domain stops onnx altogether, instead of only leaving its output unknown
+    # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
         model.opset_import.add(domain=domain, version=1)
-    for node in all_nodes(model.graph):  # so that the next message can say which one fails
+    for node in all_nodes(model.graph):  # names, so that the next message says which node fails
         if not node.name and node.output:
             node.name = f"to {node.output[0]}"
     faults: dict[str, str] = {}
@@ -288,7 +288,7 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def out_of_order(graph: onnx.GraphProto) -> str | None:
-    """What is wrong with the order of the nodes: a cycle, or a value that nothing writes. None where all is well."""
+    """A message on the order of the nodes: a cycle, or a value that nothing writes; None where there is neither."""
     written = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer} | {""}
     written |= {tensor.values.name for tensor in graph.sparse_initializer}
     later = {name for node in graph.node for name in node.output}
@@ -305,7 +305,7 @@ def out_of_order(graph: onnx.GraphProto) -> str | None:
 
 
 def _refuse_runaway_functions(model: onnx.ModelProto) -> None:
-    """Raises InputFault where local functions call themselves, or grow past any real network when inlined."""
+    """Raises InputFault where local functions call themselves, or become more than MOST_NODES when inlined."""
     bodies: dict[tuple[str, str], Any] = {(body.domain, body.name): body for body in model.functions}
     cost: dict[tuple[str, str], int] = {}
     open_calls: set[tuple[str, str]] = set()

@@ -225,7 +225,7 @@ class GraphWalk:
             result = self._other(node, op, scope, calls, found, more, fault)
             self.steps.other(node, scope, trusted=result.fault is None)
             for name in node.output:
-                if name not in origins or op not in BODIES:
+                if name not in origins or op not in BODIES:  # `_bodies` has set the outputs of the others
                     origins[name] = result
 
     def _other(
@@ -275,7 +275,7 @@ class GraphWalk:
                 for formal in body.input[skip + len(node.input) :]:
                     self._origins[formal.name] = ValueOrigin(learned=True)
             self._graph(body, inner, calls * _trips(node, op, scope))
-            results = body.output[1:] if op == "Loop" else body.output
+            results = body.output[1:] if op == "Loop" else body.output  # a Loop's first is whether to go on
             for position, value in enumerate(results[: len(outputs)]):
                 written = self._origins.get(value.name)
                 if written is not None:
@@ -290,6 +290,7 @@ def _trips(node: Any, op: str, scope: GraphScope) -> int:
     if op == "Loop" and node.input and node.input[0]:
         tensor = scope.tensor(node.input[0])
         if tensor is not None and tensor.data_type == 7:  # INT64
+            # The number is stored in one of the two fields.
             values = tensor.int64_data or [int.from_bytes(tensor.raw_data[:8], "little", signed=True)]
             return values[0] if 1 <= values[0] < 2**31 else 1
     if op == "Scan" and node.input:

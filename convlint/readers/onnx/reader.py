@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from convlint.errors import InputFault
-from convlint.model.layer import ConvLayer, Dtype, output_size, same_padding, transposed_output_size
+from convlint.model.layer import AXES, ConvLayer, Dtype, output_size, same_padding, transposed_output_size
 from convlint.model.network import Edge, Network
 from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
@@ -82,7 +82,7 @@ def _rewritten(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.No
         node.op_type, taken = "Concat", range(2, len(inputs), 3)
     elif node.op_type == "QLinearReduceMean":
         node.op_type, taken = "ReduceMean", range(min(1, len(inputs)))
-        if "axes" in attributes:
+        if "axes" in attributes:  # an input since opset 18
             inputs.insert(1, _constant(graph, list(attributes["axes"].ints), node))
             taken = range(2)
     elif node.op_type in _STANDARD:
@@ -104,6 +104,7 @@ def _become(node: onnx.NodeProto, inputs: list[str]) -> None:
     node.domain = ""
     del node.input[:]
     node.input.extend(inputs)
+    # The standard operators do not have these attributes.
     kept = [attribute for attribute in node.attribute if attribute.name not in ("channels_last", "opset", "alpha")]
     if node.op_type == "ReduceMean":
         kept = [attribute for attribute in kept if attribute.name != "axes"]
@@ -255,12 +256,6 @@ _DTYPES = {  # uint8 multiplies as fast as int8
 _QUANTIZED = frozenset({2, 3, 17, 18, 19, 20})
 _INTEGER = frozenset({"ConvInteger", "QLinearConv"})
 _BIAS_INPUT = {"Conv": 2, "ConvTranspose": 2, "QLinearConv": 8}
-# Fields of D, H and W: size, output, taps, stride, padding before and after, dilation, output padding.
-_AXES = (
-    ("D", "Z", "T", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD"),
-    ("H", "P", "R", "U", "PadH", "PadH_end", "DilH", "OutPadH"),
-    ("W", "Q", "S", "V", "PadW", "PadW_end", "DilW", "OutPadW"),
-)
 
 
 def _layer(
@@ -279,7 +274,7 @@ def _layer(
     rank = len(weight or data or ()) - 2
     if not 1 <= rank <= 3:
         if not trusted and weight is None:
-            rank = 2
+            rank = 2  # nothing is known of it; most are images
         else:
             return _bare(site, name, path), f"{op} {name!r}: only 1-D, 2-D and 3-D convolutions are known"
     if weight is not None and data is not None and len(weight) != len(data):
@@ -360,9 +355,9 @@ def _axes(
         elif auto.startswith("SAME") and not transposed:
             both = same_padding(size, stride=strides[i], dilation=dilations[i], taps=taps) if taps else None
             begin, end = both if both else (None, None)
-            if auto == "SAME_LOWER":
+            if auto == "SAME_LOWER":  # the odd element comes first
                 begin, end = end, begin
-        elif wanted or auto.startswith("SAME"):
+        elif wanted or auto.startswith("SAME"):  # transposed: the padding follows from the output's size
             target = wanted[i] if wanted else _times(size, strides[i])
             begin = end = None
             if target is not None and size is not None and taps is not None:
@@ -386,8 +381,8 @@ def _axes(
         values = (
             size, result if computed is None else computed, taps, strides[i], begin, end, dilations[i], extra[i],
         )  # fmt: skip
-        fields.update(zip(_AXES[3 - rank + i], values, strict=True))
-    if rank == 1:
+        fields.update(zip(AXES[3 - rank + i], values, strict=True))
+    if rank == 1:  # as ConvLayer has 1-D convolutions
         fields.update(H=1, P=1, R=1)
     return fields, wrong
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
-from convlint.model.layer import ConvLayer, output_size, same_padding, with_output
+from convlint.model.layer import AXES, ConvLayer, output_size, same_padding, with_output
 from convlint.model.location import Span
 from convlint.readers.operations import MOST_PRODUCERS
 from convlint.readers.spec.fields import CANONICAL, COMPOSITES, MAX_SIZE, PADS, Fields, axes, integer, tensor_sizes
@@ -86,11 +86,11 @@ def carried(
     try:
         shape = _carried(kind, name, inputs, fields, mapping, dims)
     except InputFault as error:
-        if error.line is not None:
+        if error.line is not None:  # located already, at the value that is wrong
             raise
         line, column, *_ = fields.spans["layer"]
         raise InputFault(f"{name}: {error.message}", line=line, column=column) from error
-    for axis in ("N", "C", "D", "H", "W"):
+    for axis in ("N", "C", "D", "H", "W"):  # each factor is bounded, but their product is not
         size = getattr(shape, axis)
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: {axis} would be {shown(str(size))}, larger than 2^31", fields.spans["layer"])
@@ -145,7 +145,7 @@ def factor_of(kind: str, mapping: Mapping[str, Value]) -> int:
 
 
 def _producers(inputs: Sequence[Shape]) -> tuple[int, ...]:
-    if len(inputs) == 1:
+    if len(inputs) == 1:  # the usual case, which needs no set
         return inputs[0].producers
     return tuple(sorted({index for shape in inputs for index in shape.producers}))
 
@@ -220,21 +220,17 @@ def _pooled(base: Shape, values: Mapping[str, Any]) -> Shape:
     if not any(taps in values for taps in "TRS"):
         raise InputFault("a pool needs kernel_size; op: global_pool has none")
     sizes = {}
-    for axis, taps_name, stride_name, dilation_name in (
-        ("D", "T", "StrideD", "DilD"),
-        ("H", "R", "U", "DilH"),
-        ("W", "S", "V", "DilW"),
-    ):
-        size, taps, dilation = getattr(base, axis), values.get(taps_name, 1), values.get(dilation_name, 1)
-        stride = values.get(stride_name, taps)
-        pad = values.get("Pad" + axis, 0) + values.get(f"Pad{axis}_end", 0)
+    for fields in AXES:
+        size, taps, dilation = getattr(base, fields.size), values.get(fields.taps, 1), values.get(fields.dilation, 1)
+        stride = values.get(fields.stride, taps)
+        pad = values.get(fields.pad, 0) + values.get(fields.pad_end, 0)
         if values.get("same"):
             pad = sum(same_padding(size, stride=stride, dilation=dilation, taps=taps) or (0, 0))
         if size is not None:
             size = output_size(size, stride=stride, pad=pad, dilation=dilation, taps=taps)
             if size < 1:
-                raise InputFault(f"the window of {taps} is larger than {axis} = {getattr(base, axis)}")
-        sizes[axis] = size
+                raise InputFault(f"the window of {taps} is larger than {fields.size} = {getattr(base, fields.size)}")
+        sizes[fields.size] = size
     return replace(base, **sizes)
 
 
@@ -311,7 +307,7 @@ def conv_layer(
     if values.pop("transposed", False):
         op = "conv_transpose"
     if dims == 1:
-        if values.setdefault("H", 1) != 1:
+        if values.setdefault("H", 1) != 1:  # an entry that means the length would be read as a height
             raise fault(f"{name}: a 1-D convolution has no H; its length is W", spans.get("H", spans["layer"]))
         values.setdefault("R", 1)
     elif dims == 3:
@@ -365,22 +361,16 @@ def _demand(name: str, values: Mapping[str, Any], span: Span) -> None:
 
 def same_sides(values: dict[str, Any], op: str, dims: int) -> None:
     """Replaces padding "same" by its sides; they are None where the stride makes them depend on an unknown size."""
-    for size, taps, stride, dilation, pad, out in (
-        ("D", "T", "StrideD", "DilD", "PadD", "OutPadD"),
-        ("H", "R", "U", "DilH", "PadH", "OutPadH"),
-        ("W", "S", "V", "DilW", "PadW", "OutPadW"),
-    ):
-        extent = values.get(dilation, 1) * (values.get(taps, 1) - 1) + 1
-        step = values.get(stride, 1)
+    for axis in AXES:
+        taps, dilation, step = values.get(axis.taps, 1), values.get(axis.dilation, 1), values.get(axis.stride, 1)
+        extent = dilation * (taps - 1) + 1
         if op == "conv_transpose":  # output = size x stride
             total = max(extent - step, 0)
             begin, end = total // 2, total - total // 2
-            if step > extent:
-                values.setdefault(out, step - extent)
+            if step > extent:  # the taps leave gaps, and output padding fills the last one
+                values.setdefault(axis.output_padding, step - extent)
         else:
-            default = None if size != "D" or dims == 3 else 1
-            sides = same_padding(
-                values.get(size, default), stride=step, dilation=values.get(dilation, 1), taps=values.get(taps, 1)
-            )
+            default = None if axis.size != "D" or dims == 3 else 1
+            sides = same_padding(values.get(axis.size, default), stride=step, dilation=dilation, taps=taps)
             begin, end = sides if sides is not None else (None, None)
-        values[pad], values[pad + "_end"] = begin, end
+        values[axis.pad], values[axis.pad_end] = begin, end

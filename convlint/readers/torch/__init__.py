@@ -1,1 +1,1 @@
-"""PyTorch: modules, which run the user's code in a child process, and exported programs, which are parsed."""
+"""PyTorch: modules, whose code runs in a child process, and exported programs, which are parsed."""

@@ -1,4 +1,4 @@
-"""Arguments of PyTorch's operators, as traces and exported programs give them, symbolic sizes included."""
+"""PyTorch's operators by their role, and the arguments and tensors of exported programs, with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from convlint.readers import ReadOptions
 from convlint.readers.bounded_json import MOST_AXES, MOST_READS, MOST_SIZE, Node
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
-# operator -> position of stride, padding, dilation, transposed (or what it always is), output padding, groups
+# operator -> positions of stride, padding, dilation, transposed (or its constant value), output padding, groups
 CONVOLUTIONS: dict[str, tuple[int, int, int, bool | int, int | None, int]] = {
     "aten::convolution": (3, 4, 5, 6, 7, 8),
     "aten::_convolution": (3, 4, 5, 6, 7, 8),
@@ -34,7 +34,7 @@ LEARNED = frozenset(
         "aten::scaled_dot_product_attention",
     }
 )  # fmt: skip
-# operators whose result may look into their first argument: what is later written into it is written there
+# operators whose result may be a view of their first argument, so that a write to one changes the other
 _VIEWS = """
     _reshape_alias adjoint alias as_strided broadcast_to chunk contiguous detach diagonal dsplit expand expand_as
     flatten hsplit lift_fresh moveaxis movedim narrow permute pin_memory positive ravel real reshape reshape_as
@@ -46,7 +46,7 @@ NORM = "norm"
 
 
 def role(name: str) -> str | None:
-    """What an operator is for our purposes: convolution, norm, learned, unknown (looks like a convolution) or None."""
+    """The role of an operator: convolution, norm, learned, unknown (its name has `conv` in it), or None for others."""
     if name in CONVOLUTIONS:
         return "convolution"
     if name in NORMS:
@@ -56,9 +56,10 @@ def role(name: str) -> str | None:
     return "unknown" if "conv" in name.partition("::")[2] else None
 
 
+# Limits on expressions over symbolic sizes, such as `2*s0 + 1`.
 LONGEST = 2000  # characters
-DEEPEST = 60
-LARGEST = 2**62
+DEEPEST = 60  # brackets inside each other: each level takes several frames of Python's stack
+LARGEST = 2**62  # of any value on the way, so that no number grows without bound
 MOST_TEXT = 500_000  # characters of all different expressions of one program
 
 _TOKEN = re.compile(
@@ -67,7 +68,7 @@ _TOKEN = re.compile(
 
 
 class Sizes:
-    """The values of symbols, and of the expressions over them that were met."""
+    """The values of symbols, and of expressions over them, each of which is evaluated once."""
 
     def __init__(self) -> None:
         self._symbols: dict[str, int] = {}
@@ -88,11 +89,11 @@ class Sizes:
 
 
 class _NoValue(Exception):
-    """The expression has no value that can be told here."""
+    """The expression has an unknown symbol, an unknown form, or a value that is too large."""
 
 
 def evaluate(text: str, symbols: Mapping[str, int]) -> int | None:
-    """The value of an expression, or None where a symbol is not known or a form is not."""
+    """The value of an expression; None where a symbol or a function in it is not known."""
     if len(text) > LONGEST:
         return None
     try:
@@ -102,7 +103,7 @@ def evaluate(text: str, symbols: Mapping[str, int]) -> int | None:
 
 
 class _Expression:
-    """One pass over the tokens of an expression."""
+    """A recursive descent over the tokens of an expression, as Python or sympy's `srepr` writes it."""
 
     def __init__(self, text: str, symbols: Mapping[str, int]) -> None:
         self.symbols = symbols
@@ -178,7 +179,7 @@ class _Expression:
             kind, text = self.tokens[self.at]
             if kind != "text":
                 raise _NoValue
-            while self.tokens[self.at] != ("sign", ")"):  # what sympy assumes of it
+            while self.tokens[self.at] != ("sign", ")"):  # skips sympy's assumptions, such as `positive=True`
                 if self.tokens[self.at][0] == "end":
                     raise _NoValue
                 self.at += 1
@@ -219,7 +220,7 @@ def _compute(name: str, values: list[int]) -> int:
     return result
 
 
-MOST_OPERATIONS = 50_000  # of one program, those of its branches too
+MOST_OPERATIONS = 50_000  # of one program, with those of its branches
 LONGEST_STACK = 20_000  # characters
 LONGEST_EXPRESSION = 10_000
 LARGEST_NUMBER = 2**63 - 1
@@ -229,7 +230,7 @@ _PLAIN = ("as_int", "as_ints", "as_bool")
 _FRAME = re.compile(r'File "([^"\x00-\x1f\ud800-\udfff]{1,300})", line (\d{1,9})')
 _INSTALLED = re.compile(r"[/\\](site-packages|dist-packages)[/\\]")
 _SEPARATOR = re.compile(r"[/\\]")
-_STACK_READ = 4000  # characters: the innermost frames stand last
+_STACK_READ = 4000  # characters at the end of a stack trace, where the innermost frames are
 
 
 def operator(node: Node) -> str:
@@ -246,13 +247,13 @@ def arguments(node: Node) -> Iterator[tuple[str, Node]]:
 
 
 class Reads:
-    """The tensors that operations read and write, counted: few bytes can name very many."""
+    """Reads the names of tensors in arguments, up to MOST_READS in all: a few bytes can name very many tensors."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def of(self, argument: Node) -> list[str]:
-        """The names of the tensors of one serialized argument."""
+        """The names of the tensors in one argument. Raises InputFault."""
         if not argument.is_object:
             return []
         single = argument.get("as_tensor") or argument.get("as_optional_tensor", "as_tensor")
@@ -282,8 +283,8 @@ def _absent(element: Node) -> bool:
 
 
 def numbers(argument: Node | None, default: int, count: int, low: int) -> tuple[int, ...]:
-    """One number for each of `count` axes; `default` where nothing is given."""
-    if argument is None or (argument.is_object and "as_none" in argument.value):
+    """A number for each of `count` axes; `default` where the argument is absent. Raises InputFault."""
+    if argument is None or _absent(argument):
         return (default,) * count
     for form in ("as_int", "as_ints"):
         given = argument.get(form)
@@ -295,27 +296,27 @@ def numbers(argument: Node | None, default: int, count: int, low: int) -> tuple[
 
 
 def word(argument: Node | None) -> str | None:
-    """The text that an argument is, or None where it is something else."""
+    """The text of an argument; None where it is not text."""
     given = argument.get("as_string") if argument is not None and argument.is_object else None
     return None if given is None else given.text()
 
 
 def plain_value(argument: Node | None) -> Any:
-    """What an argument is where it is numbers or a flag; None where nothing is given; else the argument itself."""
-    if argument is None or (argument.is_object and "as_none" in argument.value):
+    """The numbers or the boolean of an argument; None where it is absent; the argument itself where it is another."""
+    if argument is None or _absent(argument):
         return None
     forms = _PLAIN if argument.is_object else ()
     return next((argument.value[form] for form in forms if form in argument.value), argument)
 
 
 def flag(argument: Node | None) -> bool:
-    """The boolean that an argument is; False where nothing is given."""
+    """The boolean of an argument; False where it is absent."""
     given = argument.get("as_bool") if argument is not None else None
     return given is not None and given.boolean()
 
 
 def owner(node: Node) -> tuple[str | None, bool]:
-    """The qualified name of the module that a node belongs to, and whether that is a convolution itself."""
+    """The qualified name of the module that a node belongs to, and whether its class is a convolution."""
     given = node.get("metadata", "nn_module_stack")
     stack = "" if given is None else given.text(LONGEST_STACK)
     if not stack:
@@ -326,7 +327,7 @@ def owner(node: Node) -> tuple[str | None, bool]:
 
 
 def line(node: Node) -> str:
-    """The user's line that a node stands for, such as `net.py:12`; empty where the program does not say."""
+    """The user's line that a node comes from, such as `net.py:12`; empty where the program has no stack trace."""
     metadata = node.value.get("metadata") if node.is_object else None
     stack = metadata.get("stack_trace") if isinstance(metadata, dict) else None
     frames = _FRAME.findall(stack[-_STACK_READ:]) if isinstance(stack, str) else []
@@ -335,13 +336,13 @@ def line(node: Node) -> str:
 
 
 class Branches:
-    """The graphs inside nodes, such as those of `torch.cond`: looked through for convolutions, not read."""
+    """Looks for convolutions in graphs inside nodes, such as those of `torch.cond`, which are not read."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def hide_convolutions(self, node: Node) -> bool:
-        """Whether a convolution stands in a graph that is an argument of `node`."""
+        """Whether a convolution is in a graph among the arguments of `node`, at any depth. Raises InputFault."""
         waiting = list(self._inside(node))
         while waiting:
             inner = waiting.pop()
@@ -362,13 +363,13 @@ class Branches:
 
 
 def expression(size: Node) -> str | None:
-    """What a symbolic size is written as, or None where it is fixed."""
+    """The expression of a symbolic size; None for a fixed size."""
     text = size.get("as_expr", "expr_str")
     return None if text is None else text.text(LONGEST_EXPRESSION)
 
 
 def channels_last(tensor: Node) -> bool:
-    """Whether the strides of a 4- or 5-dimensional tensor run over the channels fastest."""
+    """Whether a tensor of 4 or 5 dimensions is in channels_last, by its strides."""
     given = tensor.get("strides")
     strides = [_fixed(stride) for stride in given.elements(MOST_AXES)] if given is not None else []
     sizes = [_fixed(size) for size in tensor.at("sizes").elements(MOST_AXES)]
@@ -386,7 +387,7 @@ _SYMBOL = re.compile(r"Symbol\('(\w+)'|(\w+)$")
 
 
 class ProgramTensors:
-    """By name; `inputs` are those that the user of the program gives."""
+    """The tensors of a program, by name; `inputs` are those that a caller passes."""
 
     def __init__(self, values: Node, inputs: list[str]) -> None:
         if not values.is_object:
@@ -395,11 +396,11 @@ class ProgramTensors:
         self._symbols = Sizes()
 
     def at(self, name: str) -> Node:
-        """What the program says of a tensor."""
+        """The description of a tensor. Raises InputFault where there is none."""
         return self._values.at(name)
 
     def shape(self, name: str) -> tuple[int | None, ...]:
-        """The sizes of a tensor that a convolution reads or writes."""
+        """The sizes of a tensor that a convolution reads or writes, None where unknown. Raises InputFault."""
         sizes = self._sizes(name)
         for node, size in sizes:
             if size is not None and not 1 <= size <= MOST_SIZE:
@@ -407,18 +408,16 @@ class ProgramTensors:
         return tuple(size for _, size in sizes)
 
     def any_shape(self, name: str) -> tuple[int | None, ...]:
-        """The sizes of any tensor; no axes where the program says nothing of it."""
+        """The sizes of any tensor; no axes where the program does not describe it."""
         given = self._values.get(name, "sizes")
         return () if given is None else tuple([self._size(size) for size in given.elements(MOST_AXES)])
 
     def set_sizes(self, options: ReadOptions) -> None:
-        """Gives symbolic sizes what `--batch` and `--input` say. Raises InputFault where a fixed size differs."""
+        """Sets symbolic sizes to those of `--batch` and `--input`. Raises InputFault where a fixed size differs."""
         from convlint.readers.input_shapes import by_name, parse_shape
 
-        named = by_name(options.inputs, self.inputs)
+        named = by_name(options.inputs, self.inputs, "the program")
         for name, text in named.items():
-            if name not in self.inputs:
-                raise InputFault(f"the program has no input {name!r}; it has {', '.join(map(repr, self.inputs[:8]))}")
             self._match(name, parse_shape(text, options.batch).sizes)
         if options.batch is not None:
             for name in self.inputs:
@@ -427,7 +426,7 @@ class ProgramTensors:
                     self._match(name, (options.batch,))  # a vector of sizes has no batch
 
     def unresolved(self) -> str:
-        """What the user can do about sizes that are not known."""
+        """The message for sizes that are not known: what the user can do."""
         for name in self.inputs:
             sizes = [size for _, size in self._sizes(name)]
             if None in sizes:
@@ -436,7 +435,7 @@ class ProgramTensors:
         return "some sizes depend on values that are known only when the program runs"
 
     def _sizes(self, name: str) -> list[tuple[Node, int | None]]:
-        """The sizes of a tensor as they are written, and their values where these are known."""
+        """The sizes of a tensor as the program has them, each with its value, or None where that is unknown."""
         sizes = self._values.at(name).at("sizes").elements(MOST_AXES)
         return [(size, self._size(size)) for size in sizes]
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_output
+from convlint.model.layer import AXES, ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
@@ -146,16 +146,11 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
     strides, dilations = _each(call.stride, dims), _each(call.dilation, dims)
     extra = _each(call.output_padding, dims)
     for i in range(dims):
-        letter = 3 - dims + i
-        taps = call.weight[2 + i]
-        begin, end = _padding(call.padding, i, dims, arrives[2 + i], dilations[i], taps)
-        axis = "DHW"[letter]
-        fields[axis] = arrives[2 + i]
-        fields["TRS"[letter]] = taps
-        fields[("StrideD", "U", "V")[letter]] = strides[i]
-        fields[f"Pad{axis}"], fields[f"Pad{axis}_end"] = begin, end
-        fields[f"Dil{axis}"] = dilations[i]
-        fields[f"OutPad{axis}"] = extra[i]
+        size, taps = arrives[2 + i], call.weight[2 + i]
+        begin, end = _padding(call.padding, i, dims, size, dilations[i], taps)
+        # None: `with_output` computes the size of the output.
+        values = (size, None, taps, strides[i], begin, end, dilations[i], extra[i])
+        fields.update(zip(AXES[3 - dims + i], values, strict=True))
     if dims == 1:
         fields.update(H=1, R=1)
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])

@@ -228,23 +228,10 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
         linecache.cache[filename] = len(found), None, read, filename
         return read
 
-    with (
-        patched(SourceFileLoader, "get_data", data),
-        patched(SourceFileLoader, "path_stats", stats),
-        patched(linecache, "updatecache", lines),
+    with user_code.patched(
+        (SourceFileLoader, "get_data", data), (SourceFileLoader, "path_stats", stats), (linecache, "updatecache", lines)
     ):
         yield
-
-
-@contextmanager
-def patched(holder: Any, name: str, value: object) -> Iterator[None]:
-    """While active, attribute `name` of `holder` has another value."""
-    before = getattr(holder, name)
-    setattr(holder, name, value)
-    try:
-        yield
-    finally:
-        setattr(holder, name, before)
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -264,7 +251,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:
     module = building.build(parse_reference(options.reference or path))
-    compiled = hasattr(module, "_orig_mod")  # torch.compile: look at what it wraps
+    compiled = hasattr(module, "_orig_mod")  # what torch.compile wraps, which is traced instead
     module = getattr(module, "_orig_mod", module)
     user_code.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
     arguments = building.inputs_of(module, options)

@@ -1,4 +1,4 @@
-"""Places of layers in the user's code and in modules, and the memory format that their tensors have."""
+"""Where layers are in the user's code, and where tensors change their layout in memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, NamedTuple
 
-SITE = "_convlint_site"  # attribute of a module that has sizes of its own: the Sites of its construction
+SITE = "_convlint_site"  # attribute of a module with sizes of its own: the `UserLines` of its construction
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _OURS = str(Path(__file__).parents[2]) + os.sep
 
+# Set by `remember_folders`, once for each process that reads a model.
 _base: list[Path] = []
 _roots: list[Path] = []
 _importable: list[str] = []
 
 
 class CodeSpan(NamedTuple):
-    """Some code; lines and columns count from 1, the end column is exclusive."""
+    """A span of code; lines and columns count from 1, the end column is exclusive."""
 
     file: str
     line: int
@@ -33,17 +34,17 @@ class CodeSpan(NamedTuple):
 
 
 class UserLines(NamedTuple):
-    """The innermost line that stands outside torch, and the innermost one of the user's project, if any does."""
+    """The innermost code on the stack that is not torch's, and the innermost of the user's project, if any is."""
 
     innermost: CodeSpan
     own: CodeSpan | None
 
 
 def remember_folders(roots: Sequence[str]) -> list[str]:
-    """Of `roots`, else of the current folder and its `src`, those that are there: modules are imported from them.
+    """The folders to import modules from: those of `roots` that exist, or else the current folder and its `src`.
 
-    What lies below them and the current folder is the project, but for what is installed there. Paths are shown from
-    the current folder, which the code that is to run may change.
+    Remembers them: files below them or the current folder are the project, except installed ones. Also remembers the
+    current folder, from which paths are shown, because the user's code may change it.
     """
     here = Path.cwd()
     folders = [Path(root).absolute() for root in roots or (here, here / "src")]
@@ -52,12 +53,12 @@ def remember_folders(roots: Sequence[str]) -> list[str]:
     _roots[:] = dict.fromkeys([*folders, here])
     _importable[:] = [_from_here(folder) for folder in folders]
     is_of_project.cache_clear()
-    _told.cache_clear()
+    _name_of.cache_clear()
     return list(map(str, folders))
 
 
 def importable() -> list[str]:
-    """The folders that modules are imported from, as seen from the current one."""
+    """The folders that modules are imported from, relative to the current one, for messages."""
     return _importable
 
 
@@ -68,7 +69,7 @@ def is_of_project(file: str) -> bool:
     if not path.is_absolute() or file.startswith((_OURS, inside_torch())):
         return False
     installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    for root in _roots:
+    for root in _roots:  # a virtual environment often lies inside the project
         environments = [home for home in (Path(sys.prefix), Path(sys.base_prefix)) if root in home.parents]
         if path.is_relative_to(root) and not any(path.is_relative_to(home) for home in (*installed, *environments)):
             return not _INSTALLED.intersection(path.relative_to(root).parts)
@@ -77,14 +78,14 @@ def is_of_project(file: str) -> bool:
 
 @cache
 def inside_torch() -> str:
-    """The prefix of every file of torch's own. Imports torch."""
+    """The prefix of the paths of torch's own files. Imports torch."""
     import torch
 
     return str(Path(torch.__file__).parent) + os.sep
 
 
 def sites(frame: FrameType | None) -> UserLines | None:
-    """The innermost lines from `frame` outwards. None where all is torch's own, and ours."""
+    """The user's lines from `frame` outwards; None where all frames are torch's and convlint's."""
     innermost, own = _outside_torch(frame)
     if innermost is None:
         return None
@@ -92,7 +93,7 @@ def sites(frame: FrameType | None) -> UserLines | None:
 
 
 def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
-    """The innermost frame that is neither torch's nor ours, and the innermost one of the project."""
+    """The innermost frame that is neither torch's nor convlint's, and the innermost one of the project."""
     innermost = own = None
     ours = (inside_torch(), _OURS)
     while frame is not None and own is None:
@@ -105,11 +106,12 @@ def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType
 
 
 def _place(frame: FrameType) -> CodeSpan:
-    """The expression that a frame is in: a call with its arguments; its whole line where Python does not know."""
+    """The expression that a frame executes, such as a call with its arguments; the whole line where unknown."""
     file, line = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
     found = next(islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     _, end_line, start, end = found or (None, None, None, None)
-    known = end_line is not None and line <= end_line <= len(linecache.getlines(file))  # code may be made up
+    # The positions of generated code may lead beyond the file.
+    known = end_line is not None and line <= end_line <= len(linecache.getlines(file))
     if known and end_line is not None and start is not None and end is not None:
         return CodeSpan(file, line, _column(file, line, start), end_line, _column(file, end_line, end))
     text = linecache.getline(file, line).rstrip()
@@ -118,13 +120,13 @@ def _place(frame: FrameType) -> CodeSpan:
 
 
 def _column(file: str, line: int, offset: int) -> int:
-    """The character from 1 at an offset in bytes of UTF-8."""
+    """The column, counted in characters from 1, of an offset in bytes of UTF-8, which is what Python records."""
     text = linecache.getline(file, line)
     return offset + 1 if text.isascii() else len(text.encode()[:offset].decode("utf-8", "replace")) + 1
 
 
 def shown(file: str) -> str:
-    """A file's path: as seen from the folder that was current before any foreign code ran, or as it is imported."""
+    """A file's path for messages: relative for files of the project and below the current folder, else absolute."""
     path = Path(file)
     if _base and path.is_relative_to(_base[0]) and not _INSTALLED.intersection(path.parts):
         return str(path.relative_to(_base[0]))
@@ -141,35 +143,35 @@ def _from_here(path: Path) -> str:
 
 
 def imported_as(file: str) -> str:
-    """A file of a library by its path in the folder that it is imported from: `torchvision/models/resnet.py`."""
+    """A library's file, relative to the folder that it is imported from: `torchvision/models/resnet.py`."""
     path = Path(file)
     homes = [Path(entry) for entry in sys.path if entry and path.is_relative_to(entry)]
     return str(path.relative_to(max(homes, key=lambda home: len(home.parts)))) if homes else file
 
 
 def line_of(place: CodeSpan) -> str:
-    """`models/net.py:12` of the project, `timm/layers/conv.py:30` of a library."""
-    return f"{_told(place.file)}:{place.line}"
+    """A line for messages: `models/net.py:12` of the project, `timm/layers/conv.py:30` of a library."""
+    return f"{_name_of(place.file)}:{place.line}"
 
 
 def line_at(frame: FrameType | None) -> str:
-    """The line of the project that a frame is called from, else that of a library; empty where all is torch's own."""
+    """The innermost line of the project on the stack, or else of a library; empty where all frames are torch's."""
     innermost, own = _outside_torch(frame)
-    found = own or innermost
-    return "" if found is None else f"{_told(found.f_code.co_filename)}:{found.f_lineno}"
+    shown_frame = own or innermost
+    return "" if shown_frame is None else f"{_name_of(shown_frame.f_code.co_filename)}:{shown_frame.f_lineno}"
 
 
-@cache
-def _told(file: str) -> str:
+@cache  # asked for every operation of a trace
+def _name_of(file: str) -> str:
     return shown(file) if is_of_project(file) else imported_as(file)
 
 
 def suggests_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether strides make a tensor channels_last, or channels_last_3d, to PyTorch: also where it has gaps.
+    """Whether PyTorch takes a tensor for channels_last, or channels_last_3d, by its strides.
 
-    What a slice or a chunk of a tensor in channels_last looks like counts; a tensor that both layouts lay out alike
-    does not (c10/core/MemoryFormat.h, is_channels_last_strides_2d and _3d: cuDNN's convolutions run in the layout that
-    the input or the weights suggest, ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format).
+    True also for a slice or a chunk of such a tensor, which has gaps; false for a tensor that is the same in both
+    layouts. As c10/core/MemoryFormat.h, is_channels_last_strides_2d and _3d: cuDNN's convolutions run in the layout
+    that the input or the weights suggest (ATen/native/ConvUtils.h, cudnn_conv_suggest_memory_format).
     """
     if len(sizes) not in (4, 5) or strides[1] == 0:
         return False
@@ -184,7 +186,7 @@ def suggests_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool
 
 
 def layout_of(tensor: Any) -> Literal["NCHW", "NHWC"] | None:
-    """The layout of an image or a volume in memory; None where both lay it out alike, and for other tensors."""
+    """The layout of an image or a volume in memory; None where both layouts are the same, and for other tensors."""
     sizes = tensor.shape
     if len(sizes) not in (4, 5) or sizes[1] == 1 or all(size == 1 for size in sizes[2:]):
         return None
@@ -192,52 +194,51 @@ def layout_of(tensor: Any) -> Literal["NCHW", "NHWC"] | None:
 
 
 class LayoutChange(NamedTuple):
-    """The operation that leaves a tensor in another layout than the convolution before it: what it is, and where."""
+    """The operation that writes a tensor in another layout than that of the convolution before it, and its place."""
 
     what: str
     place: CodeSpan
-    inherent: bool = False  # the operator itself writes NCHW, whatever it reads: no line of the user's is to blame
+    inherent: bool = False  # the operator writes NCHW whatever it reads, so that the user's line is not the cause
 
 
 class LayoutChanges:
-    """Which tensors lie in another layout than the convolution, or the input, that they come from, and what changed it.
+    """Which tensors are in another layout than the convolution, or the input, that they come from, and what changed it.
 
-    The first change counts, until the layout is that of the source again. A tensor that is computed anew from all of
-    another (by a product, or another convolution) has no past here. A view copies nothing, but what is later written
-    through it may (channel shuffles).
+    The first change counts, until the layout is that of the source again. The result of a product or a convolution has
+    no past. A view is no change, because it copies nothing; a later copy of the view is (as in a channel shuffle).
     """
 
     def __init__(self) -> None:
-        # a tensor's id -> itself, so that the id stays its own; its source's layout; what changed it
+        # A tensor's id -> the tensor, which keeps the id from being reused; the layout of its source; what changed it.
         self._known: dict[int, tuple[Any, str, LayoutChange | None]] = {}
 
     def start(self, tensor: Any) -> None:
-        """An input of the network, or what a convolution writes."""
+        """Notes an input of the network, or the output of a convolution."""
         layout = layout_of(tensor)
         if layout is not None:
             self._known[id(tensor)] = tensor, layout, None
 
     def of(self, tensor: Any) -> LayoutChange | None:
-        """What changed the layout of a tensor."""
+        """The operation that changed the layout of a tensor, if any did."""
         known = self._known.get(id(tensor))
         return None if known is None else known[2]
 
     def note(self, read: Iterable[Any], written: Iterable[Any], change: Callable[[], LayoutChange | None]) -> None:
-        """An operation that reads and writes tensors; `change` describes it, and is asked where that matters."""
+        """Notes an operation that reads and writes tensors; `change` describes it, and is called only if needed."""
         read = list(read)
         source = next((self._known[id(tensor)] for tensor in read if id(tensor) in self._known), None)
         if source is None:
             return
         _, home, earlier = source
         for tensor in written:
-            if any(tensor is each for each in read):
+            if any(tensor is other for other in read):  # changed in place
                 continue
-            layout, found = layout_of(tensor), earlier
+            layout, cause = layout_of(tensor), earlier
             if layout == home:
-                found = None
-            elif layout is not None and found is None and not _is_view(tensor, read):
-                found = change()
-            self._known[id(tensor)] = tensor, home, found
+                cause = None
+            elif layout is not None and cause is None and not _is_view(tensor, read):
+                cause = change()
+            self._known[id(tensor)] = tensor, home, cause
 
 
 def _is_view(tensor: Any, read: Iterable[Any]) -> bool:

@@ -1,6 +1,6 @@
-"""Reading torch.export programs (.pt2): the graph is JSON inside a zip archive, with every shape in it.
+"""The reader of torch.export programs (.pt2), whose graph is JSON in a zip archive, with every shape.
 
-`torch.export.load` would unpickle sample inputs and load the weights; the graph alone is read here, so no code runs
+`torch.export.load` would unpickle sample inputs and load the weights. Here only the graph is read, so that no code runs
 and torch need not be installed.
 """
 
@@ -67,7 +67,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
 
 
 class _GraphReader:
-    """One exported graph."""
+    """One pass over an exported graph."""
 
     def __init__(self, program: Node, path: str) -> None:
         self.path = path
@@ -92,7 +92,7 @@ class _GraphReader:
         for name in self.tensors.inputs:
             origins[name] = ValueOrigin()
             operations.input((name, self.tensors.any_shape(name)), name)
-        bases: dict[str, str] = {}  # a view -> what it looks into
+        bases: dict[str, str] = {}  # a view -> the tensor that it is a view of
         calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
@@ -125,12 +125,12 @@ class _GraphReader:
             self._pass_on(flow, origins, names, outputs, job, name)
             if writes and outputs:
                 operations.alias(names[0], outputs[0])
-            if base is not None and outputs and outputs[0] in origins:
+            if base is not None and outputs and outputs[0] in origins:  # the base has now also what was written
                 before = (origins[base].past,) if base in origins else ()
                 origins[base] = flow.merge((origins[outputs[0]], *before))
-            if names and (base is not None or name in VIEWS):
+            if names and (base is not None or name in VIEWS):  # a view of a view is one of the same base
                 bases.update(dict.fromkeys(outputs, bases.get(names[0], names[0])))
-            if job == "unknown" and any(tensor in origins for tensor in names):
+            if job == "unknown" and any(tensor in origins for tensor in names):  # not of constants alone
                 unknown[name] = None
         refuse_layers(len(calls))
         layers, edges, messages = network_of(calls, unknown, self.path)
@@ -146,14 +146,14 @@ class _GraphReader:
         return network, messages
 
     def _outputs(self, specs: Node | None, outputs: Node | None) -> list[str]:
-        """The tensors that the program returns; new values of its buffers, which it returns beside them, are none."""
+        """The tensors that the program returns, without the new values of its buffers, which it returns as well."""
         given = [
             argument
             for spec in ([] if specs is None else specs.elements())
             for kind in _HANDED_OUT
             if (argument := spec.get(kind, "arg")) is not None
         ]
-        if specs is None and outputs is not None:
+        if specs is None and outputs is not None:  # without a signature, all outputs count
             given = outputs.elements()
         alone = [argument.at("name").text() for argument in given if argument.get("name") is not None]
         return alone + [name for argument in given for name in self.reads.of(argument)]
@@ -167,27 +167,25 @@ class _GraphReader:
         job: str | None,
         operator: str,
     ) -> None:
-        """An operation without a convolution writes what comes from wherever its inputs come from."""
-        found: list[ValueOrigin] = []
-        for name in names:
-            read_from = origins.get(name)
-            if read_from is None:
-                continue
-            if read_from.direct is not None:
-                read_from.direct.readers.append(job or operator)
-            found.append(read_from.past)
-        if not found:
+        """Gives the results of an operation that is no convolution the origins of its inputs."""
+        sources = [origins[name] for name in names if name in origins]
+        for source in sources:
+            if source.direct is not None:
+                source.direct.readers.append(job or operator)
+        if not sources:
             return
-        if job == "learned":
-            for origin in found:
+        past = [source.past for source in sources]
+        learned = job == "learned"
+        if learned:
+            for origin in past:
                 flow.consume(origin)
-        alone = len(found) == 1 and job != "learned"
-        result = found[0] if alone else flow.merge(found, learned=job == "learned")
+        result = past[0] if len(past) == 1 and not learned else flow.merge(past, learned=learned)
         origins.update(dict.fromkeys(outputs, result))
 
     def _call(
         self, operator: str, node: Node, names: list[str], output: str, source: ValueOrigin | None, written: ConvOutput
     ) -> ConvCall:
+        """The call of a convolution node. Raises InputFault where its shapes contradict each other."""
         given = dict(arguments(node))
         transposed = CONVOLUTIONS[operator][3]
         turned = transposed if isinstance(transposed, bool) else flag(given.get("transposed"))
@@ -198,6 +196,7 @@ class _GraphReader:
         if len(fixed) != len(weight) or not 1 <= dims <= 3:
             raise InputFault(f"the weights of convolution {output!r} have no fixed shape")
         arrives, leaves = self.tensors.shape(names[0]), self.tensors.shape(output)
+        # torch takes images without a batch as well.
         if len(arrives) not in (dims + 1, dims + 2) or len(leaves) != len(arrives):
             raise node.fault(f"reads {len(arrives)} axes and writes {len(leaves)}, its weights have {len(weight)}")
         (groups,) = numbers(given.get("groups"), 1, 1, 1)

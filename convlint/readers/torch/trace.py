@@ -1,4 +1,4 @@
-"""One forward pass watched: calls that are dispatched, their dtypes under autocast, layers in their order."""
+"""Watches a forward pass: records each operator that torch dispatches, and the dtype under autocast."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _NAMED = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Autocast:
-    """While entered, every `torch.autocast` for CUDA is noted as it is meant; `dtype` is what holds at the moment."""
+    """While entered, `torch.autocast` for CUDA is recorded instead of applied; `dtype` is the one in effect.
+
+    This machine need not have CUDA, and what runs on the meta device is not cast.
+    """
 
     def __init__(self, outer: str | None) -> None:
         """`outer` is the dtype of an autocast around the whole forward pass."""
@@ -39,11 +42,11 @@ class Autocast:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """What convolutions of floating point tensors run in; None: what their tensors are."""
+        """The dtype in which convolutions of floating point tensors run; None: that of their tensors."""
         return self._held[-1]
 
     def __enter__(self) -> Autocast:
-        """Puts its own notes into torch's class, which keeps doing what it does."""
+        """Wraps the methods of torch's class."""
         kind = torch.amp.autocast_mode.autocast
         self._originals = kind.__init__, kind.__enter__, kind.__exit__
         began, entered, left = self._originals
@@ -53,7 +56,7 @@ class Autocast:
             it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
         ) -> None:
             it.__dict__[_MEANT] = (device_type, dtype, enabled)
-            on = enabled and device_type != "cuda"  # which this machine need not have, nor be warned of
+            on = enabled and device_type != "cuda"  # torch would warn where there is no CUDA
             began(it, device_type, dtype if device_type != "cuda" else None, on, cache_enabled)
 
         def enter(it: Any) -> Any:
@@ -73,7 +76,7 @@ class Autocast:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Gives torch its class back."""
+        """Restores the methods of torch's class."""
         own = torch.amp.autocast_mode.autocast
         own.__init__, own.__enter__, own.__exit__ = self._originals
 
@@ -82,7 +85,7 @@ _MEANT = "_convlint_meant"
 
 
 def job_of(func: Any) -> tuple[str, str]:
-    """An operator's name in its schema, and its role; else whether it writes into what it reads, or is a view of it."""
+    """An operator's name in its schema, and its role: that of `role`, "write" (in place), "view", or its name."""
     schema = func._schema
     known = role(schema.name)
     if known is not None:
@@ -103,7 +106,7 @@ def bound(func: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
 
 
 def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:
-    """An argument by its name in the operator's schema; None where it has none of that name."""
+    """An argument by its name in the operator's schema; None where the schema has none of that name."""
     for position, argument in enumerate(func._schema.arguments):
         if argument.name == name:
             return args[position] if position < len(args) else (kwargs or {}).get(name, argument.default_value)
@@ -111,7 +114,7 @@ def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:
 
 
 def tensors_of(values: Iterable[Any]) -> Iterator[Any]:
-    """The tensors among arguments, or results, and in lists of them."""
+    """The tensors among arguments or results, and in lists among them."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
@@ -122,10 +125,10 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def as_iterated(arguments: Any, result: Any) -> Any:
-    """A new tensor that both layouts lay out alike, with the strides that kernels give it: NCHW's where they may.
+    """The result of a pointwise operator with the strides that real kernels give it, where both layouts are the same.
 
-    aten/src/ATen/TensorIterator.cpp, compute_fast_setup_type, asks whether all operands are contiguous before it asks
-    whether they are channels_last; the meta device keeps whatever strides came.
+    Kernels test whether all operands are contiguous before they test for channels_last (compute_fast_setup_type in
+    aten/src/ATen/TensorIterator.cpp); the meta device copies the strides of the operands.
     """
     if not isinstance(result, torch.Tensor) or result.dim() not in (4, 5) or not result.is_contiguous():
         return result
@@ -135,17 +138,17 @@ def as_iterated(arguments: Any, result: Any) -> Any:
     return torch.empty(result.shape, dtype=result.dtype, device=result.device)
 
 
-# operators that write what they read once more, in a layout that their caller may choose
+# operators that copy their input, in a layout that the caller may choose
 _REWRITES = frozenset(
     ("clone", "contiguous", "_reshape_copy", "reshape", "_to_copy", "to", "copy_", "flatten", "view_copy")
 )
 _SPOKEN = {"clone": "contiguous()", "contiguous": "contiguous()", "_reshape_copy": "reshape"}
-WRONG_CHANNELS = "channels, but got"  # how torch says that an input has others than the filters
-_CAST = (torch.float16, torch.bfloat16, torch.float32)  # what autocast casts; float64 is left alone
+WRONG_CHANNELS = "channels, but got"  # in torch's message for an input with other channels than the filters
+_CAST = (torch.float16, torch.bfloat16, torch.float32)  # the dtypes that autocast casts; not float64
 
 
 class Trace(TorchDispatchMode):  # type: ignore[misc]
-    """Collects `calls` in order; `unknown` are operators that look like convolutions and are not understood."""
+    """Collects the `calls` of convolutions in order; `unknown` are operators that are only named like one."""
 
     def __init__(self, root: torch.nn.Module) -> None:
         super().__init__()
@@ -157,26 +160,26 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.autocast: Autocast | None = None
         self.unknown: dict[str, None] = {}
         self._origins: dict[int, ValueOrigin] = {}
-        self._bases: dict[int, tuple[int, tuple[int, ...]]] = {}  # a view's id -> what it looks into
-        self._alive: list[Any] = []  # ids stay unique only as long as the tensors live
+        self._bases: dict[int, tuple[int, tuple[int, ...]]] = {}  # a view's id -> id and sizes of its base
+        self._alive: list[Any] = []  # keeps tensors alive, because the id of a freed one is given to another
         self._kinds: dict[Any, tuple[str, str]] = {}
         self._changes = LayoutChanges()
 
     def watch(self, tensor: Any) -> None:
-        """Declares an input of the network."""
+        """Notes an input of the network."""
         self._alive.append(tensor)
         self._origins[id(tensor)] = ValueOrigin()
         self._changes.start(tensor)
         self.operations.input((id(tensor), tuple(tensor.shape)))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Runs the operator and notes where its result comes from."""
+        """Runs an operator, and notes what it does and where its result comes from."""
         kind = self._kinds.get(func)
         if kind is None:
             kind = self._kinds[func] = job_of(func)
         name, job = kind
         arguments = args if not kwargs else (*args, *kwargs.values())
-        if job == "convolution":  # the meta device says less than others do, and of transposed ones nothing
+        if job == "convolution":  # the meta device checks less than others, and transposed ones not at all
             refused = _wrong_channels(name, bound(func, args, kwargs) if kwargs else args)
             if refused:
                 raise RuntimeError(refused)
@@ -226,7 +229,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _runs_in(self, data: Any) -> Any:
-        """The dtype of a convolution: autocast's, where it holds for these tensors."""
+        """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""
         held = None if self.autocast is None else self.autocast.dtype
         return data.dtype if held is None or data.dtype not in _CAST else held
 
@@ -235,7 +238,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self._origins[id(tensor)] = origin
 
     def _look(self, whole: Any, result: Any) -> None:
-        """Keeps in mind what a view looks into."""
+        """Notes the base of a view, which of a view of a view is the same."""
         for tensor in tensors_of((result,)):
             if tensor is not whole:
                 self._alive += [whole, tensor]
@@ -244,7 +247,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
     def _operation(self, func: Any, args: Any, kwargs: Any, result: Any, writes: bool, base: Tensor | None) -> None:
         arguments = list(tensors_of(args if not kwargs else (*args, *kwargs.values())))
         constants = [tuple(tensor.shape) for tensor in arguments if not self.operations.knows(id(tensor))]
-        written = list(tensors_of((result,))) or (arguments if writes else ())  # some that write hand nothing on
+        written = list(tensors_of((result,))) or (arguments if writes else ())  # some that write return nothing
         self.operations.note(
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
             partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
@@ -252,7 +255,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         )  # fmt: skip
 
     def _change(self, operator: str) -> LayoutChange | None:
-        """The operation that is running: the innermost module, where it is one alone, else the operator; its line."""
+        """The running operation: the innermost module if it has no children, else the operator; and its place."""
         module, place = _caller()
         if place is None:
             return None
@@ -263,6 +266,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         return LayoutChange(_SPOKEN.get(what, what), place.own or place.innermost, inherent)
 
     def _convolution(self, name: str, args: Any, result: Any) -> Any:
+        """Notes a convolution; its result, in the layout that cuDNN would give it."""
         stride, padding, dilation, transposed, output_padding, groups = CONVOLUTIONS[name]
 
         def argument(position: int, default: Any) -> Any:
@@ -276,7 +280,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         nhwc = any(suggests_channels_last(tensor.shape, tensor.stride()) for tensor in (data, weight))
         copies = nhwc and layout_of(data) == "NCHW" and source is not None and bool(source.producers)
         change = self._changes.of(data)
-        if result.dim() in (4, 5):  # cuDNN answers in the layout it is asked in; the meta device may not
+        if result.dim() in (4, 5):  # the meta device may write another layout than cuDNN
             order = _order(result) if nhwc else torch.contiguous_format
             result = torch.empty(result.shape, dtype=result.dtype, device="meta", memory_format=order)
         module, place = _caller()
@@ -307,7 +311,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _wrong_channels(name: str, args: Any) -> str:
-    """What torch says on other devices than meta where the channels of input and filters differ; else nothing."""
+    """Torch's message on other devices where the channels of input and filters differ; empty where they do not."""
     _, _, _, transposed, _, groups = CONVOLUTIONS[name]
     data, weight = args[0].shape, args[1].shape
     turned = transposed if isinstance(transposed, bool) else bool(args[transposed])
@@ -328,21 +332,21 @@ def _order(tensor: Any) -> Any:
 
 
 def _built() -> CodeSpan | None:
-    """Where the user's code constructs the module that runs, if that notes it."""
+    """Where the user's code constructs the running module, if `construction_sites` has noted it."""
     module = _running(sys._getframe(1))
     found = None if module is None else module.__dict__.get(SITE)
     return None if found is None else found.own
 
 
 def _caller() -> tuple[Any, UserLines | None]:
-    """The module whose forward calls the convolution, and the code to point at: of its construction, or of the call."""
+    """The module whose forward calls the operator, and the code to point at: its construction, or else the call."""
     frame = sys._getframe(2)
     module, place = _running(frame), sites(frame)
     return module, place if module is None else module.__dict__.get(SITE, place)
 
 
 def _running(frame: FrameType | None) -> Any:
-    """The innermost module of which a method runs; None where there is none."""
+    """The innermost module with a method on the stack; None where there is none."""
     while frame is not None:
         owner = frame.f_locals.get("self")
         if isinstance(owner, torch.nn.Module):

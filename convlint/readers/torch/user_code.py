@@ -1,4 +1,4 @@
-"""The user's code, imported and run: what it may not do, and what it raises, as values."""
+"""Runs the user's code: without a network, with its output dropped if need be, and with what it raises as messages."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from typing import Any, NoReturn
 from convlint.errors import InputFault
 from convlint.readers.torch.places import SITE, imported_as, inside_torch, is_of_project, remember_folders, shown, sites
 
-# arguments by which libraries are told to load weights, and what each is set to so that they do not
+# arguments that make libraries load weights -> the value with which they do not
 _ASK_FOR_WEIGHTS = {
     "pretrained": "False", "weights_backbone": "None", "weights": "None", "encoder_weights": "None",
     "pretrained_backbone": "False", "backbone_weights": "None",
 }  # fmt: skip
-# libraries through which something is fetched; what connects without them only asks whether anybody answers
+# libraries that fetch something; code that connects without them mostly asks whether a server is up
 _CLIENTS = frozenset(("urllib", "http", "urllib3", "requests", "httpx", "httpcore", "aiohttp", "ftplib", "botocore"))
 _ADDRESS = re.compile(r"\b(?:https?|ftps?|s3|gs|git|ssh)://(?:[^/@\s'\"]*@)?([^/:\s'\"]+)")
-_FILE = re.compile(r"\.(?:pth?|ckpt|bin|safetensors|onnx|h5|npz|tar)$")  # rather than the name of a set of weights
+_FILE = re.compile(r"\.(?:pth?|ckpt|bin|safetensors|onnx|h5|npz|tar)$")  # a file, not the name of a set of weights
 _FETCHERS = frozenset(("curl", "wget", "git", "aria2c", "pip", "pip3", "gsutil", "aws", "rclone", "azcopy", "hf"))
 _LOOKUPS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr")
-_MOST_REFUSALS = 100  # of one model: whoever tries on and on would do so until the time is over
+_MOST_REFUSALS = 100  # of one model; code that retries for ever would use up all its time
 
 
 class NoNetwork(BaseException):
-    """Raised where weights were asked for; nothing that retries on errors takes it for one."""
+    """Code has asked for weights from the network; a BaseException, which code that retries does not catch."""
 
     def __init__(self, host: str) -> None:
-        """`advice`: the argument that asked for weights, as far as the calls tell, and what to say instead."""
+        """`advice` names the argument that asked for weights, if the stack has one, and what to pass instead."""
         super().__init__(host)
         self.host, self.advice, self.fetches = host, _advice(), True
 
 
 class _Unresolved(socket.gaierror):
-    """A name that was not looked up."""
+    """A host name that was not looked up."""
 
     def __init__(self, host: str) -> None:
         super().__init__(socket.EAI_AGAIN, "Temporary failure in name resolution")
@@ -77,15 +77,28 @@ def refusal_behind(error: BaseException) -> Refusal | None:
 
 
 def fetch_refused() -> Refusal | None:
-    """The latest refusal of something that a library wanted to fetch, whatever it then made of that."""
-    return next((each for each in reversed(_refusals) if each.fetches), None)
+    """The latest refusal of a fetch, also where the library has caught it and gone on."""
+    return next((refusal for refusal in reversed(_refusals) if refusal.fetches), None)
+
+
+@contextlib.contextmanager
+def patched(*patches: tuple[Any, str, Any]) -> Iterator[None]:
+    """While active, each attribute (holder, name, value) has that value."""
+    before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    for holder, name, value in patches:
+        setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        for holder, name, value in before:
+            setattr(holder, name, value)
 
 
 @contextlib.contextmanager
 def no_network() -> Iterator[None]:
-    """While active, no name is looked up and no connection made, but to sockets of this machine's file system.
+    """While active, host names are not looked up, and connections fail, except to Unix sockets.
 
-    Who was refused does not sleep either: there is nothing to wait for.
+    After a refusal `time.sleep` returns at once in that thread, because code that retries would wait for nothing.
     """
     refused_threads: set[int] = set()
     _refusals.clear()
@@ -99,7 +112,7 @@ def no_network() -> Iterator[None]:
         refused_threads.add(threading.get_ident())
         return refusal
 
-    own_names = {None, "", b"", "localhost", socket.gethostname()}  # which a machine that is offline knows
+    own_names = {None, "", b"", "localhost", socket.gethostname()}  # resolved without a network
 
     def lookup(original: Any) -> Any:
         def guarded(host: Any, *rest: Any, **named: Any) -> Any:
@@ -112,40 +125,19 @@ def no_network() -> Iterator[None]:
     def connection(address: Any, *_: Any, **__: Any) -> NoReturn:
         raise refused(_Unresolved if _is_name(address) else _Unreachable, address)
 
-    def connect(original: Any) -> Any:
-        def guarded(self: socket.socket, address: Any) -> Any:
-            if _is_local(self):
-                return original(self, address)
-            raise refused(_Unreachable, address)
+    def method(name: str, position: int, least: int = 0) -> tuple[Any, str, Any]:
+        """A method of sockets, guarded; the argument at `position` is the address, if there are `least` arguments."""
+        original = getattr(socket.socket, name)
 
-        return guarded
-
-    def connect_ex(original: Any) -> Any:
-        def guarded(self: socket.socket, address: Any) -> Any:
-            if _is_local(self):
-                return original(self, address)
-            refusal = refused(_Unreachable, address)
-            if isinstance(refusal, NoNetwork):
-                raise refusal
-            return refusal.errno
-
-        return guarded
-
-    def sendto(original: Any) -> Any:
         def guarded(self: socket.socket, *arguments: Any) -> Any:
-            if _is_local(self):
+            if _is_local(self) or len(arguments) < least:
                 return original(self, *arguments)
-            raise refused(_Unreachable, arguments[-1] if arguments else "")
+            refusal = refused(_Unreachable, arguments[position] if arguments else "")
+            if name == "connect_ex" and not isinstance(refusal, NoNetwork):  # which returns errors instead
+                return refusal.errno
+            raise refusal
 
-        return guarded
-
-    def sendmsg(original: Any) -> Any:
-        def guarded(self: socket.socket, *arguments: Any) -> Any:
-            if _is_local(self) or len(arguments) < 4:  # without an address it goes where the socket is connected to
-                return original(self, *arguments)
-            raise refused(_Unreachable, arguments[3])
-
-        return guarded
+        return socket.socket, name, guarded
 
     def sleep(original: Any) -> Any:
         return lambda seconds: original(0 if threading.get_ident() in refused_threads else seconds)
@@ -161,24 +153,17 @@ def no_network() -> Iterator[None]:
 
         return guarded
 
-    one = socket.socket
     guards: tuple[tuple[Any, str, Any], ...] = (
-        (one, "connect", connect(one.connect)), (one, "connect_ex", connect_ex(one.connect_ex)),
-        (one, "sendto", sendto(one.sendto)), (one, "sendmsg", sendmsg(one.sendmsg)),
+        method("connect", 0), method("connect_ex", 0), method("sendto", -1),
+        method("sendmsg", 3, least=4),  # without an address it sends to where the socket is connected
         (socket, "create_connection", connection),
         *((socket, name, lookup(getattr(socket, name))) for name in _LOOKUPS),
         (time, "sleep", sleep(time.sleep)), (os, "system", command(os.system)),
-*((os, name, command(getattr(os, name))) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)),
+        *((os, name, command(getattr(os, name))) for name in ("posix_spawn", "posix_spawnp") if hasattr(os, name)),
         (subprocess.Popen, "__init__", command(subprocess.Popen.__init__)),
     )  # fmt: skip
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in guards]
-    for owner, name, guard in guards:
-        setattr(owner, name, guard)
-    try:
+    with patched(*guards):
         yield
-    finally:
-        for owner, name, original in before:
-            setattr(owner, name, original)
 
 
 def _is_local(one: socket.socket) -> bool:
@@ -196,7 +181,7 @@ def _is_name(address: object) -> bool:
 
 
 def _as_text(value: Any) -> str:
-    """The words of a command, however it is given."""
+    """A command as text, from a string, a list of words, or lists of these."""
     if isinstance(value, list | tuple):
         return " ".join(map(_as_text, value))
     return os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else ""
@@ -214,12 +199,12 @@ def _by_a_client() -> bool:
 
 
 def _asked_for_weights() -> str:
-    """What a caller that was told to load weights should be told instead; empty where none was."""
+    """Advice on the argument, of any function on the stack, that asks for weights; empty where there is none."""
     for frame in _frames():
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
         for name, instead in _ASK_FOR_WEIGHTS.items():
             value = frame.f_locals.get(name) if name in names else None
-            if value is True or (isinstance(value, str | Enum) and value != ""):  # a list may weigh classes
+            if value is True or (isinstance(value, str | Enum) and value != ""):  # a list may be weights of classes
                 if isinstance(value, str) and _FILE.search(value):
                     return f"{value[:60]!r} names weights; build it without them"
                 return f"pass {name}={instead}"
@@ -230,7 +215,7 @@ def _advice() -> str:
     return _asked_for_weights() or "build it without weights, as with pretrained=False or weights=None"
 
 
-# how torch says that a value is needed which the meta device does not have
+# words in torch's messages where code needs a value, which tensors on the meta device do not have
 _VALUE_NEEDED = (
     "meta tensor", "meta device", "device meta", "no data", "data-dependent", "data dependent", "data-independent",
 )  # fmt: skip
@@ -238,9 +223,9 @@ _VALUE_NEEDED = (
 
 @contextlib.contextmanager
 def guest(roots: Sequence[str] = ()) -> Iterator[None]:
-    """While the user's code runs: the project is importable, and our command line is not seen.
+    """While active, modules of the project can be imported, there is no network, and `sys.argv` has no arguments.
 
-    Importable are `roots`, else the current folder and its `src`, ahead of what is installed.
+    Modules are imported from `roots`, or else from the current folder and its `src`, before installed ones.
     """
     folders = remember_folders(roots)
     sys.path[:0] = folders
@@ -257,7 +242,7 @@ def guest(roots: Sequence[str] = ()) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """While active, what this process prints, also by C code, goes nowhere."""
+    """While active, what this process prints, also from C code, is dropped."""
     kept = {number: os.dup(number) for number in (1, 2)}
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in kept:
@@ -267,7 +252,7 @@ def unheard() -> Iterator[None]:
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(AttributeError, OSError, ValueError):  # the code has closed it, or has its own
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # the code may have closed or replaced it
                 stream.flush()
         for number, before in kept.items():
             os.dup2(before, number)
@@ -276,57 +261,46 @@ def unheard() -> Iterator[None]:
 
 @contextlib.contextmanager
 def construction_sites() -> Iterator[None]:
-    """While active, every module whose sizes follow the channels notes the line of the user's code that constructs it.
+    """While active, each convolution, norm and PReLU records the line of the user's code that constructs it.
 
-    These are convolutions, norms and PReLU.
+    These are the modules whose arguments have to change with the number of channels.
     """
     from torch import nn
     from torch.nn.modules.batchnorm import _NormBase
     from torch.nn.modules.conv import _ConvNd
 
-    originals = {kind: kind.__init__ for kind in (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)}
-    for kind, original in originals.items():
-        kind.__init__ = _noting(original)
-    try:
+    kinds = (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)
+    with patched(*((kind, "__init__", _noting(kind.__init__)) for kind in kinds)):
         yield
-    finally:
-        for kind, original in originals.items():
-            kind.__init__ = original
 
 
 def _noting(original: Callable[..., None]) -> Callable[..., None]:
-    """A module's `__init__` after which the module knows its `Sites`."""
+    """The `__init__` of a module class, wrapped so that the module records its `UserLines`."""
 
     def noting(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_locals.get("self") is self:
-            frame = frame.f_back  # a subclass's own __init__ is not where the module was asked for
-        found = sites(frame)
-        if found is not None:
-            self.__dict__[SITE] = found  # copies keep it
+            frame = frame.f_back  # skips the __init__ of subclasses
+        lines = sites(frame)
+        if lines is not None:
+            self.__dict__[SITE] = lines  # in the dict, so that deepcopy keeps it
 
     return noting
 
 
 @contextlib.contextmanager
 def as_if_exporting() -> Iterator[None]:
-    """Answers "yes" to `torch.compiler.is_exporting()`, by which code asks whether it must do without values."""
+    """While active, `torch.compiler.is_exporting()` is true, by which code asks whether it has to do without values."""
     import torch
 
     names = [name for name in ("_is_exporting_flag", "_is_compiling_flag") if hasattr(torch.compiler, name)]
-    before = {name: getattr(torch.compiler, name) for name in names}
-    for name in names:
-        setattr(torch.compiler, name, True)
-    try:
+    with patched(*((torch.compiler, name, True) for name in names)):
         yield
-    finally:
-        for name, value in before.items():
-            setattr(torch.compiler, name, value)
 
 
 def needs_values(error: BaseException) -> bool:
-    """Whether this is torch asking for the value of a tensor that only has a shape."""
+    """Whether an error is torch's for code that needs the value of a tensor on the meta device."""
     text = str(error).lower()
     return isinstance(error, (RuntimeError, NotImplementedError, TypeError, ValueError)) and any(
         words in text for words in _VALUE_NEEDED
@@ -334,17 +308,19 @@ def needs_values(error: BaseException) -> bool:
 
 
 def run(what: str, call: Callable[[], Any]) -> Any:
-    """Calls into the user's code. Raises InputFault for whatever it raises."""
+    """Calls the user's code. Raises InputFault, with `what` in front, for anything that it raises."""
     try:
         return alone(call)
     except InputFault:
         raise
-    except BaseException as error:  # SystemExit and KeyboardInterrupt too: nobody else raises those in this process
+    except (
+        BaseException
+    ) as error:  # SystemExit and KeyboardInterrupt too: in this process only the user's code raises them
         raise InputFault(f"{what} {ended_by(error)}") from error
 
 
 def alone(call: Callable[[], Any]) -> Any:
-    """Calls; a copy of this process that the code has forked, and that comes back from it, goes no further."""
+    """Calls the user's code; a fork that it has made, and that returns from it, is ended here."""
     me = os.getpid()
     try:
         return call()
@@ -354,7 +330,7 @@ def alone(call: Callable[[], Any]) -> Any:
 
 
 def ended_by(error: BaseException) -> str:
-    """What the code raises, and where; where it got no network and ends for that, what it wanted there."""
+    """What the code raises, and where; or, if the cause is the missing network, what it wanted there."""
     refusal = refusal_behind(error)
     if refusal is None:
         fetch = fetch_refused()
@@ -384,7 +360,7 @@ def described(error: BaseException) -> str:
 
 
 def _where(frames: Sequence[traceback.FrameSummary]) -> str:
-    """The last frame inside the project, with that of the library that raised; or the last one."""
+    """The innermost line of the project, with that of the library that raised; or else the innermost line."""
     if not frames:
         return ""
     last = frames[-1]

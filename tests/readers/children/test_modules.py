@@ -183,3 +183,14 @@ def test_a_module_that_wants_all_memory_is_an_error(folder: Path) -> None:
     assert ran.returncode == 3
     assert "swells:Net: error: importing swells raises MemoryError at swells.py:1" in ran.stdout
     assert "1 layer in 2 files" in ran.stdout
+
+
+def test_no_torch_is_an_error_of_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('not installed')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with Reading() as reading:
+        network, errors = reading.read(Input(kind="module", name="good:Net"), ReadOptions(inputs=SHAPE))
+    assert network is None
+    assert [(error.message.split(",")[0], error.internal) for error in errors] == [
+        ("reading modules needs PyTorch 2.4 or later", False)
+    ]

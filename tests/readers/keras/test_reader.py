@@ -9,12 +9,14 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from archives import bomb, read_apart, with_false_size
+from read_inputs import only_message, sound
 
 os.environ["KERAS_BACKEND"] = "torch"
 
@@ -45,17 +47,7 @@ def save(folder: Path, model: Any) -> str:
     return path
 
 
-def one(path: str, **options: Any) -> Network:
-    network, errors = read(path, ReadOptions(**options))
-    assert errors == ()
-    assert network is not None
-    return network
-
-
-def message(path: str | Path, **options: Any) -> str:
-    _, errors = read(str(path), ReadOptions(**options))
-    assert len(errors) == 1, errors
-    return errors[0].message
+one, message = partial(sound, read), partial(only_message, read)
 
 
 def observed(model: Any, *inputs: np.ndarray) -> dict[str, list[tuple[tuple[int, ...], tuple[int, ...]]]]:

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from onnx_graphs import (
     value,
     weight,
 )
+from read_inputs import only_message, sound
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -45,6 +47,9 @@ TENSORS = [
 ]  # fmt: skip
 
 
+one, message = partial(sound, read), partial(only_message, read)
+
+
 def conv(data: str, weights: str, out: str, **attributes: Any) -> Any:
     """A QLinearConv."""
     return helper.make_node("QLinearConv", [data, *Q, weights, "s", "zw", *Q], [out], name=out, **attributes)
@@ -52,10 +57,7 @@ def conv(data: str, weights: str, out: str, **attributes: Any) -> Any:
 
 def network(folder: Path, nodes: list[Any], shape: list[int | str], **options: Any) -> Network:
     proto = model(nodes, [value("x", shape)], [value("y", None, TensorProto.UINT8)], TENSORS)
-    found, errors = read(save(folder, proto), ReadOptions(**options))
-    assert errors == ()
-    assert found is not None
-    return found
+    return one(save(folder, proto), **options)
 
 
 def test_contrib_operators_carry_shapes(tmp_path: Path) -> None:
@@ -135,10 +137,7 @@ def test_weights_that_are_quantized_in_the_graph(tmp_path: Path) -> None:
         helper.make_node("Conv", ["xd", "wd"], ["y"]),
     ]  # fmt: skip
     proto = model(nodes, [value("x", [2, 4, 8, 8])], ["y"], [*TENSORS, weight("wf", [8, 4, 1, 1])])
-    found, errors = read(save(tmp_path, proto), ReadOptions())
-    assert errors == ()
-    assert found is not None
-    assert found.layers[0].dtype == "int8"
+    assert one(save(tmp_path, proto)).layers[0].dtype == "int8"
 
 
 @pytest.mark.parametrize("count", sampled(range(3), 3))
@@ -171,20 +170,6 @@ def test_what_will_run_them_decides(tmp_path: Path, runtime: str, words: str) ->
         out = convlint("check", path, "--isolated", "--gpu", "t4", "--select", "CL802", "-o", "concise", *settings).out
         said.append(words in out)
     assert said == [runtime == "framework=onnxruntime", True]
-
-
-def one(path: str, **options: Any) -> Network:
-    network, errors = read(path, ReadOptions(**options))
-    assert errors == ()
-    assert network is not None
-    return network
-
-
-def message(path: str, **options: Any) -> str:
-    _, errors = read(path, ReadOptions(**options))
-    assert len(errors) == 1, errors
-    assert errors[0].path == path
-    return errors[0].message
 
 
 def numbers(layer: ConvLayer, names: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import OrderedDict, deque, namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,11 +21,12 @@ import torch
 import torch_nets
 from cases import sampled
 from checkout import ROOT
+from read_inputs import refusal, sound
 from torch import nn
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
-from convlint.readers import ReadOptions, find_format
+from convlint.readers import find_format
 from convlint.readers.torch import module
 from convlint.readers.torch.module import edited_sources, read, tensors_in
 from convlint.readers.torch.trace import Trace
@@ -152,19 +153,11 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one(reference: str, shape: str = "", **options: Any) -> Network:
-    inputs = options.pop("inputs", {"": shape})
-    network, errors = read(reference, ReadOptions(inputs=inputs, **options))
-    assert errors == ()
-    assert network is not None
-    return network
+    return sound(read, reference, **{"inputs": {"": shape}, **options})
 
 
 def message(reference: str, shape: str = "2x3x8x8", **options: Any) -> str:
-    network, errors = read(reference, ReadOptions(inputs={"": shape} if shape else {}, **options))
-    assert network is None
-    assert len(errors) == 1
-    assert errors[0].path == reference
-    return errors[0].message
+    return refusal(read, reference, inputs={"": shape} if shape else {}, **options)
 
 
 def line_of(mark: str) -> int:
@@ -354,61 +347,51 @@ def test_torch_is_as_it_was() -> None:
     assert isinstance(one("torch_nets:UNet", "2x3x32x32").layers[0], ConvLayer)
 
 
-@pytest.mark.contract
-def test_inputs_in_half_precision_cast_the_module(tmp_path, monkeypatch):
-    """What mixed precision does to the convolutions of a module whose weights are kept in fp32."""
-    (tmp_path / "halved.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Writes a module, whose name no other test uses, into the folder that modules are imported from."""
     monkeypatch.chdir(tmp_path)
-    network, errors = read("halved:net", ReadOptions(inputs={"": "2x3x8x8:fp16"}))
-    assert not errors
-    assert [layer.dtype for layer in network.layers] == ["fp16"]
-    network, _ = read("halved:net", ReadOptions(inputs={"": "2x3x8x8"}))
-    assert [layer.dtype for layer in network.layers] == ["fp32"]
+    return lambda name, text: (tmp_path / f"{name}.py").write_text("from torch import nn\n" + text) and None
 
 
 @pytest.mark.contract
-def test_channels_last_inputs_make_channels_last_layers(tmp_path, monkeypatch):
-    (tmp_path / "lasting.py").write_text("from torch import nn\ndef net():\n    return nn.Conv2d(3, 8, 3)\n")
-    monkeypatch.chdir(tmp_path)
-    network, _ = read("lasting:net", ReadOptions(inputs={"": "2x3x8x8:fp16:channels_last"}))
-    assert [layer.layout for layer in network.layers] == ["NHWC"]
-    _, errors = read("lasting:net", ReadOptions(inputs={"": "2x3x8:channels_last"}))
-    assert "4 or 5 sizes" in errors[0].message
+def test_dtype_and_layout_of_the_inputs_are_those_of_the_module(project):
+    """Half precision is what mixed precision makes of the convolutions of a module whose weights are in fp32."""
+    project("lasting", "def net():\n    return nn.Conv2d(3, 8, 3)\n")
+    assert [layer.dtype for layer in one("lasting:net", "2x3x8x8:fp16").layers] == ["fp16"]
+    assert [layer.dtype for layer in one("lasting:net", "2x3x8x8").layers] == ["fp32"]
+    assert [layer.layout for layer in one("lasting:net", "2x3x8x8:fp16:channels_last").layers] == ["NHWC"]
+    assert "4 or 5 sizes" in message("lasting:net", "2x3x8:channels_last")
 
 
 @pytest.mark.contract
-def test_a_module_does_not_see_our_command_line(tmp_path, monkeypatch):
-    (tmp_path / "parser.py").write_text(
-        "import argparse\nfrom torch import nn\nargparse.ArgumentParser().parse_args()\n"
-        "def net():\n    return nn.Conv2d(3, 8, 3)\n"
+def test_a_module_does_not_see_our_command_line(project, monkeypatch):
+    project(
+        "parser", "import argparse\nargparse.ArgumentParser().parse_args()\ndef net():\n    return nn.Conv2d(3, 8, 3)\n"
     )
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["convlint", "check", "parser:net"])
-    _, errors = read("parser:net", ReadOptions(inputs={"": "1x3x8x8"}))
-    assert not errors
+    assert one("parser:net", "1x3x8x8").layers
     assert sys.argv == ["convlint", "check", "parser:net"]
 
 
-def test_maps_of_one_pixel_have_no_layout(tmp_path, monkeypatch):
+def test_maps_of_one_pixel_have_no_layout(project):
     """Squeeze-and-excite in a channels_last network: nothing is transposed in front of its 1x1 maps."""
-    (tmp_path / "squeeze.py").write_text(
-        "from torch import nn\n"
+    project(
+        "squeeze",
         "class Net(nn.Module):\n"
         "    def __init__(self):\n"
         "        super().__init__()\n"
         "        self.a, self.squeeze, self.b = nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)\n"
         "    def forward(self, x):\n"
         "        x = self.a(x)\n"
-        "        return self.b(x * self.squeeze(x.mean((2, 3), keepdim=True)))\n"
+        "        return self.b(x * self.squeeze(x.mean((2, 3), keepdim=True)))\n",
     )
-    monkeypatch.chdir(tmp_path)
-    network, _ = read("squeeze:Net", ReadOptions(inputs={"": "2x8x16x16:fp16:channels_last"}))
-    assert {layer.name: layer.layout for layer in network.layers} == {"a": "NHWC", "squeeze": "auto", "b": "NHWC"}
+    layers = one("squeeze:Net", "2x8x16x16:fp16:channels_last").layers
+    assert {layer.name: layer.layout for layer in layers} == {"a": "NHWC", "squeeze": "auto", "b": "NHWC"}
 
 
 MODES = """
 import torch
-from torch import nn
 
 
 class Net(nn.Module):
@@ -445,9 +428,8 @@ class Pooled(Net):
 
 
 @pytest.fixture
-def modes(tmp_path, monkeypatch):
-    (tmp_path / "modal.py").write_text(MODES)
-    monkeypatch.chdir(tmp_path)
+def modes(project):
+    project("modal", MODES)
     yield
     sys.modules.pop("modal", None)
 
@@ -519,15 +501,14 @@ def test_an_image_without_a_batch_has_the_widths_of_one_in_a_batch_of_one():
     assert named_groups.members(alone, "stem") == named_groups.members(batched, "stem") != (set(), {})
 
 
-def test_a_convolution_without_a_batch_inside_says_nothing_of_the_input(tmp_path, monkeypatch):
-    (tmp_path / "inside.py").write_text(
-        "from torch import nn\n"
+def test_a_convolution_without_a_batch_inside_says_nothing_of_the_input(project):
+    project(
+        "inside",
         "class Net(nn.Module):\n"
         "    def __init__(self):\n"
         "        super().__init__()\n"
         "        self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv1d(8, 8, 1)\n"
         "    def forward(self, x):\n"
-        "        return self.b(self.a(x)[0].flatten(1))\n"
+        "        return self.b(self.a(x)[0].flatten(1))\n",
     )
-    monkeypatch.chdir(tmp_path)
     assert one("inside:Net", "8x3x32x32").unbatched == ""

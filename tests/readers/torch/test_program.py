@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 import torch_nets
 from archives import bomb, read_apart, with_false_size
 from cases import sampled
+from read_inputs import refusal
 from torch import nn
 
 from convlint.readers import ReadOptions
@@ -38,11 +40,7 @@ def exported(folder: Path, module: nn.Module, shape: tuple[int, ...], **options:
     return path
 
 
-def message(path: Path | str, **options: Any) -> str:
-    network, errors = read(str(path), ReadOptions(**options))
-    assert network is None
-    assert len(errors) == 1
-    return errors[0].message
+message = partial(refusal, read)
 
 
 @pytest.mark.parametrize("decompose", [False, True])
