@@ -17,7 +17,7 @@ from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
 from convlint.fixes.python.rewriting import Rewrites, inserted, rewritten_each
-from convlint.fixes.python.source import PythonSource, by_columns
+from convlint.fixes.python.source import PythonSource, fix_with_edits
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import SourceReading, TrainingProgram
@@ -160,11 +160,8 @@ def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:
-    """The fix with its edits, by bytes and by columns; both kinds change what a run computes."""
     edits = tuple(CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new) for edit in made)
-    return replace(
-        fix, code_edits=edits, edits=tuple(by_columns(each, raw) for each in edits), edits_safety="unsafe"
-    )  # fmt: skip
+    return fix_with_edits(fix, edits, lambda _: raw)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

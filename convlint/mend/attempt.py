@@ -23,7 +23,7 @@ from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
-from convlint.model.report import Finding, Fix, InputError, Scalar
+from convlint.model.report import Finding, InputError, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
@@ -393,7 +393,7 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
     if not asked:
         return result
-    from convlint.fixes.plan import EditPlanner
+    from convlint.fixes.python.source import fix_with_edits
     from convlint.fixes.python_text import PythonEditor
 
     content = contents(job)
@@ -409,14 +409,9 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
             for path, several in sorted(made.edits.items())
             for edit in several
         )
-        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else _with_edits(finding.fix, edits, content)
+        if made.refused:
+            fix = replace(finding.fix, no_edit=made.in_code)
+        else:
+            fix = fix_with_edits(finding.fix, edits, lambda path: content(path) or b"")
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
-
-
-def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
-    """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
-    from convlint.fixes.python.source import by_columns
-
-    found = tuple(by_columns(edit, content(edit.path) or b"") for edit in edits)
-    return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")

@@ -26,8 +26,13 @@ def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
         raise InputFault("what would change overlaps") from None
     if not same(ParsedModule(source.tree, source), ParsedModule(parsed(text), Lines(text)), rewrites):
         raise InputFault("the edited module would mean something else")
+    return _in_bytes(source, edits, text)
+
+
+def _in_bytes(source: PythonSource, edits: Sequence[Edit], text: str) -> tuple[Edit, ...]:
+    """The edits in bytes. Raises InputFault where these do not make `text`: some encodings carry state along."""
     in_bytes = source.in_bytes(edits)
-    if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
+    if applied_to_bytes(source.raw, in_bytes) != text.encode(source.encoding):
         raise InputFault(f"its {source.encoding} cannot be edited in places")
     return in_bytes
 
@@ -67,11 +72,6 @@ def _edits(source: PythonSource, rewrites: Rewrites) -> list[Edit]:
 def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
     """The file after edits of its bytes, which put in nothing but ASCII."""
     return applied(raw.decode("latin-1"), edits).encode("latin-1")
-
-
-def text_in_bytes(source: PythonSource, text: str) -> bytes:
-    """A text in the encoding of the source, with its byte order mark."""
-    return text.encode(source.encoding)
 
 
 def _added(source: PythonSource, call: ast.Call, given: Mapping[str, Value]) -> Edit:
@@ -128,7 +128,8 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     It gets a line of its own with the same indentation; where something stands in front on the line, the same line.
     Raises InputFault where there is no statement, and where the edited module would not be the same otherwise.
     """
-    found = next((node for node in _statements(source.tree) if _place(source, node) == before), None)
+    statements = (node for node in ast.walk(source.tree) if isinstance(node, ast.stmt))
+    found = next((node for node in statements if _place(source, node) == before), None)
     if found is None:
         raise InputFault("no statement begins there")
     at = _start(source, found)
@@ -144,10 +145,7 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     text = applied(source.text, [edit])
     if not _same(source, found, parsed(text), statement):
         raise InputFault("the edited module would mean something else")
-    in_bytes = source.in_bytes([edit])
-    if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
-        raise InputFault(f"its {source.encoding} cannot be edited in places")
-    return in_bytes
+    return _in_bytes(source, [edit], text)
 
 
 def _place(source: PythonSource, node: ast.stmt) -> tuple[int, int]:
@@ -159,10 +157,6 @@ def _start(source: PythonSource, node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
     decorators = getattr(node, "decorator_list", [])
     return source.text.rindex("@", 0, source.extent(decorators[0])[0]) if decorators else source.offset(node)
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
 def _same(source: PythonSource, before: ast.stmt, new: ast.Module, statement: str) -> bool:

@@ -8,14 +8,17 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit
 from convlint.model.location import CodeEdit, Span, TextEdit
+from convlint.model.report import Fix
 from convlint.readers.python.walking import Nodes, by_kind, every
 
 
@@ -31,6 +34,12 @@ def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
     return TextEdit(
         path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
     )  # fmt: skip
+
+
+def fix_with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes]) -> Fix:
+    """The fix with its edits, by bytes and by columns. Edits of code change what a run computes, so none is safe."""
+    by_places = tuple(by_columns(edit, content(edit.path)) for edit in edits)
+    return replace(fix, code_edits=edits, edits=by_places, edits_safety="unsafe")
 
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")  # what Python takes for one; a form feed is none
