@@ -1,4 +1,4 @@
-"""A calibration as a file: what `[tool.convlint] calibration` names, untrusted as any config; its text and its reading.
+"""Calibration files, which `[tool.convlint] calibration` names: writing them, and reading them as untrusted input.
 
 TOML, as configs are: people can read it, compare two of them, and add comments; every defect has a line.
 """

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from calibrated import LARGE, PYTORCH, SMALL, calibration, timings
-from calibrated import WIDE as WIDE_ROWS
-from calibrated import WIDE as WIDE_SHAPES
 from convolutions import conv
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,7 +115,7 @@ def test_one_shape_proves_nothing() -> None:
     assert gain([1.0, 1.0], [0.0, 0.0], [("a",), ("a",)]) == 0.0
 
 
-ALL = LARGE + WIDE_SHAPES + SMALL
+ALL = LARGE + WIDE + SMALL
 
 
 def found(calibration) -> dict[str, float]:
@@ -154,7 +152,7 @@ def test_a_gpu_that_is_as_predicted_needs_nothing():
 
 
 def test_memory_bound_rows_do_not_determine_the_clock():
-    rows, gpu = timings([{**size, "N": 512} for size in WIDE_SHAPES], dtypes=("fp16",), bandwidth=0.7)
+    rows, gpu = timings([{**size, "N": 512} for size in WIDE], dtypes=("fp16",), bandwidth=0.7)
     assert found(fit(rows, gpu)) == pytest.approx({"bandwidth": 0.7}, rel=1e-3)
 
 
@@ -279,7 +277,7 @@ def rows() -> list[TimingRow]:
     """What an A100 of a lower clock would give, as the file of timings keeps it."""
     works = [
         work
-        for size in (*LARGE, *WIDE_ROWS, *SMALL)
+        for size in (*LARGE, *WIDE, *SMALL)
         for which in PASSES
         for work in workloads(conv(**size), which, A100, Runtime())
     ]

@@ -1,4 +1,7 @@
-"""Arguments of calls rewritten, and new ones inserted."""
+"""Rewrites of Python source: literals and keywords of calls, and statements put in front of others.
+
+Each result is parsed again, and refused unless its syntax tree differs from the old one in exactly what was wanted.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Value, parsed, same
-from convlint.fixes.python.source import Rewrites as Rewrites
+from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Rewrites, Value, parsed, same
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
 _SPACE = frozenset((tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT))
@@ -51,6 +53,7 @@ def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tupl
         )
         places = sorted((edit, number) for number, part in enumerate(parts) for edit in _edits(source, part))
     except InputFault as fault:
+        # Parsing is what takes time: halves find the parts that fail in a few parses, not one for each.
         half = len(parts) // 2
         if not half:
             return [fault.message]

@@ -1,4 +1,4 @@
-"""Python source as text: lines, columns, and whether two texts mean the same."""
+"""Python source as text and syntax tree: places of nodes, edits in bytes, and comparing two modules."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Lines:
         return start + (column if text.isascii() else len(text.encode()[:column].decode()))
 
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 4 << 20  # a syntax tree takes many times the memory of its text
 
 
 class PythonSource(Lines):
@@ -149,7 +149,7 @@ class PythonSource(Lines):
         return tuple(found)
 
 
-def parsed(text: str) -> ast.Module:
+def parsed(text: str | bytes) -> ast.Module:
     """The syntax tree of Python text. Raises InputFault."""
     try:
         with warnings.catch_warnings():
@@ -182,6 +182,7 @@ def same(old: ParsedModule, new: ParsedModule, rewrites: Rewrites) -> bool:
     comparison = _Comparison(rewrites)
     if not comparison.agree(old, new, _Texts(old.lines, new.lines)):
         return False
+    # A literal in a statement of unchanged text was not met: then the trees are compared as a whole.
     return len(comparison.met) == wanted or _Comparison(rewrites).agree(old, new, None)
 
 
@@ -198,7 +199,7 @@ class _Texts(NamedTuple):
 
 
 class _Comparison:
-    """Of two trees; `met` are the nodes that were to be rewritten and have been."""
+    """Compares two syntax trees; `met` are the nodes that were to be rewritten and have been."""
 
     def __init__(self, rewrites: Rewrites) -> None:
         self.rewrites = rewrites

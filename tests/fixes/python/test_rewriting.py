@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from convlint.errors import InputFault
-from convlint.fixes.python.rewriting import Rewrites, applied_to_bytes, inserted, rewritten
-from convlint.fixes.python.source import PythonSource
+from convlint.fixes.python.rewriting import applied_to_bytes, inserted, rewritten
+from convlint.fixes.python.source import PythonSource, Rewrites
 
 
 def calls(source: PythonSource) -> list[ast.Call]:
