@@ -265,7 +265,7 @@ class Layouts:
     def companies(
         self, layout: object, asking: Mapping[int, Sequence[int]], staying: Container[int]
     ) -> Iterator[Company]:
-        """The layers that change to `layout` together: those `asking`, by wishes, and their neighbours but the `staying`."""
+        """The layers that change to `layout` together: those `asking` for it and their neighbours but the `staying`."""
         moving: dict[int, list[int]] = {}  # part -> wishes
         for index, wishes in asking.items():
             if is_its_own(self.layers[index], layout):
