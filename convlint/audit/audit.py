@@ -1,4 +1,4 @@
-"""An audit from beginning to end: subjects claimed, models audited by the processes of this machine, rows told on."""
+"""An audit: claims subjects, audits models in processes of this machine, stores the rows, and sums up."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ from convlint.readers.reading import Reading
 from convlint.run.plan import RunPlanner
 from convlint.run.run import Processes
 
-_SELDOM = 5_000_000, 50, 100  # by itself, the interpreter looks for them all the time: a fifth of a run
-_MODELS = 50  # after which they are looked for, so that memory stays flat
+# Thresholds of the garbage collector: with its own, it takes a fifth of a run.
+_SELDOM = 5_000_000, 50, 100
+_MODELS = 50  # models between two collections, so that memory stays flat
 
 
 def look_seldom() -> None:
-    """From now on this process looks for circles only when it is told to."""
+    """Makes this process collect garbage only when `look_after` tells it to."""
     gc.set_threshold(*_SELDOM)
 
 
 def look_after(number: int) -> None:
-    """Looks for circles after every so many models; `number` is how many there were."""
+    """Collects garbage after every so many models; `number` is how many were audited."""
     if number % _MODELS == 0:
         gc.collect()
 
@@ -98,7 +99,7 @@ def _audit(processes: Processes, task: Task) -> Audited:
 
 
 def work(channel: Channel) -> None:
-    """A worker's life: audits what it is given until there is no more."""
+    """The loop of a worker process: audits each model that it is sent."""
     look_seldom()
     with Reading(on_output=say) as reading:
         number = 0

@@ -1,4 +1,4 @@
-"""Audits on a Ray cluster, a task for each model: reaching it, what is sent there, and what a worker does."""
+"""Audits on a Ray cluster, one task per model: connecting, sending models, and the code of the workers."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _judged(address: str) -> str:
 
 
 def _refuse_closed(address: str) -> None:
-    """Ray goes on trying for minutes where nobody listens."""
+    """Raises UsageError if nobody listens at the address: Ray itself would go on trying for minutes."""
     match = _ADDRESS.fullmatch(address)
     assert match is not None
     try:

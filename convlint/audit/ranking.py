@@ -1,4 +1,4 @@
-"""All rows of an audit in their order: what loses most, by model, change, rule, architecture and GPU."""
+"""What an audit's models lose, ranked by model, change, rule, architecture and GPU; and the cells of its tables."""
 
 from __future__ import annotations
 

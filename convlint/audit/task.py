@@ -1,4 +1,4 @@
-"""Auditing one model, in whatever process: a task goes in, rows come out; what decides whether it is done again."""
+"""Auditing one model in any process: from a task to rows, and the digests that tell whether to audit it again."""
 
 from __future__ import annotations
 

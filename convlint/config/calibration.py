@@ -1,17 +1,16 @@
-"""A calibration as a file: what `[tool.convlint] calibration` names, untrusted as any config; its text and its reading.
+"""Calibration files, which `[tool.convlint] calibration` names: writing them, and reading them as untrusted input.
 
 TOML, as configs are: people can read it, compare two of them, and add comments; every defect has a line.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Mapping
+from datetime import date
 from json import dumps
 from typing import Any, Final
 
-from convlint.config.toml_source import Spot, choice_of, kind_of, read_toml, table_of, text_of
+from convlint.config.toml_source import Spot, choice_of, date_of, kind_of, number_of, read_toml, table_of, text_of
 from convlint.errors import UsageError, shown, suggestion
 from convlint.files.safe import clean
 from convlint.gpus.gpu import KINDS, Calibration, CalibrationFile, CalibrationOrigin, Constant, Factors, Group, load_gpu
@@ -92,7 +91,7 @@ def _calibration(values: Mapping[str, Any], top: Spot, origin: CalibrationOrigin
     gpu = _gpu(values["gpu"], top.below("gpu"), origin.compute_capability, top.below("compute_capability"))
     rows = _rows(values["rows"], top.below("rows"))
     errors: dict[str, Any] = {
-        name: _number(values[name], top.below(name), _SHARE) for name in ("error_before", "error_after")
+        name: number_of(values[name], top.below(name), *_SHARE) for name in ("error_before", "error_after")
     }
     at = top.below("constants")
     table = _keys(values.get("constants", {}), dict.fromkeys(Factors._fields, False), at)
@@ -116,9 +115,9 @@ def _constant(name: str, value: Any, at: Spot, most: int) -> Constant:
     table = _keys(value, _CONSTANT, at)
     bounds = _LAUNCH_US if name == "launch_us" else _FACTOR
     return Constant(
-        _number(table["value"], at.below("value"), bounds),
+        number_of(table["value"], at.below("value"), *bounds),
         _rows(table["rows"], at.below("rows"), most),
-        _number(table["spread"], at.below("spread"), _SHARE),
+        number_of(table["spread"], at.below("spread"), *_SHARE),
     )
 
 
@@ -134,8 +133,8 @@ def _groups(value: Any, at: Spot, most: int) -> tuple[Group, ...]:
             dtype=Dtype(choice_of(table["dtype"], here.below("dtype"), [dtype.value for dtype in Dtype])),
             which=choice_of(table["pass"], here.below("pass"), PASSES),
             rows=_rows(table["rows"], here.below("rows"), most),
-            spread=_number(table["spread"], here.below("spread"), _SHARE),
-            factor=_number(table["factor"], here.below("factor"), _FACTOR) if "factor" in table else None,
+            spread=number_of(table["spread"], here.below("spread"), *_SHARE),
+            factor=number_of(table["factor"], here.below("factor"), *_FACTOR) if "factor" in table else None,
         )
         key = group.kind, group.dtype.value, group.which
         if key in groups:
@@ -169,18 +168,7 @@ def _version(value: Any, at: Spot) -> Version:
 
 
 def _date(value: Any, at: Spot) -> str:
-    if not isinstance(value, date) or isinstance(value, datetime):
-        at.fail("must be a date without quotes, such as 2026-01-31")
-    return value.isoformat()
-
-
-def _number(value: Any, at: Spot, bounds: Sequence[float]) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        at.fail(f"must be a number, not {kind_of(value)}")
-    least, most = bounds
-    if not least <= value <= most or math.isnan(value):
-        at.fail(f"must be from {least:g} to {most:g}")
-    return float(value)
+    return date_of(value, at, "2026-01-31").isoformat()
 
 
 def _rows(value: Any, at: Spot, most: int = _MOST_ROWS) -> int:

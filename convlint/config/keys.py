@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -15,12 +15,15 @@ from convlint.config.toml_source import (
     Spot,
     Word,
     choice_of,
+    date_of,
+    entries_of,
     kind_of,
+    number_of,
     pattern_of,
     table_of,
     text_of,
     texts_of,
-    unknown_key,
+    truth_of,
 )
 from convlint.errors import shown
 from convlint.files.globs import path_expression
@@ -106,23 +109,17 @@ def layer_ignores(value: Any, at: Spot, folder: str) -> tuple[LayerIgnore, ...]:
     """Tables, one for each entry."""
     if not isinstance(value, list):
         at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {kind_of(value)}")
-    return tuple(_layer_ignore(table_of(item, at.below(i)), at.below(i), folder) for i, item in enumerate(value))
+    return tuple(_layer_ignore(item, at.below(i), folder) for i, item in enumerate(value))
 
 
-def _layer_ignore(table: Mapping[str, Any], at: Spot, folder: str) -> LayerIgnore:
-    for key in table:
-        unknown_key(key, LAYER_IGNORE_KEYS, at.below(key))
-    for key in list(LAYER_IGNORE_KEYS)[:-1]:
-        if key not in table:
-            at.fail(f"{key} is missing")
+def _layer_ignore(value: Any, at: Spot, folder: str) -> LayerIgnore:
+    table = entries_of(value, at, LAYER_IGNORE_KEYS, required=list(LAYER_IGNORE_KEYS)[:-1])
     expires = table.get("expires")
-    if expires is not None and (not isinstance(expires, date) or isinstance(expires, datetime)):
-        at.below("expires").fail("must be a date without quotes, such as 2026-12-31")
     return LayerIgnore(
         layers=pattern_of(text_of(table["layers"], at.below("layers")), at.below("layers")),
         rules=texts_of(table["rules"], at.below("rules"), folder),
         reason=text_of(table["reason"], at.below("reason")).strip(),
-        expires=expires,
+        expires=None if expires is None else date_of(expires, at.below("expires"), "2026-12-31"),
         at=at,
     )
 
@@ -165,24 +162,20 @@ def models_of(value: Any, at: Spot, folder: str) -> tuple[ModelEntry, ...]:
         at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {kind_of(value)}")
     entries: dict[str, ModelEntry] = {}
     for i, item in enumerate(value):
-        entry = _model(table_of(item, at.below(i)), at.below(i), folder)
+        entry = _model(item, at.below(i), folder)
         if entry.name in entries:
             entry.at.below("name").fail(f"there are two models {shown(entry.name)!r}")
         entries[entry.name] = entry
     return tuple(entries.values())
 
 
-def _model(table: Mapping[str, Any], at: Spot, folder: str) -> ModelEntry:
-    for key in table:
-        unknown_key(key, MODEL_KEYS, at.below(key))
-    for key in list(MODEL_KEYS)[:2]:
-        if key not in table:
-            at.fail(f"{key} is missing")
+def _model(value: Any, at: Spot, folder: str) -> ModelEntry:
+    table = entries_of(value, at, MODEL_KEYS, required=list(MODEL_KEYS)[:2])
     return ModelEntry(
         name=text_of(table["name"], at.below("name")).strip(),
         model=text_of(table["model"], at.below("model")).strip(),
         inputs=_inputs(table.get("inputs", []), at.below("inputs")),
-        channels_last=_flag(table.get("channels_last", False), at.below("channels_last")),
+        channels_last=truth_of(table.get("channels_last", False), at.below("channels_last")),
         autocast=_autocast(table["autocast"], at.below("autocast")) if "autocast" in table else None,
         mode=choice_of(table["mode"], at.below("mode"), MODES) if "mode" in table else None,
         trace=choice_of(table["trace"], at.below("trace"), TRACES) if "trace" in table else None,
@@ -198,12 +191,6 @@ def _inputs(value: Any, at: Spot) -> dict[str, str]:
         return {key: text_of(item, at.below(key)).strip() for key, item in value.items()}
     words = texts_of(value, at)
     return {"": ",\n".join(word.text for word in words)} if words else {}
-
-
-def _flag(value: Any, at: Spot) -> bool:
-    if not isinstance(value, bool):
-        at.fail(f"must be true or false, not {kind_of(value)}")
-    return value
 
 
 def _autocast(value: Any, at: Spot) -> str:
@@ -239,9 +226,7 @@ class SourceConfig(NamedTuple):
 
 def source_of(value: Any, at: Spot, folder: str) -> SourceConfig:
     """A table; `folder` is the config's. Raises UsageError with the place of what is wrong."""
-    table = table_of(value, at)
-    for key in table:
-        unknown_key(key, SOURCE_KEYS, at.below(key))
+    table = entries_of(value, at, SOURCE_KEYS)
     return SourceConfig(
         input=_shape(table["input"], at.below("input")) if "input" in table else None,
         entry=tuple(_script(word, folder) for word in texts_of(table.get("entry", []), at.below("entry"))),
@@ -289,13 +274,11 @@ Kind = Literal[
 FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 
 
-class KeyInfo:
+class KeyInfo(NamedTuple):
     """One key: what it takes and, for `convlint config` and the schema, what it does."""
 
-    __slots__ = ("kind", "meaning")
-
-    def __init__(self, kind: Kind, meaning: str) -> None:
-        self.kind, self.meaning = kind, meaning
+    kind: Kind
+    meaning: str
 
 
 KEYS: Mapping[str, KeyInfo] = {
@@ -363,21 +346,11 @@ def _language(value: Any, at: Spot, _folder: str) -> str:
 
 
 def _percent(value: Any, at: Spot, _folder: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        at.fail(f"must be a number, not {kind_of(value)}")
-    if not 0 <= value <= 100:
-        at.fail("must be from 0 to 100")
-    return float(value)
-
-
-def _truth(value: Any, at: Spot, _folder: str) -> bool:
-    if not isinstance(value, bool):
-        at.fail(f"must be true or false, not {kind_of(value)}")
-    return value
+    return number_of(value, at, 0, 100)
 
 
 def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
-    return tuple(os.path.normpath(os.path.join(folder, word.text)) for word in texts_of(value, at, folder))
+    return tuple(word.text for word in _files(value, at, folder))
 
 
 def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
@@ -387,7 +360,6 @@ def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
 
 
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
-
     return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at, folder))
 
 
@@ -407,7 +379,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "fail-on": _fail_on,
     "allow": _allow,
     "percent": _percent,
-    "truth": _truth,
+    "truth": truth_of,
     "language": _language,
     "folders": _folders,
     "files": _files,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date, datetime
 from typing import Any, NoReturn, TypeVar
 
 from convlint.errors import UsageError, shown, suggestion
@@ -339,6 +340,40 @@ def table_of(value: Any, at: Spot) -> dict[str, Any]:
     """A table."""
     if not isinstance(value, dict):
         at.fail(f"must be a table, not {kind_of(value)}")
+    return value
+
+
+def entries_of(value: Any, at: Spot, known: Mapping[str, object], required: Iterable[str] = ()) -> dict[str, Any]:
+    """A table with no key but the `known` ones, and all that are `required`."""
+    table = table_of(value, at)
+    for key in table:
+        unknown_key(key, known, at.below(key))
+    for key in required:
+        if key not in table:
+            at.fail(f"{key} is missing")
+    return table
+
+
+def truth_of(value: Any, at: Spot, _folder: str = "") -> bool:
+    """A boolean; TOML has a type for it, so that "yes" is text."""
+    if not isinstance(value, bool):
+        at.fail(f"must be true or false, not {kind_of(value)}")
+    return value
+
+
+def number_of(value: Any, at: Spot, least: float, most: float) -> float:
+    """A number within bounds; NaN is within none, and a boolean is no number although Python says so."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        at.fail(f"must be a number, not {kind_of(value)}")
+    if not least <= value <= most:
+        at.fail(f"must be from {least:g} to {most:g}")
+    return float(value)
+
+
+def date_of(value: Any, at: Spot, example: str) -> date:
+    """A date, which TOML writes without quotes; a time of day is refused."""
+    if not isinstance(value, date) or isinstance(value, datetime):
+        at.fail(f"must be a date without quotes, such as {example}")
     return value
 
 

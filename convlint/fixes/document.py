@@ -1,4 +1,8 @@
-"""A spec as a document to be edited: which node holds a value, by inheritance, defaults and settings."""
+"""A spec as a document to be edited: which node holds each value, and whether it may change there.
+
+A value that an anchor or a merge key shares is never edited: whoever else reads it would change too. What layers draw
+from the defaults changes there if all of them agree, otherwise in the layers.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,15 @@ _INPUTS = ("inputs", "input", "from")
 _DEPTH = ("D", "T", "Z", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD")
 _HEIGHT = ("H", "R", "P", "U", "PadH", "PadH_end", "DilH", "OutPadH")
 _FAMILY: Mapping[str, str] = {letter: name for name in (*COMPOSITES, "padding") for letter in letters_of(name, 3)}
-_NO_LETTERS = ("output_padding", "padding")  # families whose letters are no keys, or set two values at once
+# Families whose letters are no keys, or set two values at once: they are added as a whole.
+_NO_LETTERS = ("output_padding", "padding")
 
 
 class Holder(Struct, eq=False, kw_only=True):
-    """One mapping, and the items of `layers` that it is: several where some are aliases of it.
+    """One mapping, and the items of `layers` that it is: several if some are aliases of it.
 
-    `changes` are by letter; `refused` says why one cannot be. What it has to say then: `said` by key of the mapping,
-    `drawn` by key of the defaults, `new` by key that is nowhere yet.
+    `changes` are the wanted values by letter; `refused` gives the reasons of those that cannot be written. The others
+    become values of keys: `said` of the mapping's own, `drawn` of the defaults', `new` of keys that are nowhere yet.
     """
 
     mapping: nodes.Mapping
@@ -83,8 +88,8 @@ def decide(
     defaults: nodes.Mapping | None,
     unwritable: Unwritable,
 ) -> None:
-    """Fills `said`, `drawn` and `new` from the changes; refuses those that the spec cannot express where they stand."""
-    for pad in PADS:
+    """Fills `said`, `drawn` and `new` from the changes; refuses those that cannot be written where they stand."""
+    for pad in PADS:  # a fix that sets PadH means both sides, if both are the same now
         even = all(getattr(layer, pad) == getattr(layer, pad + "_end") for layer in holder.layers)
         if pad in holder.changes and even:
             holder.changes.setdefault(pad + "_end", holder.changes[pad])
@@ -92,6 +97,7 @@ def decide(
         reason = _impossible(letter, holder)
         if reason:
             holder.refuse([letter], reason)
+    # Without the letters that are in the way, the others may need other keys: each refusal starts anew.
     while (problem := _state(holder, defaults, unwritable)) is not None:
         letters, reason = problem
         holder.refuse(letters, reason)
@@ -116,7 +122,7 @@ def _state(
     defaults: nodes.Mapping | None,
     unwritable: Unwritable,
 ) -> Problem | None:
-    """One attempt; the letters that are in the way of it, if any."""
+    """One attempt to write all changes; the letters that prevent it with the reason, or None."""
     said: dict[str, None] = {}
     drawn: dict[str, None] = {}
     absent = []
@@ -151,7 +157,7 @@ def _state(
     return _added(holder, absent, defaults)
 
 
-def by_hand(what: str, shared: str) -> str:
+def shared_reason(what: str, shared: str) -> str:
     """Why something that is shared is not edited: an edit there would change whatever else reads it."""
     return f"{what} is shared through {shared}; edit it by hand"
 
@@ -160,7 +166,7 @@ def _unwritable(mapping: nodes.Mapping, key: str, new: Data) -> str | None:
     if new == data_of(mapping.found[key].value):
         return None
     shared = nodes.shared_through(mapping, key)
-    return by_hand("the value", shared) if shared else None
+    return shared_reason("the value", shared) if shared else None
 
 
 def _of_key(key: str, holder: Holder) -> list[str]:
@@ -175,7 +181,7 @@ def _restated(key: str, entry: nodes.MappingEntry, holder: Holder, drawn: Iterab
 
 
 def _follows(holder: Holder) -> bool:
-    """Whether padding: same makes the sides that are asked for, once all else has changed."""
+    """Whether `padding: same` gives the wanted sides once the other changes are made."""
     for layer in holder.layers:
         values = {name: holder.changes.get(name, getattr(layer, name)) for name in layer.__struct_fields__}
         asked = {letter: value for letter, value in holder.changes.items() if letter.startswith("Pad")}
@@ -213,7 +219,7 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
 
 
 def _cut_off(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) -> list[str]:
-    """Which letters, once stated, would make the layer one that stands alone: it gives all its sizes."""
+    """The letters that would cut the layer off: one that states all of its sizes reads no other layer."""
     sizes = [letter for letter in absent if letter in "CHW"]
     found = holder.mapping.found
     if not sizes or not holder.layers or min(holder.items) == 0 or any(key in found for key in _INPUTS):
@@ -223,9 +229,9 @@ def _cut_off(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) 
 
 
 def effective(key: str, holder: Holder) -> Data | None:
-    """What `key`, written into the mapping, has to say so that nothing of the layer but its changes changes.
+    """The value that `key`, added to the mapping, must have so that only the layer's changes take effect.
 
-    None where the layer has no such value, or no key can say it alone.
+    None if the layer has no such value, or no single key can express it.
     """
     name, dims = CANONICAL[key], holder.dims
     stating = holder.stating(name) if name in CHANGEABLE and name not in PADS else []
@@ -320,7 +326,7 @@ def _block(root: nodes.Mapping, name: str) -> nodes.Mapping | None:
 
 
 def decide_settings(document: Document, unwritable: Unwritable) -> None:
-    """Says what the runtime's keys become, or what a new block holds; refuses what cannot be written."""
+    """Decides the new values of the runtime's keys, or the content of a new block; refuses what cannot be written."""
     holder = document.runtime
     keys = {ALIASES.get(key.lower(), key.lower()): key for key in (holder.mapping.found if holder is not None else ())}
     for name, value in document.settings.items():
@@ -337,7 +343,7 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
             if reason is None:
                 holder.said[key] = new
         elif shared := document.shares("runtime"):
-            reason = by_hand("the runtime", shared)
+            reason = shared_reason("the runtime", shared)
         else:
             (document.new_settings if holder is None else holder.new)[name] = setting_word(name, value, None)
         if reason is not None:
@@ -348,13 +354,16 @@ _SHARED = ("N", "dtype", "layout")
 
 
 def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
-    """Takes what all convolutions would get anew from them, and returns it; N goes to the inputs that bring it."""
+    """Moves N, dtype and layout that all convolutions would get anew to the defaults, and returns those.
+
+    An N goes to the inputs instead, if all convolutions have theirs from them.
+    """
     convolutions = [holder for holder in document.holders if holder.layers]
     result: dict[str, Data] = {}
     for name in _SHARED:
         values = {holder.new.get(name) for holder in convolutions}
         value = values.pop() if len(values) == 1 else None
-        if value is None or document.shares("defaults"):
+        if value is None or document.shares("defaults"):  # then each layer states its own
             continue
         if not (name == "N" and _inputs_bring(int(str(value)), document, unwritable)):
             result[name] = value
@@ -364,7 +373,7 @@ def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
 
 
 def _inputs_bring(N: int, document: Document, unwritable: Unwritable) -> bool:
-    """Gives the inputs that state a batch the new one; whether all convolutions have theirs from them."""
+    """Gives the inputs that state a batch the new one; returns whether all convolutions take theirs from them."""
     suffices = True
     for holder in document.holders:
         if not holder.layers and holder.takes_N and holder.stating("N"):
@@ -393,7 +402,7 @@ def settle_defaults(document: Document, unwritable: Unwritable) -> dict[str, Dat
             letters = [letter for key in keys for letter in letters_of(CANONICAL[key], holder.dims)]
             holder.refuse(
                 [letter for letter in letters if not holder.stating(letter)],
-                by_hand("the layer", holder.mapping.shared),
+                shared_reason("the layer", holder.mapping.shared),
             )
             decide(holder, document.defaults, unwritable)
 

@@ -1,4 +1,4 @@
-"""Edits of a text, the places they concern, and how they are shown."""
+"""Edits of a text: applying them, their lines and columns, and the unified diff."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Places:
 
 
 CONTEXT = 3  # lines around a change
-_FARTHEST = 40  # lines that an edit puts in, or takes out, in one place
+# Lines that an edit puts in, or takes out, in one place: a bound keeps the diff linear, and edits are short.
+_FARTHEST = 40
 
 Run = tuple[int, int, int, int]  # lines that differ: of the old text from, to (excluded); of the new one
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -117,7 +118,7 @@ def _runs(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
 
 
 def _meeting(old: Sequence[str], new: Sequence[str], i: int, j: int) -> tuple[int, int] | None:
-    """Where both go on alike near `i` and `j`: lines replaced one by one first, then those put in or taken out."""
+    """Where both texts go on alike near `i` and `j`: replaced lines are tried first, then added or removed ones."""
     if i >= len(old) or j >= len(new):
         return len(old), len(new)
     for more in range(1, _FARTHEST):

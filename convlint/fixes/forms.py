@@ -1,4 +1,4 @@
-"""What one key of a spec has to say once some of the values that it sets are others, in the form that it has now."""
+"""New values of one key of a spec, in the form that the key has: a number, a list, padding by side."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Data: TypeAlias = "str | tuple[Data, ...] | Sides"  # what a node says; numbers 
 
 
 def data_of(node: nodes.Node) -> Data:
-    """What a node says, for keys whose value the reader has read: others may be endless."""
+    """The value of a node, for keys that the reader has read: others may hold aliases that unfold without end."""
     target = nodes.behind(node)
     if isinstance(target, nodes.Scalar):
         return target.text
@@ -70,7 +70,10 @@ CHANGEABLE = frozenset(
 
 
 def restated(key: str, old: Data, changes: Mapping[str, Any], drawn: Sequence[str], dims: int | None) -> Data | No:
-    """What `key` says after `changes` (letter -> value). `drawn` are the letters that count; others may become any."""
+    """The value of `key` after `changes` (letter -> value), or why the key cannot express them.
+
+    `drawn` are the letters that take their value from the key; for others, which state their own, any value will do.
+    """
     name = CANONICAL[key]
     if name in COMPOSITES or name == "padding":
         if dims is None:
@@ -95,7 +98,7 @@ def stated(key: str, value: Any, old: str | None, dims: int | None) -> str:
 
 
 def together(name: str, values: Mapping[str, int], dims: int) -> Data:
-    """What a key for several axes says that nothing says yet: one number where that is enough."""
+    """The value of a new key for several axes: one number if they are all the same."""
     letters = letters_of(name, dims)
     if name == "padding":
         return _sides_or_axes([(values[begin], values[end]) for begin, end in _pairs(letters)], letters)
@@ -117,8 +120,9 @@ def _axes(name: str, old: Data, changes: Mapping[str, Any], drawn: Sequence[str]
     letters = letters_of(name, dims)
     before = _numbers(old, dims)
     after = [int(changes.get(letter, number)) for letter, number in zip(letters, before, strict=True)]
-    if isinstance(old, tuple) and len(old) == dims:
+    if isinstance(old, tuple) and len(old) == dims:  # who writes a list keeps it, whatever is in it
         return tuple(map(str, after))
+    # Axes that state their own value must not keep the others from being one number.
     counting = {number for letter, number in zip(letters, after, strict=True) if letter in drawn}
     if len(counting) == 1:
         number = str(counting.pop())

@@ -21,6 +21,7 @@ def added(
 
     With `after`, it stands behind the last of these keys, or first. `as_json`: the keys are quoted.
     """
+    # Behind a value on further lines, the new key would have to find where these end.
     entry = next(
         (entry for entry in reversed(mapping.entries) if _ends_plainly(entry.value) and _is_among(entry, after)), None
     )

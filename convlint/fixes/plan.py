@@ -1,4 +1,4 @@
-"""Which findings' fixes are written: one for each place, none against another, and why others are not."""
+"""Plans of edits: which wishes of findings can be granted together, what they change, and why others are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Applicability = Literal["safe", "unsafe"]
 WishKey = tuple[str, str | None, str | None, tuple[tuple[str, Scalar], ...]]  # rule, layer, GPU, what it sets
 
 _SAFE = frozenset(("layout",))  # and all settings of the runtime; anything else is another network, or other weights
-_NOT_WRITTEN = frozenset(("copies_input",))  # facts of a layer that no file states
+_NOT_WRITTEN = frozenset(("copies_input",))  # follows from the layouts of other layers: no file states it
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ class StatedChanges:
         self._position_of = {each.layer: number for number, each in numbered if each.layer is not None}
 
     def _note(self, position: int | None, field: str, value: Scalar, numbers: tuple[int, ...]) -> None:
-        if isinstance(value, float):
+        if isinstance(value, float):  # expressions of rules divide; specs hold whole numbers
             value = int(value)
         change = ValueChange(layer=position, field=field, value=value)
         known = self.changes.setdefault(change, numbers)
@@ -265,7 +265,7 @@ class Layouts:
     def companies(
         self, layout: object, asking: Mapping[int, Sequence[int]], staying: Container[int]
     ) -> Iterator[Company]:
-        """Who changes to `layout`, where `asking` has the wishes of layers for it; those that are `staying` do not."""
+        """The layers that change to `layout` together: those `asking` for it and their neighbours but the `staying`."""
         moving: dict[int, list[int]] = {}  # part -> wishes
         for index, wishes in asking.items():
             if is_its_own(self.layers[index], layout):
@@ -291,6 +291,7 @@ class Layouts:
                     yield changing
 
 
+# Each pass refuses at least one wish and judges all others again: thousands of clashing wishes must come to an end.
 _MOST_PASSES = 20
 
 

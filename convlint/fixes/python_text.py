@@ -1,4 +1,4 @@
-"""The edits of Python source after which a live model's layers are others: only literals where it constructs them.
+"""Edits of Python source that change a live model's layers: literals and keywords where it constructs them.
 
 A width changes everywhere that states it, or nowhere: in all layers that share it, and in the norms between them.
 """
@@ -14,7 +14,8 @@ from msgspec import Struct
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
-from convlint.fixes.python.rewriting import Rewrites, rewritten
+from convlint.fixes.python.rewriting import rewritten
+from convlint.fixes.python.source import Rewrites
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, ConstructorCall, Statement, Statements
 from convlint.model.network import Network
 from convlint.model.report import Scalar
@@ -74,6 +75,7 @@ def _edits(statements: Statements, code: _Code) -> PythonEdits:
         if found:
             in_code += [found] if site is not None else []
             refused |= {each: found for each in asked if each not in refused}
+    # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
     while True:
         _spread(refused, tied)
         edits, failing = code.edits([place for place in places if not place.asked & refused.keys()])
@@ -83,7 +85,7 @@ def _edits(statements: Statements, code: _Code) -> PythonEdits:
 
 
 def _unlike(statements: Statements, several: list[Statement]) -> str:
-    """Why one place cannot state all that is wanted of it; empty where it can."""
+    """Why one constructor call cannot state all that is wanted of it; empty if it can."""
     network, first = statements.network, several[0]
     if first.site is None:
         if first.layer is not None:
@@ -105,7 +107,7 @@ def _unlike(statements: Statements, several: list[Statement]) -> str:
 
 
 def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None:
-    """What is tied to something that is refused is refused for the same reason."""
+    """Refuses whatever is tied to something refused, for the same reason."""
     sets_of: dict[Asked, list[frozenset[Asked]]] = {}
     for together in tied:
         for each in together:
@@ -126,7 +128,7 @@ class _Code:
         self._sources = Sources(read)
 
     def rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
-        """What makes a place state that, or why nothing does."""
+        """The rewrites after which a call states the new values, or why there are none."""
         source = self._source(site.path)
         if isinstance(source, str):
             return source
@@ -137,7 +139,7 @@ class _Code:
         parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
         name = parameters[-1] if of_norm and parameters else statement.parameter
         if parameters is not None and name not in parameters:
-            return Rewrites({}, {})  # it is taken from what arrives
+            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
         given = argument(call, name, parameters or ())
         if given.unclear:
             return f"{name} {given.unclear}"

@@ -1,4 +1,4 @@
-"""What findings on Python source advise, as edits of it; where none is safe to make, the line and why. Writes nothing.
+"""Edits for findings on Python source that is read, not run; without an edit, the line and the reason. Writes nothing.
 
 Two things can be had by an edit alone: a convolution without a bias, and a setting for the whole run. Every edit is
 parsed again, and is refused where the file would differ in anything else.
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
-from convlint.fixes.python.rewriting import Rewrites, inserted, rewritten_each
-from convlint.fixes.python.source import PythonSource, by_columns
+from convlint.fixes.python.rewriting import inserted, rewritten_each
+from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import SourceReading, TrainingProgram
@@ -49,7 +49,7 @@ def _edited(finding: Finding, editor: _Editor) -> Finding:
 
 
 class _File(NamedTuple):
-    """What is to be known of a file once all its edits were made; its tree is no longer needed.
+    """The edits of a file, without its syntax tree, which is large and no longer needed.
 
     `edits` are those of each construction that was asked for, or why there are none; `use` uses a bias of the file's.
     """
@@ -153,18 +153,15 @@ def _without_bias(
 
 
 def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
-    """The layers themselves that functions give to their callers, of whom others may be elsewhere."""
+    """The expressions that functions return: one caller may put a norm behind such a layer, another none."""
     given = [node.body for node in nodes[ast.Lambda]]
     returned = [node.value for node in nodes[ast.Return] if node.value is not None]
     return frozenset((*given, *returned))
 
 
 def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:
-    """The fix with its edits, by bytes and by columns; both kinds change what a run computes."""
     edits = tuple(CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new) for edit in made)
-    return replace(
-        fix, code_edits=edits, edits=tuple(by_columns(each, raw) for each in edits), edits_safety="unsafe"
-    )  # fmt: skip
+    return fix_with_edits(fix, edits, lambda _: raw)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

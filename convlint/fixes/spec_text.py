@@ -1,4 +1,4 @@
-"""Changes written into the text of a spec."""
+"""Edits of a spec's text: what changes where, in the style of the text; what cannot be edited, with the reason."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from convlint.fixes.document import (
     Document,
     Holder,
     additions,
-    by_hand,
     decide,
     decide_settings,
     document_of,
     settle_defaults,
     share,
+    shared_reason,
 )
 from convlint.fixes.edits import Edit
 from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
@@ -99,14 +99,14 @@ _RUNTIME = "runtime."
 
 
 class Refusal(Struct, frozen=True):
-    """A change that no edit makes, and why."""
+    """A change that cannot be written, and why."""
 
     change: ValueChange
     reason: str
 
 
 class Edits(Struct, frozen=True):
-    """What to change in the text, in order, and what cannot be changed there."""
+    """The edits of a text, in order, and the changes that are refused."""
 
     edits: tuple[Edit, ...]
     refused: tuple[Refusal, ...]
@@ -137,7 +137,7 @@ def document_edits(text: str, document: Document, changes: Sequence[ValueChange]
 
 
 def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
-    """Gives each holder its changes; the reasons of those that no holder can have."""
+    """Gives each holder its changes; returns the reasons of those that no holder can have."""
     reasons: dict[ValueChange, str] = {}
     asked: dict[Holder, dict[str, dict[int, ValueChange]]] = {}
     for change in changes:
@@ -157,10 +157,11 @@ def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueC
     for holder, fields in asked.items():
         for name, by_item in fields.items():
             values = {change.value for change in by_item.values()}
+            # Items that are aliases of one mapping are one text: it changes for all of them, or not at all.
             if len(values) == 1 and len(by_item) == len(holder.items):
                 holder.changes[name] = values.pop()
             else:
-                holder.refused[name] = by_hand("the layer", holder.mapping.shared)
+                holder.refused[name] = shared_reason("the layer", holder.mapping.shared)
     return reasons
 
 
@@ -220,7 +221,7 @@ _SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the def
 
 
 class SpecText:
-    """A spec's text and the network that was read from it, without errors and without a batch."""
+    """A spec's text, parsed once for many questions, and the network read from it without errors or a batch."""
 
     def __init__(self, text: str, network: Network) -> None:
         self.text, self.network = text, network
@@ -240,11 +241,11 @@ class SpecText:
         return document_edits(self.text, self._part([items[position] for position in touched]), changes)
 
     def cost(self, changes: Sequence[ValueChange]) -> int:
-        """How many layers have to be looked at for it."""
+        """How many layers the edits of these changes have to look at."""
         return len(changes) if self.is_local(changes) else max(1, len(self._whole.items))
 
     def is_local(self, changes: Sequence[ValueChange]) -> bool:
-        """Whether what has to be written depends on nothing but the mappings in which the changes are."""
+        """Whether the edits depend on no mapping but those of the changes: neither defaults nor other layers."""
         return all(map(self._is_local, changes))
 
     def _is_local(self, change: ValueChange) -> bool:
@@ -260,7 +261,7 @@ class SpecText:
         return True
 
     def _part(self, holders: list[Holder]) -> Document:
-        """The document as if these were all of its layers, for changes of nothing that others share."""
+        """The document as if these were all of its layers; enough for changes that are local."""
         whole = self._whole
         runtime = None if whole.runtime is None else _unchanged(whole.runtime)
         return Document(

@@ -1,4 +1,4 @@
-"""Whether a file that was edited became what was meant: nothing else changed, the findings went, no time was lost."""
+"""Checks of an edited network: only what was meant changed, findings went, no layer takes longer, no error came."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from convlint.model.report import Finding
 
 _EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
 _CLOSE_US = 1e-6
-_CLOSE = 0.005  # of the layers' time: less is no difference on a GPU that waits for its host
+# A share of the layers' time: on a GPU that waits for its host, a smaller difference is lost in that wait.
+_CLOSE = 0.005
 
 
 def unexpected(before: Network, after: Network, plan: EditPlan) -> dict[int | None, str]:
-    """What changed beside what was to change, in a few words, by layer; None is the network as a whole."""
+    """Unwanted changes in a few words, by layer; None stands for the network as a whole."""
     whole = _changed_as_a_whole(before, after, plan)
     if whole:
         return {None: whole}
+    # Another stride or filter gives the layers behind it other sizes, which are not compared then.
     carried = any(field not in _EXACT for sets in plan.sets.values() for field in sets)
     found: dict[int | None, str] = {}
     for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):

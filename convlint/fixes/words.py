@@ -1,4 +1,4 @@
-"""A new value in the words of the old one: who writes float16 gets float32, who writes channels_last channels_first."""
+"""Spellings of a new value that match the old one: float16 becomes float32, channels_last becomes channels_first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from convlint.model.layer import Dtype
 from convlint.readers.spec.fields import DTYPE_PREFIXES, DTYPES, LAYOUTS
 from convlint.readers.spec.reader import BOOLEANS, CHOICES
 
-# What a spelling is called in each family. Dtypes that a family has no word for keep ours.
+# Spellings by family of frameworks. A dtype that a family has no word for keeps convlint's own.
 _LONG = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn",
 }  # fmt: skip

@@ -119,7 +119,7 @@ def nodes_of(text: str) -> Mapping | None:
 
 
 class _Builder:
-    """One pass over the events."""
+    """Builds the tree in one pass over the parser's events."""
 
     def __init__(self, text: str) -> None:
         body = text.lstrip(BOM)  # libyaml does not count a byte order mark that it swallows
@@ -129,6 +129,7 @@ class _Builder:
         self.keys: list[Scalar | Alias | None] = []  # per open collection: the key that waits for its value
         self.anchors: dict[str, tuple[Target, int]] = {}  # name -> node, line
         self.open_anchors: list[tuple[str | None, int]] = []
+        # Only for these is the text scanned a second time: events of scalars begin at their anchor.
         decorated = [scalar for scalar in self._scalars(body) if scalar.end > scalar.start]
         if decorated:
             starts = dict(_scalar_tokens(body))
@@ -150,7 +151,8 @@ class _Builder:
                     yield scalar
                 self._put(scalar)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                mark, flow = event.end_mark, bool(event.flow_style)  # ends after {, or where the first key begins
+                # The event ends behind `{`, or where the first key begins, and so behind the anchor in either case.
+                mark, flow = event.end_mark, bool(event.flow_style)
                 start = mark.index + shift - flow
                 if kind is yaml.MappingStartEvent:
                     mapping = Mapping(start, start, flow, mark.column)

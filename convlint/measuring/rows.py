@@ -1,4 +1,4 @@
-"""Measured times as rows of a file, and what the measuring process says of them."""
+"""Timings as rows of a CSV file, and the messages between the command line and the child that times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A measurement from beginning to end: its process, its rows, what fails."""
+"""One measurement: the child process that times, the rows that it yields, and the workloads that fail."""
 
 from __future__ import annotations
 

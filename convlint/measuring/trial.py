@@ -1,4 +1,4 @@
-"""Measured times held against predicted ones: what to measure, what came out, who was right."""
+"""Comparing measured with predicted times: what to measure, how predictions agree, whether advice holds."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | N
     totals = []
     for some, sign in ((trial.before, 1.0), (trial.after, -1.0)):
         found = [chosen(part, rows) for part in some]
-        if None in found:
+        if None in found:  # a sum that lacks a part says nothing
             return None
         totals.append(sum(row.timing.us * part.times for row, part in zip(found, some, strict=True) if row))
         for row, part in zip(found, some, strict=True):

@@ -1,4 +1,4 @@
-"""One attempt to grant several wishes: the text or code that the input is edited to, and what that reads as."""
+"""One attempt to apply several fixes: the edited text or code, and the network that is read from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
-from convlint.model.report import Finding, Fix, InputError, Scalar
+from convlint.model.report import Finding, InputError, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     from convlint.fixes.python_text import PythonEditor
 
 
-MOST_PLANS = 5  # to leave out what cannot be edited
+# Plans for one attempt: each leaves out the wishes that the last could not write, which may stop others in turn.
+MOST_PLANS = 5
 _NOT_STATED = "the file does not state what it would change"
 _T = TypeVar("_T")
 
 
 class Draft(Protocol):
-    """An input as it has been edited so far, of which nothing is written yet. `job` is how it is read and checked.
+    """An input with the edits made so far, none of which is written to disk yet. `job` is how it is read and checked.
 
-    `cost` is how many times longer than a spec it takes to read.
+    `cost` is how long one reading takes, as a multiple of a spec's.
     """
 
     @property
@@ -59,7 +60,7 @@ class Draft(Protocol):
 
 
 class Attempt(NamedTuple):
-    """What several wishes come to.
+    """The outcome of an attempt.
 
     `read` is the network as the edited `draft` has it, `network` as it runs. `wrong` says of layers, by index, and of
     the whole (None) how it is not what was meant; then nothing of it may be used.
@@ -97,7 +98,7 @@ class SpecDraft:
         return self.after(edits, plan, planner.network)._replace(refused=refused)
 
     def after(self, edits: Iterable[Edit], plan: EditPlan, before: Network) -> Attempt:
-        """With what the edited text reads as, and what is wrong with that; `before` is the network as it ran.
+        """The attempt with the network of the edited text, and its defects; `before` is the network as it ran.
 
         Raises ValueError where edits overlap.
         """
@@ -205,7 +206,7 @@ def whole_settings(plan: EditPlan, failing: Mapping[int, str]) -> dict[int, str]
 
 
 def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:
-    """What could not be read any more, by the layers on whose lines it stands."""
+    """Errors of the edited file, by the layer on whose lines each stands."""
     found: dict[int | None, str] = {}
     lines: dict[int, int] = {}
     for index, layer in enumerate(read.layers if read is not None else ()):
@@ -272,7 +273,7 @@ class CodeDraft:
         return made._replace(refused=refused)
 
     def _run(self, plan: EditPlan, before: Network, edited: frozenset[str]) -> Attempt:
-        """With what the model is now, and what is wrong with it or with others that run the same code."""
+        """The attempt with the edited model, and what is wrong with it or with models that run the same code."""
         read, errors = read_input(self.model.source, self.job, self._reading)
         if read is None or errors:
             return Attempt(plan, [], self, wrong={None: _broken(self.model, errors)})
@@ -292,7 +293,7 @@ class CodeDraft:
         return Attempt(plan, [], draft, read=read, network=network, wrong=wrong)
 
     def _of_other(self, other: RunModel, plan: EditPlan) -> RunModel | str:
-        """Another model as it is now; or why it must not become that."""
+        """Another model with the edited code, or the reason why the edits would harm it."""
         job, before, errors = with_sources(other.job, self.files), other.checked, list[InputError]()
         read, wrong = read_input(other.source, job, self._reading)
         if read is None or before.network is None or (wrong and not before.errors):
@@ -355,13 +356,14 @@ def _written(editor: PythonEditor, plan: EditPlan, planner: EditPlanner) -> tupl
     left = next(iter(made.refused.values()), "" if made.edits else _NO_CODE)
     if left and not failing:
         failing = dict.fromkeys(range(len(plan.granted)), left)
+    # Each of the two would be written from the same old content, and the second would undo the first.
     if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
         failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
     return made.edits, failing
 
 
 def by_hand(field: str, value: Scalar) -> str:
-    """Which line of a script, not of the code that constructs layers, does what a fix sets; empty where it is none."""
+    """The line of a training script that has the effect of a setting; empty for what is set in constructors."""
     lines = {
         ("layout", "NHWC"): "model.to(memory_format=torch.channels_last), and the same of its input",
         ("layout", "NCHW"): "model.to(memory_format=torch.contiguous_format), and the same of its input",
@@ -382,7 +384,8 @@ def _broken(model: RunModel, errors: Sequence[InputError]) -> str:
     return f"{model.source.name} would not run any more{mode}{why}"
 
 
-MOST_EDITED = 100  # findings of one model: each is planned for, and its modules parsed again, on its own
+# Findings of one model that get edits: each has a plan of its own, and its modules are parsed again.
+MOST_EDITED = 100
 
 
 def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
@@ -393,7 +396,7 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
     if not asked:
         return result
-    from convlint.fixes.plan import EditPlanner
+    from convlint.fixes.python.source import fix_with_edits
     from convlint.fixes.python_text import PythonEditor
 
     content = contents(job)
@@ -409,14 +412,9 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
             for path, several in sorted(made.edits.items())
             for edit in several
         )
-        fix = replace(finding.fix, no_edit=made.in_code) if made.refused else _with_edits(finding.fix, edits, content)
+        if made.refused:
+            fix = replace(finding.fix, no_edit=made.in_code)
+        else:
+            fix = fix_with_edits(finding.fix, edits, lambda path: content(path) or b"")
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))
-
-
-def _with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes | None]) -> Fix:
-    """The fix with its edits, by bytes and by columns; what changes a model's code changes the network."""
-    from convlint.fixes.python.source import by_columns
-
-    found = tuple(by_columns(edit, content(edit.path) or b"") for edit in edits)
-    return replace(fix, code_edits=edits, edits=found, edits_safety="unsafe")

@@ -1,4 +1,4 @@
-"""An input mended in rounds: edit, read and check again; what does not keep its promise is left out, and said."""
+"""`--fix` in rounds: edit, read and check again; fixes that do not keep their promise are left out, with a reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ D = TypeVar("D", bound=Draft)
 
 
 class Mending(Generic[D]):
-    """The rounds on one input: `draft` and `checked` are what holds after those that went well."""
+    """The rounds on one input: `draft` and `checked` are the state after the last round that succeeded."""
 
     def __init__(self, draft: D, rulebook: Rulebook, fixing: Fixing, checked: Checked) -> None:
         self._rulebook, self._fixing = rulebook, fixing
@@ -81,14 +81,14 @@ class Mending(Generic[D]):
         self._readings = min(MOST_READINGS // draft.cost, max(5, MOST_LAYERS_READ // layers))
 
     def run(self) -> None:
-        """Mends round after round, until nothing more can be mended."""
+        """Runs rounds until one changes nothing."""
         for _ in range(MOST_ROUNDS):
             waiting = len(self._waiting)
             if not self._round() and len(self._waiting) == waiting:
                 break
 
     def notes(self, path: str) -> Iterator[str]:
-        """What is to be said of what is wanted and not mended."""
+        """Notes on wanted fixes that were not applied: one for all layers with the same rule and reason."""
         result = self.checked.result
         found = () if result is None else self._fixing.wanted(result.findings)
         left = {wish.key for wish in wishes(found)}
@@ -105,7 +105,7 @@ class Mending(Generic[D]):
             yield f"{path}: {len(groups) - _MOST_NOTES} more are not fixed"
 
     def _round(self) -> bool:
-        """One round; whether anything was mended."""
+        """One round; returns whether any fix was applied."""
         network, result = self.checked.network, self.checked.result
         if network is None or result is None or self.checked.errors:
             return False
@@ -116,7 +116,7 @@ class Mending(Generic[D]):
         return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
 
     def _tried(self, planner: EditPlanner, asked: Sequence[Wish]) -> bool:
-        """Whether anything of what is asked for was mended."""
+        """Applies as many of the wishes as keep their promise; returns whether there was any."""
         while asked and self._checks > 0:
             made = self._sound(planner, asked)
             if made is None:
@@ -168,20 +168,20 @@ class Mending(Generic[D]):
         return found
 
     def _refuse(self, several: Iterable[Wish], reason: str) -> None:
-        """Until the text is another."""
+        """Refuses wishes until another fix has changed the text."""
         for wish in several:
             self.refused[wish.key] = wish, reason
             self._vain.add(wish.key)
 
     def _sound(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
-        """An attempt at as many wishes as read again as they were meant; None where that is none of them."""
+        """An attempt with the wishes after which the input reads as intended; None if there is none."""
         made = self._attempt(planner, asked)
         while made is not None and made.wrong:
             granted, blamed = made.plan.granted, _blamed(made)
             if len(blamed) == len(granted) == 1 or self._readings <= 0:
                 self._refuse(granted, next(iter(made.wrong.values())))
                 return None
-            if len(blamed) == len(granted):
+            if len(blamed) == len(granted):  # nobody knows which of them it is
                 return self._halves(planner, granted)
             for number, reason in blamed.items():
                 self._refuse([granted[number]], reason)
@@ -189,7 +189,7 @@ class Mending(Generic[D]):
         return made
 
     def _halves(self, planner: EditPlanner, granted: Sequence[Wish]) -> Attempt | None:
-        """Both halves of what does not go together, as far as they do."""
+        """Both halves of wishes that cannot be granted together, as far as they can."""
         half = len(granted) // 2
         first, second = self._sound(planner, granted[:half]), self._sound(planner, granted[half:])
         if first is None or second is None:
@@ -201,7 +201,7 @@ class Mending(Generic[D]):
         return both
 
     def _attempt(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
-        """One attempt; None where nothing is left of it to edit."""
+        """One attempt; None if nothing of it can be edited."""
         made = self.draft.attempt(asked, planner) if asked else None
         if made is None:
             return None
@@ -353,7 +353,7 @@ class _Models:
         return self._turned[number]
 
     def outcome(self, number: int) -> InputResult:
-        """What becomes of a model, and of the files that it has in common with others."""
+        """The outcome of a model, with the edited files that it shares with others."""
         member = self._members[number]
         job, checked = with_sources(member.job, self._files), member.checked
         with last_resort(checked.errors, member.source.name):
@@ -369,7 +369,7 @@ class _Models:
         return InputResult(checked.result, checked.errors, fixed)
 
     def _shared(self, member: RunModel) -> set[str]:
-        """The edited files of a model, of those that share any of them, and so on."""
+        """The edited files of a model, of models that share any of these, and so on: all are written, or none."""
         groups = [each.paths & self._files.keys() for each in self._members]
         found = set(member.paths & self._files.keys())
         for _ in groups:

@@ -1,4 +1,4 @@
-"""Which fixes of an input can be written, and the edits of each by itself, for formats that hand them on."""
+"""Which fixes of an input `--fix` would write, and the edits of each fix alone, for formats that carry edits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def with_applicability(
     now = len(some) if fixing.unsafe else some.count("safe")
     found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
     if len(result.labels) == 1 and not last and granted.keys() == whole == _advice(result.findings):
-        return found  # what is written is what is advised
+        return found  # all advice is written: the times after it are those of the check already
     return _promised(found, network, plan, checked.promises, last)
 
 
@@ -183,7 +183,7 @@ _ANYWAY = 2  # checks of a file however large
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What mending one finding alone comes to; `number` is its position among the findings."""
+    """The plan and the edits for one finding alone; `number` is its position among the findings."""
 
     number: int
     plan: EditPlan
@@ -254,7 +254,7 @@ class Proposing:
         return self._known[key]
 
     def _good(self, proposals: Sequence[Proposal]) -> Iterator[Proposal]:
-        """Those that keep their promise, as far as that can be found out."""
+        """The proposals that keep their promise, as far as the limits allow to check them."""
         again: list[Proposal] = []
         for together in _apart(proposals, by_field=True):
             yield from self._sound(together, again)

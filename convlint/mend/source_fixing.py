@@ -1,9 +1,7 @@
-"""Fixes of findings on Python source, kept where the code is read again without what they mend."""
+"""Fixes of findings on Python source: applied, read again, and kept only if the findings go and no others come."""
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -19,6 +17,7 @@ from convlint.files.languages.saying import plural
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.rewriting import applied_to_bytes
+from convlint.fixes.python.source import parsed
 from convlint.model.location import CodeEdit
 from convlint.model.report import Finding, InputError
 from convlint.model.source import SourceReading
@@ -42,7 +41,7 @@ def counted_source(result: NetworkResult, fixing: Fixing) -> NetworkResult:
 def mended_source(
     source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, result: NetworkResult
 ) -> InputResult:
-    """The outcome, with what the files are to become. Nothing is written here."""
+    """The outcome with the new content of the files. Nothing is written here."""
     fixing = job.fixing
     assert fixing is not None  # it is to be mended
     allowed = ("safe", "unsafe") if fixing.unsafe else ("safe",)
@@ -69,7 +68,7 @@ def mended_source(
 
 
 def _without_edits(findings: Iterable[Finding], allowed: Sequence[str]) -> Iterator[tuple[Finding, str]]:
-    """Those that might be mended as far as their fix goes, with the reason why no edit was found."""
+    """Findings whose fix could be applied, with the reason why there is no edit."""
     for finding in findings:
         fix = finding.fix
         if fix is not None and not fix.code_edits and fix.no_edit and "unsafe" in allowed:
@@ -77,7 +76,7 @@ def _without_edits(findings: Iterable[Finding], allowed: Sequence[str]) -> Itera
 
 
 def notes_on(left: Iterable[tuple[Finding, str]]) -> tuple[str, ...]:
-    """What is said of findings that stay, with the reasons: once for all of a file that have the same."""
+    """Notes on findings that are not fixed: one for all findings of a file with the same rule and reason."""
     groups = Counter((finding.location.path, finding.rule.code, why) for finding, why in left)
     said = [
         f"{path}: {code}{f' at {count} places' if count > 1 else ''} is not fixed: {why}"
@@ -90,7 +89,7 @@ def notes_on(left: Iterable[tuple[Finding, str]]) -> tuple[str, ...]:
 
 
 class _Mending:
-    """Tries what becomes of the findings when some of them are mended."""
+    """Checks the code with some of the findings fixed; equal texts are checked once."""
 
     def __init__(self, source: Input, rulebook: Rulebook, job: Job, before: Contents, result: NetworkResult) -> None:
         self._source, self._rulebook, self._job, self._before, self._result = source, rulebook, job, before, result
@@ -114,14 +113,14 @@ class _Mending:
         return self._results[key]
 
     def kept(self, findings: Sequence[Finding]) -> list[Finding]:
-        """These findings where all of them can be mended together, else none."""
+        """The findings if all of them can be fixed together, otherwise none."""
         if not findings:
             return []
         try:
             texts = self.texts(findings)
-        except (ValueError, UnicodeError):  # two edits in one place
-            return []
-        if not all(_parses(text) for text in texts.values()):
+            for text in texts.values():
+                parsed(text)
+        except (ValueError, UnicodeError, InputFault):  # two edits in one place, or no Python any more
             return []
         after = self.judged(texts)
         gone = {finding.fingerprint for finding in findings}
@@ -132,7 +131,7 @@ class _Mending:
         return list(findings) if not (gone & left or worse or _lost(self._result, after)) else []
 
     def kept_of_each(self, groups: Sequence[Sequence[Finding]]) -> list[Finding]:
-        """Those of the groups that can be mended beside those before them."""
+        """The findings of the groups that can be fixed beside those of earlier groups."""
         kept: list[Finding] = []
         for group in groups[:_MOST_ALONE]:
             kept = self.kept([*kept, *group]) or kept
@@ -173,16 +172,6 @@ def _read(paths: Iterable[str]) -> dict[str, bytes]:
         except InputFault:
             continue
     return found
-
-
-def _parses(text: bytes) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 _LEAST = 8  # files of a part: fewer are read sooner than a process starts

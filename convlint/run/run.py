@@ -148,12 +148,12 @@ def _checked(processes: Processes, task: Task) -> InputResult:
 
 @cache
 def _rulebook(folders: tuple[str, ...], language: str) -> Rulebook:
-    """Rules hold code and cannot travel, so each process loads its own."""
+    """The rules, loaded once in each process: they hold compiled code, which cannot be pickled."""
     return load_rulebook(folders, language)
 
 
 def work(channel: Channel) -> None:
-    """A worker's life: checks what it is given until there is no more."""
+    """The loop of a worker process: checks each input that it is sent."""
     with Reading(on_output=say) as reading:
         while (request := channel.receive()) is not None:
             source, folders, language, job, collected = pickle.loads(request)
@@ -172,7 +172,8 @@ def work(channel: Channel) -> None:
             channel.send(pickle.dumps(result))
 
 
-_FILES_OF_PROCESS = 40  # that are worth one more which nobody asked for
+# Python files for which one more process pays, if nobody says how many: starting one takes as long as reading some.
+_FILES_OF_PROCESS = 40
 
 
 def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
@@ -223,9 +224,13 @@ def check_tasks(
         most = sum(len(_in_parts(task, jobs)) for task in tasks)
         if most > 1:
             return check_in_workers(tasks, min(jobs, most), on_done, settled)
+    outcomes: list[InputResult] = []
     with Reading(on_output=say) as reading:
         reading.expect(source for source, _, _ in tasks)
-        return [_told(settled(outcome_of(*task, reading)), task[0].name, on_done) for task in tasks]
+        for task in tasks:
+            outcomes.append(settled(outcome_of(*task, reading)))
+            on_done(task[0].name)
+    return outcomes
 
 
 def _worth(tasks: Sequence[Task]) -> int:
@@ -233,11 +238,6 @@ def _worth(tasks: Sequence[Task]) -> int:
     files = max((len(source.members) for source, _, _ in tasks if source.kind == "source"), default=0)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(min(cores, files // _FILES_OF_PROCESS), 1)
-
-
-def _told(outcome: InputResult, path: str, on_done: Callable[[str], None]) -> InputResult:
-    on_done(path)
-    return outcome
 
 
 def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:

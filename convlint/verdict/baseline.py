@@ -169,13 +169,11 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
     """The baseline in `raw`, the content of the file at `path`."""
     import json
 
+    from convlint.config.toml_source import decode, position
+
     if _is_too_large(raw):
         raise UsageError(f"{path}:1:1: is larger than any baseline that convlint writes")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line, column = _position(raw[: error.start].decode("utf-8", "replace"))
-        raise UsageError(f"{path}:{line}:{column}: is not UTF-8: byte 0x{raw[error.start]:02x}") from None
+    text = decode(raw, path)
     try:
         document = json.loads(text, object_hook=_Entries().of)
     except json.JSONDecodeError as error:
@@ -187,7 +185,8 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
         raise UsageError(f'{path}:1:1: is no baseline: "{_VERSION_KEY}" is missing')
     version = document[_VERSION_KEY]
     if type(version) is not int or version not in (1, VERSION):
-        line, column = _position(text[: text.find(f'"{_VERSION_KEY}"')])
+        before = text[: text.find(f'"{_VERSION_KEY}"')]
+        line, column = position(before, len(before))
         shown = repr(version)[:40]
         raise UsageError(
             f"{path}:{line}:{column}: is a baseline of version {shown}; this convlint reads 1 and {VERSION}"
@@ -225,8 +224,10 @@ class _Entries:
 
 
 def _place_of_item(text: str, number: int) -> tuple[int, int]:
-    """Where the item of that number stands in the list of entries; the text is valid JSON."""
+    """Line and column of the item of that number in the list of entries; the text is valid JSON."""
     from json import JSONDecoder
+
+    from convlint.config.toml_source import position
 
     decoder = JSONDecoder()
     start = 0
@@ -239,11 +240,7 @@ def _place_of_item(text: str, number: int) -> tuple[int, int]:
             offset = decoder.raw_decode(text, offset)[1]
     except (ValueError, IndexError):  # the key is written with escapes, or twice
         start = 0
-    return _position(text[:start])
-
-
-def _position(before: str) -> tuple[int, int]:
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+    return position(text, start)
 
 
 def stale(

@@ -1,4 +1,4 @@
-"""What makes a check incomplete although all was read: nothing could be priced, or `--strict` wants all of it known."""
+"""Errors of a check that read everything: nothing could be priced, or `--strict` asks for values that are unknown."""
 
 from __future__ import annotations
 

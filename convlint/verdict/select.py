@@ -1,4 +1,4 @@
-"""What of a report counts: selected rules, changed severities, what the config silences, and the verdict."""
+"""Which findings count: selected rules, changed severities, exemptions of the config, and the exit code."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -150,22 +151,6 @@ def test_rules_are_silenced_in_layers_until_a_day() -> None:
     assert until.expires == date(2026, 12, 31)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (3, "must be tables, each under [[…ignores]], not a number"),
-        ([{**ENTRY, "until": 3}], "unknown key 'until'"),
-        ([{"layers": "stem", "rules": []}], "reason is missing"),
-        ([{**ENTRY, "expires": "2026-12-31"}], "must be a date without quotes"),
-        ([{**ENTRY, "expires": datetime(2026, 12, 31)}], "must be a date without quotes"),
-    ],
-)
-def test_wrong_entries_are_refused(value: Any, message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        layer_ignores(value, AT, "")
-    assert message in str(caught.value)
-
-
 TEXT = """\
 [[models]]
 name = "net"
@@ -178,11 +163,11 @@ name = "other"
 model = "pkg:make"
 """
 SOURCE = TomlSource("pyproject.toml", TEXT)
-AT_of_models = Spot(SOURCE, ("models",))
+MODELS_AT = Spot(SOURCE, ("models",))
 
 
 def test_models_are_read_with_their_places() -> None:
-    net, other = models_of(SOURCE.values["models"], AT_of_models, "/project")
+    net, other = models_of(SOURCE.values["models"], MODELS_AT, "/project")
     assert (net.name, net.model, dict(net.inputs)) == ("net", "pkg:Net(3)", {"": "16x3x64x64,\n16:int64"})
     assert {name: raw for name, (raw, _) in net.runtime.items()} == {"cudnn_benchmark": True, "cuda": 12.4}
     assert net.runtime["cuda"][1].place().line == 5
@@ -199,92 +184,83 @@ def test_models_are_read_with_their_places() -> None:
     ],
 )
 def test_inputs_come_in_three_forms(given: dict[str, Any], expected: dict[str, str]) -> None:
-    (model,) = models_of([{"name": "a", "model": "b:c", **given}], AT_of_models, "")
+    (model,) = models_of([{"name": "a", "model": "b:c", **given}], MODELS_AT, "")
     assert model.inputs == expected
 
 
 @pytest.mark.parametrize("word", ["bf16", "bfloat16", "torch.bfloat16"])
 def test_autocast_has_torchs_spellings_too(word: str) -> None:
-    (model,) = models_of([{"name": "a", "model": "b:c", "autocast": word}], AT_of_models, "")
+    (model,) = models_of([{"name": "a", "model": "b:c", "autocast": word}], MODELS_AT, "")
     assert model.autocast == "bf16"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"input": "1x3"}, "unknown key 'input'; did you mean 'inputs'?"),
-        ({"model": None}, "model is missing"),
-        ({"name": 3}, "must be text, not a number"),
-        ({"inputs": 3}, "must be a list of texts, not a number"),
-        ({"channels_last": "yes"}, "must be true or false, not text"),
-        ({"autocast": "fp32"}, "'fp32' is not one of fp16, bf16"),
-        ({"mode": "train"}, "'train' is not one of training, inference"),
-        ({"runtime": {"a": [1]}}, "must be text, a boolean or a number, not a list"),
-        ({"runtime": []}, "must be a table, not a list"),
-    ],
-)
-def test_wrong_entries_are_refused_of_models(change: dict[str, Any], message: str) -> None:
-    table = {key: value for key, value in {"name": "a", "model": "b:c", **change}.items() if value is not None}
-    with pytest.raises(UsageError) as caught:
-        models_of([table], AT_of_models, "")
-    assert message in str(caught.value)
-
-
-def test_names_are_there_once_and_entries_are_tables() -> None:
-    twice = [{"name": "a", "model": "b:c"}] * 2
-    for value, message in ((twice, "there are two models 'a'"), ({}, "must be tables"), ([3], "must be a table")):
-        with pytest.raises(UsageError, match=message):
-            models_of(value, AT_of_models, "")
-
-
-def test_every_key_has_a_meaning() -> None:
-    assert all(MODEL_KEYS.values())
-
-
-TEXT_of_source = '[source]\ninput = "3x224x224"\nentry = ["train.py", "tools/run.py"]\n'
-SOURCE_of_source = TomlSource("convlint.toml", TEXT_of_source)
-AT_of_source = Spot(SOURCE_of_source, ("source",))
+SOURCE_TEXT = '[source]\ninput = "3x224x224"\nentry = ["train.py", "tools/run.py"]\n'
+SOURCE_TOML = TomlSource("convlint.toml", SOURCE_TEXT)
+SOURCE_AT = Spot(SOURCE_TOML, ("source",))
 
 
 def test_the_table_is_read_with_its_places() -> None:
-    found = source_of(SOURCE_of_source.values["source"], AT_of_source, "/project")
+    found = source_of(SOURCE_TOML.values["source"], SOURCE_AT, "/project")
     assert found.input == (3, 224, 224)
     assert [word.text for word in found.entry] == ["/project/train.py", "/project/tools/run.py"]
     assert [word.at.place().line for word in found.entry] == [3, 3]
-    assert [(name, raw) for name, raw, _ in found.written] == list(SOURCE_of_source.values["source"].items())
+    assert [(name, raw) for name, raw, _ in found.written] == list(SOURCE_TOML.values["source"].items())
 
 
 @pytest.mark.parametrize(
     ("text", "shape"), [("16x3x224x224", (16, 3, 224, 224)), (" 1 × 64*65 ", (1, 64, 65)), ("3x8x8", (3, 8, 8))]
 )
 def test_shapes_with_and_without_a_batch(text: str, shape: tuple[int, ...]) -> None:
-    assert source_of({"input": text}, AT_of_source, "").input == shape
+    assert source_of({"input": text}, SOURCE_AT, "").input == shape
+
+
+def test_every_key_has_a_meaning() -> None:
+    assert all((*MODEL_KEYS.values(), *SOURCE_KEYS.values()))
+
+
+MODEL = {"name": "a", "model": "b:c"}
 
 
 @pytest.mark.parametrize(
-    ("table", "message"),
+    ("read", "at", "value", "message"),
     [
-        ({"inputs": "3x8x8"}, "convlint.toml:1:1: unknown key 'inputs'; did you mean 'input'?"),
-        ({"entries": []}, "did you mean 'entry'?"),
-        ({"input": "224"}, "convlint.toml:2:1: '224' is no shape of images"),
-        ({"input": "1x2x3x4x5"}, "is no shape of images"),
-        ({"input": "3x224xfoo"}, "is no shape of images"),
-        ({"input": "0x8x8"}, "sizes are from 1 to 2,147,483,647"),
-        ({"input": f"3x8x{'9' * 400}"}, "sizes are from 1"),
-        ({"input": [3, 8, 8]}, "must be text, not a list"),
-        ({"entry": 3}, "must be a list of texts"),
-        ({"entry": ["train.sh"]}, "'train.sh' is no Python script"),
-        ([], "must be a table, not a list"),
+        (layer_ignores, AT, 3, "must be tables, each under [[…ignores]], not a number"),
+        (layer_ignores, AT, [{**ENTRY, "until": 3}], "unknown key 'until'"),
+        (layer_ignores, AT, [{"layers": "stem", "rules": []}], "reason is missing"),
+        (layer_ignores, AT, [{**ENTRY, "expires": "2026-12-31"}], "must be a date without quotes, such as 2026-12-31"),
+        (layer_ignores, AT, [{**ENTRY, "expires": datetime(2026, 12, 31)}], "must be a date without quotes"),
+        (models_of, MODELS_AT, [{**MODEL, "input": "1x3"}], "unknown key 'input'; did you mean 'inputs'?"),
+        (models_of, MODELS_AT, [{"name": "a"}], "model is missing"),
+        (models_of, MODELS_AT, [{**MODEL, "name": 3}], "must be text, not a number"),
+        (models_of, MODELS_AT, [{**MODEL, "inputs": 3}], "must be a list of texts, not a number"),
+        (models_of, MODELS_AT, [{**MODEL, "channels_last": "yes"}], "must be true or false, not text"),
+        (models_of, MODELS_AT, [{**MODEL, "autocast": "fp32"}], "'fp32' is not one of fp16, bf16"),
+        (models_of, MODELS_AT, [{**MODEL, "mode": "train"}], "'train' is not one of training, inference"),
+        (
+            models_of, MODELS_AT, [{**MODEL, "runtime": {"a": [1]}}],
+            "must be text, a boolean or a number, not a list",
+        ),
+        (models_of, MODELS_AT, [{**MODEL, "runtime": []}], "must be a table, not a list"),
+        (models_of, MODELS_AT, [MODEL] * 2, "there are two models 'a'"),
+        (models_of, MODELS_AT, {}, "must be tables"),
+        (models_of, MODELS_AT, [3], "must be a table"),
+        (source_of, SOURCE_AT, {"inputs": "3x8x8"}, "convlint.toml:1:1: unknown key 'inputs'; did you mean 'input'?"),
+        (source_of, SOURCE_AT, {"entries": []}, "did you mean 'entry'?"),
+        (source_of, SOURCE_AT, {"input": "224"}, "convlint.toml:2:1: '224' is no shape of images"),
+        (source_of, SOURCE_AT, {"input": "1x2x3x4x5"}, "is no shape of images"),
+        (source_of, SOURCE_AT, {"input": "3x224xfoo"}, "is no shape of images"),
+        (source_of, SOURCE_AT, {"input": "0x8x8"}, "sizes are from 1 to 2,147,483,647"),
+        (source_of, SOURCE_AT, {"input": f"3x8x{'9' * 400}"}, "sizes are from 1"),
+        (source_of, SOURCE_AT, {"input": [3, 8, 8]}, "must be text, not a list"),
+        (source_of, SOURCE_AT, {"entry": 3}, "must be a list of texts"),
+        (source_of, SOURCE_AT, {"entry": ["train.sh"]}, "'train.sh' is no Python script"),
+        (source_of, SOURCE_AT, [], "must be a table, not a list"),
     ],
-)
-def test_what_is_wrong_is_said_with_its_place(table: Any, message: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        source_of(table, AT_of_source, "/project")
-    assert message in str(raised.value)
-
-
-def test_every_key_is_explained() -> None:
-    assert all(SOURCE_KEYS.values())
+)  # fmt: skip
+def test_wrong_tables_are_refused(read: Callable[..., object], at: Spot, value: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(value, at, "/project")
+    assert message in str(caught.value)
 
 
 here = pytest.fixture(autouse=True)(prepared)

@@ -186,7 +186,7 @@ def test_the_group_behind_a_field() -> None:
 
 
 DEFAULTS = "N: 8, H: 32, W: 32, kernel_size: 3, padding: 1, layout: NCHW"
-CHAIN_of_layouts = """\
+LAYOUT_CHAIN = """\
   - { name: image, op: input, C: 64, H: 32, W: 32 }
   - { name: a, K: 64 }
   - { name: dw, K: 64, groups: 64 }
@@ -194,7 +194,7 @@ CHAIN_of_layouts = """\
   - { name: side, input: image, K: 64, layout: auto }
   - { name: c, K: 64, layout: NCHW }
 """
-CONNECTED = Layouts(network_of(CHAIN_of_layouts, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW"))
+CONNECTED = Layouts(network_of(LAYOUT_CHAIN, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW"))
 ALONE = Layouts(
     network_of(
         "  - { name: a, C: 64, K: 64 }\n  - { name: b, C: 64, K: 64 }\n"
@@ -220,7 +220,7 @@ def test_what_stays_stays_unless_it_asks() -> None:
 
 
 def test_nothing_is_copied_where_that_is_said() -> None:
-    text = CHAIN_of_layouts.replace("name: c,", "name: c, copied: false,")
+    text = LAYOUT_CHAIN.replace("name: c,", "name: c, copied: false,")
     layouts = Layouts(network_of(text, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW"))
     (company,) = found(layouts, "NHWC", {0: [7]})
     assert company.layers == {0, 1}
@@ -236,7 +236,7 @@ def test_others_that_draw_it_from_the_same_place_may_follow() -> None:
 
 
 def test_groups_may_have_a_layout_of_their_own() -> None:
-    text = CHAIN_of_layouts.replace("groups: 64", "groups: 4").replace("layout: NCHW", "layout: NHWC")
+    text = LAYOUT_CHAIN.replace("groups: 64", "groups: 4").replace("layout: NCHW", "layout: NHWC")
     network = network_of(text, defaults="N: 8, kernel_size: 3, padding: 1, layout: NHWC")
     assert found(Layouts(network), "NCHW", {1: [3]}) == [Company((3,), frozenset({1}))]
     assert is_its_own(network.layers[1], "NCHW")
@@ -245,22 +245,22 @@ def test_groups_may_have_a_layout_of_their_own() -> None:
     assert not is_its_own(CONNECTED.layers[1], "NCHW")  # depthwise
 
 
-CHAIN_of_plan = """\
+PLANNED_CHAIN = """\
   - { name: image, op: input, C: 3, H: 32, W: 32 }
   - { name: a, K: 60 }
   - { name: b, C: 60, K: 124 }
   - { name: c, K: 16 }
 """
-CHAINED = network_of(CHAIN_of_plan, defaults="N: 8, kernel_size: 3, padding: 1")
+CHAINED = network_of(PLANNED_CHAIN, defaults="N: 8, kernel_size: 3, padding: 1")
 ALONE_IN_NCHW = network_of(
     "  - { name: a, C: 64, K: 64 }\n  - { name: b, C: 64, K: 64 }\n",
     defaults="N: 8, H: 32, W: 32, kernel_size: 3, padding: 1, layout: NCHW",
 )
-ALONE_of_plan = "  - { name: a, C: 60, K: 124 }\n  - { name: b, C: 60, K: 62, layout: NCHW }\n"
+PLANNED_ALONE = "  - { name: a, C: 60, K: 124 }\n  - { name: b, C: 60, K: 62, layout: NCHW }\n"
 
 
 def test_a_layer_that_stands_alone_changes_alone() -> None:
-    plan = planned(network_of(ALONE_of_plan), wish("a", C=64, K=128), wish("b", layout="NHWC", dtype="fp16"))
+    plan = planned(network_of(PLANNED_ALONE), wish("a", C=64, K=128), wish("b", layout="NHWC", dtype="fp16"))
     assert changes(plan) == {(0, "C", 64), (0, "K", 128), (1, "layout", "NHWC"), (1, "dtype", "fp16")}
     assert plan.sets == {0: {"C": 64, "K": 128}, 1: {"layout": "NHWC", "dtype": "fp16"}}
     assert plan.touched == ({0}, {1})
@@ -374,13 +374,13 @@ def test_settings_of_the_runtime() -> None:
 
 
 def test_of_two_that_contradict_each_other_the_first_counts() -> None:
-    plan = planned(network_of(ALONE_of_plan), wish("a", layout="NHWC"), wish("a", "XY002", layout="NCHW", K=128))
+    plan = planned(network_of(PLANNED_ALONE), wish("a", layout="NHWC"), wish("a", "XY002", layout="NCHW", K=128))
     assert refusals(plan) == {"a": "XY001 wants layout=NHWC instead of NCHW"}
     assert changes(plan) == {(0, "layout", "NHWC")}
 
 
 def test_what_the_command_line_overrides_is_refused() -> None:
-    plan = planned(network_of(ALONE_of_plan), wish("a", layout="NHWC"), wish("b", K=64), layout="--layout is given")
+    plan = planned(network_of(PLANNED_ALONE), wish("a", layout="NHWC"), wish("b", K=64), layout="--layout is given")
     assert refusals(plan) == {"a": "--layout is given"}
     assert changes(plan) == {(1, "K", 64)}
 
@@ -393,7 +393,7 @@ def test_a_layer_in_which_the_rule_is_silenced_does_not_change() -> None:
 
 
 def test_connected_layers_change_their_layout_together() -> None:
-    network = network_of(CHAIN_of_plan, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW")
+    network = network_of(PLANNED_CHAIN, defaults="N: 8, kernel_size: 3, padding: 1, layout: NCHW")
     plan = planned(network, wish("a", layout="NHWC"))
     assert {index for index, sets in plan.sets.items() if sets == {"layout": "NHWC"}} == {0, 1, 2}
     assert plan.touched == ({0, 1, 2},)
@@ -405,12 +405,12 @@ def test_connected_layers_change_their_layout_together() -> None:
 
 
 def test_all_wishes_for_one_batch_are_behind_it() -> None:
-    plan = planned(network_of(ALONE_of_plan), wish("a", N=16), wish("b", N=16), wish("b", "XY002", N=32))
+    plan = planned(network_of(PLANNED_ALONE), wish("a", N=16), wish("b", N=16), wish("b", "XY002", N=32))
     assert set(plan.changes.values()) == {(0, 1)}
     assert [each.finding.rule.code for each, _ in plan.refused] == ["XY002"]
 
 
-NET_of_comments = network_of(
+COMMENTED_NET = network_of(
     "  - { name: image, op: input, C: 3, H: 32, W: 32 }\n  - { name: a, K: 60 }\n  - { name: b, K: 16 }\n",
     defaults="N: 8, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC",
 )
@@ -418,10 +418,10 @@ NET_of_comments = network_of(
 
 def test_comments_that_lose_their_use_are_blamed_on_what_changed_their_layers() -> None:
     plan = planned(
-        NET_of_comments, wish("a", K=64), wish("image", "XY002", gpu="t4", layout="NCHW"), wish("b", dtype="bf16")
+        COMMENTED_NET, wish("a", K=64), wish("image", "XY002", gpu="t4", layout="NCHW"), wish("b", dtype="bf16")
     )
     clean, finding = (
-        check_network(NET_of_comments, Rulebook([]), [Target(label="a100", gpu=load_gpu("a100"))], "training"),
+        check_network(COMMENTED_NET, Rulebook([]), [Target(label="a100", gpu=load_gpu("a100"))], "training"),
         wish("a", "XY003").finding,
     )
     before = replace(clean, suppressed=(Suppressed(finding=finding, reason="", by="comment"),))

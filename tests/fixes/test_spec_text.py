@@ -308,7 +308,7 @@ def test_answers_do_not_depend_on_those_before() -> None:
     assert "deterministic" not in answers[5]
 
 
-def check_of_separate(seed: int) -> tuple[int, int]:
+def check_one_by_one(seed: int) -> tuple[int, int]:
     """How often a random spec was asked, and for what is local; each time the answer is that of the whole spec."""
     rng = random.Random(seed)
     text = random_spec(rng)
@@ -327,12 +327,12 @@ def check_of_separate(seed: int) -> tuple[int, int]:
     return 8, local
 
 
-def test_random_specs_quickly_of_separate() -> None:
-    asked, local = map(sum, zip(*map(check_of_separate, range(60)), strict=True))
+def test_random_specs_one_by_one_quickly() -> None:
+    asked, local = map(sum, zip(*map(check_one_by_one, range(60)), strict=True))
     assert 0.1 * asked < local < 0.9 * asked
 
 
 @pytest.mark.slow
-def test_random_specs_of_separate() -> None:
-    asked, local = map(sum, zip(*map(check_of_separate, range(60, 1000)), strict=True))
+def test_random_specs_one_by_one() -> None:
+    asked, local = map(sum, zip(*map(check_one_by_one, range(60, 1000)), strict=True))
     assert 0.1 * asked < local < 0.9 * asked

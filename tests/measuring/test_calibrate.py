@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from calibrated import LARGE, PYTORCH, SMALL, calibration, timings
-from calibrated import WIDE as WIDE_of_calibrate
-from calibrated import WIDE as WIDE_of_fit
 from convolutions import conv
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +33,7 @@ from convlint.measuring.calibrate import (
     solved,
 )
 from convlint.measuring.rows import TimingRow, header, rows_of
-from convlint.measuring.rows import line as line_of_calibrate
+from convlint.measuring.rows import line as calibrated_line
 from convlint.measuring.workload import layer_of, runtime_of, workloads
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
@@ -117,7 +115,7 @@ def test_one_shape_proves_nothing() -> None:
     assert gain([1.0, 1.0], [0.0, 0.0], [("a",), ("a",)]) == 0.0
 
 
-ALL = LARGE + WIDE_of_fit + SMALL
+ALL = LARGE + WIDE + SMALL
 
 
 def found(calibration) -> dict[str, float]:
@@ -154,7 +152,7 @@ def test_a_gpu_that_is_as_predicted_needs_nothing():
 
 
 def test_memory_bound_rows_do_not_determine_the_clock():
-    rows, gpu = timings([{**size, "N": 512} for size in WIDE_of_fit], dtypes=("fp16",), bandwidth=0.7)
+    rows, gpu = timings([{**size, "N": 512} for size in WIDE], dtypes=("fp16",), bandwidth=0.7)
     assert found(fit(rows, gpu)) == pytest.approx({"bandwidth": 0.7}, rel=1e-3)
 
 
@@ -279,13 +277,13 @@ def rows() -> list[TimingRow]:
     """What an A100 of a lower clock would give, as the file of timings keeps it."""
     works = [
         work
-        for size in (*LARGE, *WIDE_of_calibrate, *SMALL)
+        for size in (*LARGE, *WIDE, *SMALL)
         for which in PASSES
         for work in workloads(conv(**size), which, A100, Runtime())
     ]
     times = [pass_time_us(layer_of(work), work.which, SLOWER, runtime_of(work)) for work in works]
     kept = [row_of(work, time) for work, time in zip(works, times, strict=True) if time is not None]
-    return list(rows_of(header() + "".join(map(line_of_calibrate, kept))))
+    return list(rows_of(header() + "".join(map(calibrated_line, kept))))
 
 
 def test_what_a_device_timed_is_read_back_as_its_calibration(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_without_a_pair_there_is_no_agreement() -> None:
     assert agreement([pair(None, 1.0), pair(2.0, None)]) is None
 
 
-SPEC_of_wanted = """\
+WANTED_SPEC = """\
 version: 1
 runtime: { framework: pytorch }
 defaults: { N: 8, dtype: fp16, layout: NHWC, kernel_size: 3, padding: 1 }
@@ -254,19 +254,19 @@ layers:
   - { name: a, K: 64 }
   - { name: again, K: 64 }
 """
-OPEN = SPEC_of_wanted.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
+OPEN = WANTED_SPEC.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
     "name: a,", "name: a, C: 64, H: 32, W: 32,"
 )
 
 
-def wants_of_wanted(spec: str) -> Wanted:
+def wanted_of_spec(spec: str) -> Wanted:
     network, _ = read_spec(spec, "net.yaml")
     assert network is not None
     return wanted(network, load_rulebook(), A100, "training")
 
 
 def test_every_pass_of_every_layer_and_equal_ones_once() -> None:
-    found = wants_of_wanted(SPEC_of_wanted)
+    found = wanted_of_spec(WANTED_SPEC)
     passes = [(part.layer, part.which) for part in found.parts]
     assert passes[:5] == [(0, "fprop"), (0, "wgrad"), (1, "fprop"), (1, "dgrad"), (1, "wgrad")]
     assert len(passes) == 8
@@ -276,7 +276,7 @@ def test_every_pass_of_every_layer_and_equal_ones_once() -> None:
 
 
 def test_what_the_network_runs_is_timed_before_what_fixes_make_of_it() -> None:
-    found = wants_of_wanted(SPEC_of_wanted.replace("K: 64", "K: 60"))
+    found = wanted_of_spec(WANTED_SPEC.replace("K: 64", "K: 60"))
     order = list(found.workloads())
     own = [option for part in found.parts for option in part.options]
     assert order[: len(own)] == own
@@ -285,14 +285,14 @@ def test_what_the_network_runs_is_timed_before_what_fixes_make_of_it() -> None:
 
 
 def test_layers_of_unknown_size_are_named_and_the_others_timed() -> None:
-    found = wants_of_wanted(OPEN)
+    found = wanted_of_spec(OPEN)
     assert dict(found.untimed) == {0: "H and W are not known"}
     assert {part.layer for part in found.parts} == {1, 2}
 
 
 def test_estimates_are_those_of_the_layers_without_a_host() -> None:
-    network, _ = read_spec(SPEC_of_wanted, "net.yaml")
+    network, _ = read_spec(WANTED_SPEC, "net.yaml")
     assert network is not None
-    found = wants_of_wanted(SPEC_of_wanted)
+    found = wanted_of_spec(WANTED_SPEC)
     expected = [estimate_layer(layer, A100.gpu, network.runtime, "training") for layer in network.layers]
     assert list(found.estimates) == expected

@@ -74,7 +74,6 @@ def test_other_comments_between_are_passed_over() -> None:
     assert line_below(found, lines[:1]) == 2
 
 
-TODAY_of_source_comments = date(2026, 1, 1)
 CODES = {"CL102", "CL506"}
 
 
@@ -89,6 +88,10 @@ def _finding(
     rule = RULEBOOK.by_key[code].info
     at = Location(path=path, line=line, column=1, end_line=end or line, end_column=9)
     return Finding(rule=rule, severity="info", message="", location=at, layer=layer)
+
+
+def _comments(reading: SourceReading) -> SourceComments:
+    return SourceComments(reading, RULEBOOK, CODES, TODAY)
 
 
 @pytest.mark.parametrize(
@@ -107,13 +110,11 @@ def _finding(
     ],
 )
 def test_on_the_line_or_alone_above_it(text: str, line: int, reason: str | None) -> None:
-    assert SourceComments(_reading(text), RULEBOOK, CODES, TODAY_of_source_comments).reason(_finding(line)) == reason
+    assert _comments(_reading(text)).reason(_finding(line)) == reason
 
 
 def test_on_any_line_of_a_call() -> None:
-    comments = SourceComments(
-        _reading("a = f(\n    1,\n)  # convlint: ignore[CL102] -- it"), RULEBOOK, CODES, TODAY_of_source_comments
-    )
+    comments = _comments(_reading("a = f(\n    1,\n)  # convlint: ignore[CL102] -- it"))
     assert comments.reason(_finding(1, end=3)) == "it"
     assert comments.reason(_finding(1)) is None
 
@@ -121,7 +122,7 @@ def test_on_any_line_of_a_call() -> None:
 def test_at_the_construction_of_what_a_literal_elsewhere_is_blamed_for() -> None:
     layer = record("Net.conv", line=2, path="net.py", K_of=(literal(60, 9, path="train.py"),))
     reading = _reading("import x\nself.conv = conv()  # convlint: ignore[CL102] -- here", layers=(layer,))
-    comments = SourceComments(reading, RULEBOOK, CODES, TODAY_of_source_comments)
+    comments = _comments(reading)
     blamed = replace(_finding(9, "train.py", layer="Net.conv"), location=literal(60, 9, path="train.py").at)
     assert comments.reason(blamed) == "here"
     assert comments.reason(_finding(9, "train.py", layer="Net.other")) is None
@@ -129,16 +130,14 @@ def test_at_the_construction_of_what_a_literal_elsewhere_is_blamed_for() -> None
 
 
 def test_of_another_file_nothing() -> None:
-    comments = SourceComments(
-        _reading("# convlint: file-ignore[CL102] -- all\na = 60"), RULEBOOK, CODES, TODAY_of_source_comments
-    )
+    comments = _comments(_reading("# convlint: file-ignore[CL102] -- all\na = 60"))
     assert comments.reason(_finding(2, "other.py")) is None
 
 
 def _unused(
     reading: SourceReading, *asked: Finding, skipped: tuple[SkippedRule, ...] = ()
 ) -> list[tuple[int | None, bool]]:
-    comments = SourceComments(reading, RULEBOOK, CODES, TODAY_of_source_comments)
+    comments = _comments(reading)
     for finding in asked:
         comments.reason(finding)
     return [(mention.location.line, mention.used) for mention in comments.mentions(skipped)]
@@ -167,10 +166,10 @@ def test_of_files_that_were_not_given_nothing_is_said() -> None:
 
 def test_what_cannot_be_read_has_a_problem() -> None:
     texts = "a = 1  # convlint: ignore\nb = 2  # convlint: ignore[CL999]"
-    first, second = SourceComments(_reading(texts), RULEBOOK, CODES, TODAY_of_source_comments).mentions(())
+    first, second = _comments(_reading(texts)).mentions(())
     assert first.problem.startswith("write ignore[CL102]")
     assert second.problem.startswith("unknown rule 'CL999'")
-    assert not SourceComments(_reading("a = 1"), RULEBOOK, CODES, TODAY_of_source_comments)
+    assert not _comments(_reading("a = 1"))
 
 
 BOTH = "CL102, CL006"
@@ -373,7 +372,6 @@ def test_no_comment_is_a_defect_of_ours(text: str, start: str) -> None:
     assert "\x1b" not in ran.out
 
 
-TODAY_of_silence = date(2026, 1, 31)
 ALL = frozenset({"XY000", "XY001"})
 
 
@@ -393,7 +391,7 @@ def network(layers: str) -> Network:
 
 def silenced(spec: str, rules: Rulebook, **silencing: Any) -> tuple[list[tuple[str, str | None]], list[str]]:
     """(code and layer of what is left, how, with which reason and where the rest was silenced)."""
-    known: dict[str, Any] = {"codes": ALL, "today": TODAY_of_silence} | silencing
+    known: dict[str, Any] = {"codes": ALL, "today": TODAY} | silencing
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
     result = judged(network(spec), rules, targets, Silencing(**known))
     return (
@@ -404,7 +402,7 @@ def silenced(spec: str, rules: Rulebook, **silencing: Any) -> tuple[list[tuple[s
 
 def test_what_nobody_silences_is_left(rules: Rulebook) -> None:
     assert silenced(layer("a"), rules) == ([("XY000", "a"), ("XY001", "a")], [])
-    assert Silencer(network(layer("a")), rules, Silencing(codes=ALL, today=TODAY_of_silence)).is_idle
+    assert Silencer(network(layer("a")), rules, Silencing(codes=ALL, today=TODAY)).is_idle
     assert judged(network(layer("a")), rules, [], None).suppressed == ()
 
 
@@ -437,13 +435,13 @@ def test_comments_and_the_config_go_before_the_baseline(rules: Rulebook) -> None
 
 def found(spec: str, rules: Rulebook) -> tuple[Finding, ...]:
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
-    return judged(network(spec), rules, targets, Silencing(codes=ALL, today=TODAY_of_silence)).findings
+    return judged(network(spec), rules, targets, Silencing(codes=ALL, today=TODAY)).findings
 
 
 def test_the_last_day_is_the_callers(rules: Rulebook) -> None:
-    spec = layer("a").replace("\n", " # convlint: ignore[ALL] until 2026-01-31\n")
+    spec = layer("a").replace("\n", " # convlint: ignore[ALL] until 2026-05-01\n")
     assert silenced(spec, rules)[0] == []
-    assert len(silenced(spec, rules, today=date(2026, 2, 1))[0]) == 2
+    assert len(silenced(spec, rules, today=date(2026, 5, 2))[0]) == 2
 
 
 # --- what it means for prices, grades and other findings

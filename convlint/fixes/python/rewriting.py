@@ -1,4 +1,7 @@
-"""Arguments of calls rewritten, and new ones inserted."""
+"""Rewrites of Python source: literals and keywords of calls, and statements put in front of others.
+
+Each result is parsed again, and refused unless its syntax tree differs from the old one in exactly what was wanted.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Value, parsed, same
-from convlint.fixes.python.source import Rewrites as Rewrites
+from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Rewrites, Value, parsed, same
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
 _SPACE = frozenset((tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT))
@@ -26,8 +28,13 @@ def rewritten(source: PythonSource, rewrites: Rewrites) -> tuple[Edit, ...]:
         raise InputFault("what would change overlaps") from None
     if not same(ParsedModule(source.tree, source), ParsedModule(parsed(text), Lines(text)), rewrites):
         raise InputFault("the edited module would mean something else")
+    return _in_bytes(source, edits, text)
+
+
+def _in_bytes(source: PythonSource, edits: Sequence[Edit], text: str) -> tuple[Edit, ...]:
+    """The edits in bytes. Raises InputFault where these do not make `text`: some encodings carry state along."""
     in_bytes = source.in_bytes(edits)
-    if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
+    if applied_to_bytes(source.raw, in_bytes) != text.encode(source.encoding):
         raise InputFault(f"its {source.encoding} cannot be edited in places")
     return in_bytes
 
@@ -46,6 +53,7 @@ def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tupl
         )
         places = sorted((edit, number) for number, part in enumerate(parts) for edit in _edits(source, part))
     except InputFault as fault:
+        # Parsing is what takes time: halves find the parts that fail in a few parses, not one for each.
         half = len(parts) // 2
         if not half:
             return [fault.message]
@@ -67,11 +75,6 @@ def _edits(source: PythonSource, rewrites: Rewrites) -> list[Edit]:
 def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
     """The file after edits of its bytes, which put in nothing but ASCII."""
     return applied(raw.decode("latin-1"), edits).encode("latin-1")
-
-
-def text_in_bytes(source: PythonSource, text: str) -> bytes:
-    """A text in the encoding of the source, with its byte order mark."""
-    return text.encode(source.encoding)
 
 
 def _added(source: PythonSource, call: ast.Call, given: Mapping[str, Value]) -> Edit:
@@ -128,7 +131,8 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     It gets a line of its own with the same indentation; where something stands in front on the line, the same line.
     Raises InputFault where there is no statement, and where the edited module would not be the same otherwise.
     """
-    found = next((node for node in _statements(source.tree) if _place(source, node) == before), None)
+    statements = (node for node in ast.walk(source.tree) if isinstance(node, ast.stmt))
+    found = next((node for node in statements if _place(source, node) == before), None)
     if found is None:
         raise InputFault("no statement begins there")
     at = _start(source, found)
@@ -144,10 +148,7 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     text = applied(source.text, [edit])
     if not _same(source, found, parsed(text), statement):
         raise InputFault("the edited module would mean something else")
-    in_bytes = source.in_bytes([edit])
-    if applied_to_bytes(source.raw, in_bytes) != text_in_bytes(source, text):
-        raise InputFault(f"its {source.encoding} cannot be edited in places")
-    return in_bytes
+    return _in_bytes(source, [edit], text)
 
 
 def _place(source: PythonSource, node: ast.stmt) -> tuple[int, int]:
@@ -159,10 +160,6 @@ def _start(source: PythonSource, node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
     decorators = getattr(node, "decorator_list", [])
     return source.text.rindex("@", 0, source.extent(decorators[0])[0]) if decorators else source.offset(node)
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
 def _same(source: PythonSource, before: ast.stmt, new: ast.Module, statement: str) -> bool:

@@ -1,4 +1,4 @@
-"""Python source as text: lines, columns, and whether two texts mean the same."""
+"""Python source as text and syntax tree: places of nodes, edits in bytes, and comparing two modules."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit
 from convlint.model.location import CodeEdit, Span, TextEdit
+from convlint.model.report import Fix
 from convlint.readers.python.walking import Nodes, by_kind, every
 
 
@@ -31,6 +34,12 @@ def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
     return TextEdit(
         path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
     )  # fmt: skip
+
+
+def fix_with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes]) -> Fix:
+    """The fix with its edits, by bytes and by columns. Edits of code change what a run computes, so none is safe."""
+    by_places = tuple(by_columns(edit, content(edit.path)) for edit in edits)
+    return replace(fix, code_edits=edits, edits=by_places, edits_safety="unsafe")
 
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")  # what Python takes for one; a form feed is none
@@ -82,7 +91,7 @@ class Lines:
         return start + (column if text.isascii() else len(text.encode()[:column].decode()))
 
 
-MOST_BYTES = 4 << 20
+MOST_BYTES = 4 << 20  # a syntax tree takes many times the memory of its text
 
 
 class PythonSource(Lines):
@@ -140,7 +149,7 @@ class PythonSource(Lines):
         return tuple(found)
 
 
-def parsed(text: str) -> ast.Module:
+def parsed(text: str | bytes) -> ast.Module:
     """The syntax tree of Python text. Raises InputFault."""
     try:
         with warnings.catch_warnings():
@@ -173,6 +182,7 @@ def same(old: ParsedModule, new: ParsedModule, rewrites: Rewrites) -> bool:
     comparison = _Comparison(rewrites)
     if not comparison.agree(old, new, _Texts(old.lines, new.lines)):
         return False
+    # A literal in a statement of unchanged text was not met: then the trees are compared as a whole.
     return len(comparison.met) == wanted or _Comparison(rewrites).agree(old, new, None)
 
 
@@ -189,7 +199,7 @@ class _Texts(NamedTuple):
 
 
 class _Comparison:
-    """Of two trees; `met` are the nodes that were to be rewritten and have been."""
+    """Compares two syntax trees; `met` are the nodes that were to be rewritten and have been."""
 
     def __init__(self, rewrites: Rewrites) -> None:
         self.rewrites = rewrites

@@ -1,4 +1,4 @@
-"""What the code that constructs layers and norms has to state once layers change, and what hangs together in that."""
+"""What constructor calls must state once layers change, and which of these statements depend on each other."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class ConstructorCall(NamedTuple):
 
 
 class Statement(Struct, frozen=True, kw_only=True):
-    """What one place has to state for `parameter`: one number for each axis, or a single one.
+    """What one constructor call must state for `parameter`: one number for each axis, or a single one.
 
-    It is for a layer or an operation, by index. `asked` is all that depends on it; where one of them cannot be had,
-    none can.
+    It is for a layer or an operation, by index. `asked` are the changes that depend on it: they are made together, or
+    none of them is.
     """
 
     site: ConstructorCall | None
@@ -105,6 +105,7 @@ class Statements:
             old = [getattr(layer, name) for name in names]
             new = [fields.get(name, before) for name, before in zip(names, old, strict=True)]
             ends = [f"{name}_end" for name in names] if parameter == "padding" else []
+            # PyTorch pads both sides alike, and only whole numbers and booleans are written as literals.
             uneven = any(fields.get(end, value) != value for end, value in zip(ends, new, strict=False))
             if uneven or None in old or any(type(value) not in (int, bool) for value in new):
                 self.refused.update(dict.fromkeys(asked, f"{parameter} does not state such sizes"))

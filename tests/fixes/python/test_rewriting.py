@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from convlint.errors import InputFault
-from convlint.fixes.python.rewriting import Rewrites, applied_to_bytes, inserted, rewritten
-from convlint.fixes.python.source import PythonSource
+from convlint.fixes.python.rewriting import applied_to_bytes, inserted, rewritten
+from convlint.fixes.python.source import PythonSource, Rewrites
 
 
 def calls(source: PythonSource) -> list[ast.Call]:
@@ -97,38 +97,29 @@ def test_literals_in_odd_places(text: str) -> None:
     assert changed == text.replace("60", "64")
 
 
-def test_what_would_mean_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = PythonSource(b"f(60, 3)\n")
-    sixty = calls(source)[0].args[0]
-    assert isinstance(sixty, ast.Constant)
-    monkeypatch.setattr(source, "extent", lambda node: (1, 4))
-    with pytest.raises(InputFault, match="not Python"):
-        rewritten(source, Rewrites({sixty: 64}, {}))
-
-
-def test_one_place_is_not_edited_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = PythonSource(b"f(60, 3)\n")
-    one, other = calls(source)[0].args
-    assert isinstance(one, ast.Constant)
-    assert isinstance(other, ast.Constant)
-    monkeypatch.setattr(source, "extent", lambda node: (2, 4))
-    with pytest.raises(InputFault, match="overlaps"):
-        rewritten(source, Rewrites({one: 64, other: 5}, {}))
-
-
-def test_another_literal_than_was_meant_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = PythonSource(b"f(60, 30)\n")
-    sixty = calls(source)[0].args[0]
-    assert isinstance(sixty, ast.Constant)
-    monkeypatch.setattr(source, "extent", lambda node: (6, 8))
-    with pytest.raises(InputFault, match="something else"):
-        rewritten(source, Rewrites({sixty: 64}, {}))
+@pytest.mark.parametrize(
+    ("text", "place", "new", "problem"),
+    [
+        ("f(60, 3)\n", (1, 4), [64], "not Python"),
+        ("f(60, 3)\n", (2, 4), [64, 5], "overlaps"),
+        ("f(60, 30)\n", (6, 8), [64], "something else"),
+    ],
+)
+def test_edits_in_another_place_than_was_meant_are_refused(
+    text: str, place: tuple[int, int], new: list[int], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = PythonSource(text.encode())
+    literals = [node for node in calls(source)[0].args if isinstance(node, ast.Constant)]
+    assert len(literals) == 2
+    monkeypatch.setattr(source, "extent", lambda node: place)
+    with pytest.raises(InputFault, match=problem):
+        rewritten(source, Rewrites(dict(zip(literals, new, strict=False)), {}))
 
 
 NEW = "torch.x = True"
 
 
-def after_of_inserting(raw: bytes, line: int, column: int = 1) -> bytes:
+def with_statement(raw: bytes, line: int, column: int = 1) -> bytes:
     return applied_to_bytes(raw, inserted(PythonSource(raw), (line, column), NEW))
 
 
@@ -153,12 +144,12 @@ def after_of_inserting(raw: bytes, line: int, column: int = 1) -> bytes:
     ],
 )  # fmt: skip
 def test_in_front_of_a_statement(before: str, place: tuple[int, int], expected: str) -> None:
-    assert after_of_inserting(before.encode(), *place) == expected.encode()
+    assert with_statement(before.encode(), *place) == expected.encode()
 
 
 def test_encodings_are_kept() -> None:
-    assert after_of_inserting(b"\xef\xbb\xbfa = 1\n", 1) == b"\xef\xbb\xbf" + NEW.encode() + b"\na = 1\n"
-    assert after_of_inserting("# coding: latin-1\n'ä'; b\n".encode("latin-1"), 2, 6) == (
+    assert with_statement(b"\xef\xbb\xbfa = 1\n", 1) == b"\xef\xbb\xbf" + NEW.encode() + b"\na = 1\n"
+    assert with_statement("# coding: latin-1\n'ä'; b\n".encode("latin-1"), 2, 6) == (
         f"# coding: latin-1\n'ä'; {NEW}; b\n".encode("latin-1")
     )
 
@@ -173,4 +164,4 @@ def test_encodings_are_kept() -> None:
 )
 def test_what_is_no_place_for_it_is_refused(before: str, place: tuple[int, int]) -> None:
     with pytest.raises(InputFault):
-        after_of_inserting(before.encode(), *place)
+        with_statement(before.encode(), *place)
