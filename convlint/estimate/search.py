@@ -14,7 +14,7 @@ from convlint.model.layer import Pass
 
 
 class Lowering(Struct, frozen=True, gc=False):
-    """`batch` GEMMs of M x N with `steps` main-loop steps each, and what comes on top of them."""
+    """A pass as `batch` GEMMs of M x N with `steps` main-loop steps each, and its further kernels and bytes."""
 
     algorithm: str
     table: str  # which of the unit's program tables it chooses from
@@ -187,8 +187,8 @@ def fastest(
 ) -> ProgramChoice | None:
     """The program that the library is expected to take: the least expected time over tiles and splits.
 
-    None where no program takes less than `below_us`. `known` keeps searches that nothing limits for layers that come to
-    the same product: a flawed one, padded by the library, and one that a fix gives those channels.
+    None if no program takes less than `below_us`. `known` caches searches without that limit: different layers may
+    have the same product, such as one that the library pads and one that a fix gives the padded channels.
     """
     key = None
     if known is not None and below_us == _NO_LIMIT:
@@ -226,10 +226,11 @@ def _search(
     us_per_byte: float,
     below_us: float,
 ) -> Best | None:
-    """The best program: None where none takes less than `below_us`.
+    """The best program; None if none takes less than `below_us`.
 
-    Where the unsplit tiles fill more than one wave, what is expected leans on the steady state: libraries weigh the
-    last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
+    If the unsplit tiles fill more than one wave, the expected time lies between the steady state and the true time:
+    libraries weigh the last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a
+    wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
     share, fused_tiles = lowering.peak_share, lowering.fused_tiles
