@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family, Split
@@ -111,9 +112,6 @@ class TileProgram(NamedTuple):
     wave: int  # tiles that run at once on all SMs
 
 
-Best = tuple[TileProgram, int, int, int, float, float]  # of a `ProgramChoice`, all but the lowering
-Searches = dict[object, Best | None]
-
 _NO_LIMIT = float("inf")
 _MOST_KEPT = 2048  # searches of one unit; memory must not grow with the network
 
@@ -129,6 +127,9 @@ class ProgramChoice(Struct, frozen=True, gc=False):
     compute_us: float
     memory_us: float
     kernels: int  # beyond the first
+
+
+Searches = dict[object, ProgramChoice | None]  # by all that decides the program of a lowering
 
 
 def programs(
@@ -195,24 +196,17 @@ def fastest(
         batch, M, N, steps = lowering.batch, lowering.M, lowering.N, lowering.steps
         key = lowering.table, rule, batch, M, N, steps, lowering.fused_tiles, lowering.peak_share, bytes_us
         if key in known:
-            return _choice(lowering, known[key])
-    best = _search(
+            choice = known[key]
+            kernels = lowering.extra_kernels + (choice is not None and choice.split > 1)
+            return None if choice is None else replace(choice, lowering=lowering, kernels=kernels)
+    choice = _search(
         lowering, table, rule, family, sms=sms, bytes_us=bytes_us, us_per_byte=us_per_byte, below_us=below_us
     )
     if key is not None and known is not None:
         if len(known) >= _MOST_KEPT:
             known.clear()
-        known[key] = best
-    return _choice(lowering, best)
-
-
-def _choice(lowering: Lowering, best: Best | None) -> ProgramChoice | None:
-    if best is None:
-        return None
-    program, split, tiles, steps, compute_us, memory_us = best
-    return ProgramChoice(
-        lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1)
-    )
+        known[key] = choice
+    return choice
 
 
 def _search(
@@ -225,7 +219,7 @@ def _search(
     bytes_us: float,
     us_per_byte: float,
     below_us: float,
-) -> Best | None:
+) -> ProgramChoice | None:
     """The best program; None if none takes less than `below_us`.
 
     If the unsplit tiles fill more than one wave, the expected time lies between the steady state and the true time:
@@ -242,7 +236,7 @@ def _search(
     least = below_us
     # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
     least_whole = below_us
-    best: Best | None = None
+    best: tuple[TileProgram, int, int, int, float, float] | None = None
     for program in table:
         tm, tn, resident, rounds_us, drain_us, full_us, wave = program
         unsplit = fused_tiles or batch * -(-M // tm) * -(-N // tn)
@@ -278,4 +272,4 @@ def _search(
             if expected < least:
                 least = expected
                 best = (program, split, tiles, steps, compute_us, memory_us)
-    return best
+    return None if best is None else ProgramChoice(lowering, *best, lowering.extra_kernels + (best[1] > 1))
