@@ -18,7 +18,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import Predicted, clock_factors, figures, gains
-from timings import DEFAULT_CSV, Row, known_gpus, read_rows, runtime_of, with_harness
+from timings import DEFAULT_CSV, Row, add_gpu_map, gpu_map, known_gpus, print_gpus, read_rows, runtime_of, with_harness
 
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
@@ -130,10 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the script; 0, or 2 for a file or GPU that cannot be used."""
     parser = argparse.ArgumentParser(description="Measures the cost model against published timings.")
     parser.add_argument("csv", nargs="?", type=Path, default=DEFAULT_CSV)
-    parser.add_argument("--gpu-map", nargs="+", default=[], metavar="NAME=ID", help="what a name in the CSV means")
+    add_gpu_map(parser)
     parser.add_argument("--model", choices=[*MODELS, "all"], default="all")
     options = parser.parse_args(arguments)
-    given = dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
+    given = gpu_map(options)
     try:
         rows = read_rows(options.csv)
     except (ConvlintError, OSError) as error:
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not rows:
         print(f"accuracy.py: {options.csv} holds no rows to predict", file=sys.stderr)
         return 2
-    print("GPUs:", ", ".join(f"{name} = {gpu.id}" for name, gpu in sorted(gpus.items())))
+    print_gpus(gpus)
     print_tables(rows, gpus, list(MODELS) if options.model == "all" else [options.model])
     return 0
 

@@ -20,6 +20,7 @@ if __name__ == "__main__":
 
 from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, narrowed, read_csv
 from metrics import Predicted, clock_factors, figures, spearman
+from timings import add_gpu_map, gpu_map, print_gpus
 
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
@@ -126,12 +127,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the script; 0, or 2 for a file or GPU that cannot be used."""
     parser = argparse.ArgumentParser(description="Measures the cost model against newer timings of single layers.")
     parser.add_argument("csv", nargs="*", type=Path, default=list(DEFAULT_CSVS))
-    parser.add_argument("--gpu-map", nargs="+", default=[], metavar="NAME=ID", help="what a name in a CSV means")
+    add_gpu_map(parser)
     parser.add_argument("--half", choices=HALVES, help="one half of the shapes; the two have no shape in common")
     parser.add_argument("--least-us", type=float, default=0.0, metavar="US", help="leaves out rows measured below that")
     parser.add_argument("--verbose", action="store_true", help="each kind on each GPU too")
     options = parser.parse_args(arguments)
-    given = dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
+    given = gpu_map(options)
     for number, path in enumerate(options.csv):
         try:
             rows = read_csv(path)
@@ -147,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"layers.py: {error}", file=sys.stderr)
             return 2
         print(("\n" if number else "") + f"{path.name}" + (f", half {options.half}" if options.half else ""))
-        print("GPUs:", ", ".join(f"{name} = {gpu.id}" for name, gpu in sorted(gpus.items())))
+        print_gpus(gpus)
         print_tables(rows, gpus, each_gpu=options.verbose)
     return 0
 

@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 from metrics import spearman
 from msgspec.structs import replace
-from timings import known_gpus
+from timings import add_gpu_map, gpu_map, known_gpus, print_gpus
 
 from convlint.errors import ConvlintError
 from convlint.estimate import time_us
@@ -208,10 +208,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measures the predicted price of NCHW against whole networks.")
     parser.add_argument("csv", nargs="?", type=Path, default=DATA / "layout_networks.csv")
     parser.add_argument("--networks", type=Path, default=DATA / "networks", help="folder of a spec for each network")
-    parser.add_argument("--gpu-map", nargs="+", default=[], metavar="NAME=ID", help="what a name in the CSV means")
+    add_gpu_map(parser)
     parser.add_argument("--verbose", action="store_true", help="a line for each network")
     options = parser.parse_args(arguments)
-    given = dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
+    given = gpu_map(options)
     try:
         rows = read_rows(options.csv)
         gpus = known_gpus((row.gpu for row in rows), given, "networks.py")
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConvlintError, OSError) as error:
         print(f"networks.py: {error}", file=sys.stderr)
         return 2
-    print("GPUs:", ", ".join(f"{name} = {gpu.id}" for name, gpu in sorted(gpus.items())))
+    print_gpus(gpus)
     print_figures(predicted)
     if options.verbose:
         print_networks(predicted)

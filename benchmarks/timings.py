@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +68,21 @@ def resolve_gpu(name: str, given: dict[str, str]) -> Gpu:
             if len(squeezed) > 1 and (matches(flat, squeezed) or matches(squeezed, flat)):
                 return load_gpu(gpu_id)
     raise ConvlintError(f"unknown GPU {name!r}: name it with --gpu-map '{name}=ID'")
+
+
+def add_gpu_map(parser: ArgumentParser) -> None:
+    """Adds the option that says which GPU a name in a CSV means."""
+    parser.add_argument("--gpu-map", nargs="+", default=[], metavar="NAME=ID", help="what a name in the CSV means")
+
+
+def gpu_map(options: Namespace) -> dict[str, str]:
+    """The ids that `--gpu-map` gives, by name."""
+    return dict(entry.split("=", 1) for entry in options.gpu_map if "=" in entry)
+
+
+def print_gpus(gpus: Mapping[str, Gpu]) -> None:
+    """One line with each name and the id that it was taken for."""
+    print("GPUs:", ", ".join(f"{name} = {gpu.id}" for name, gpu in sorted(gpus.items())))
 
 
 def known_gpus(names: Iterable[str], given: dict[str, str], script: str) -> dict[str, Gpu]:

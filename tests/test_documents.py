@@ -37,6 +37,19 @@ def test_every_name_stands_in_the_file_that_is_said_to_hold_it(document: str) ->
         assert re.search(rf"^(class|def) {name}\b", (ROOT / path).read_text(), re.MULTILINE), (name, path)
 
 
+def test_the_words_of_the_glossary_are_where_it_says() -> None:
+    """Paths are relative to the package; a name in code is defined in one of the modules of its row."""
+    glossary = (ROOT / "ARCHITECTURE.md").read_text().partition("## Words")[2].partition("## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in glossary.splitlines() if "`" in line]
+    assert len(rows) > 40
+    for word, meaning, where in rows:
+        places = [ROOT / "convlint" / path for path in re.findall(r"`([\w./]+)`", where)]
+        assert [place for place in places if not place.exists()] == [], word
+        texts = [place.read_text() for place in places if place.is_file()]
+        for name in re.findall(r"`([A-Z]\w+|shares)`", meaning):
+            assert any(re.search(rf"^(class|def) {name}\b", text, re.MULTILINE) for text in texts), (word, name)
+
+
 def test_the_list_of_rooms_is_complete() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     rooms = text.partition("## The rooms")[2].partition("## ")[0]

@@ -62,5 +62,11 @@ def test_commands_in_its_text_exist() -> None:
     assert len(named) > 5
 
 
+def test_its_figures_are_those_of_the_english_one() -> None:
+    rows = re.findall(r"^\| (?:convlint|roofline|flops/peak) \|.*$", TEXT, re.MULTILINE)
+    assert len(rows) == 3
+    assert set(rows) <= set(ENGLISH.splitlines())
+
+
 def test_it_is_as_long_as_a_newcomer_needs() -> None:
     assert len(TEXT) < 12_000

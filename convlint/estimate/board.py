@@ -65,9 +65,11 @@ def cuda_core_peak(gpu: Gpu, compute: Dtype) -> float | None:
     return gpu.peak(Dtype.fp64 if compute == Dtype.fp64 else Dtype.fp32, tensor=False)
 
 
-_GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")
+_GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")  # least compute capabilities of those with own constants
 _CLOCK_HZ = 1.5e9  # of boards that state none
+# Elements of one main-loop step where the family's number is of 16-bit ones.
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
+# Elements of a 16-byte vector, the widest load; 8 for 16-bit types.
 _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 # What CUDA cores multiply in place of Tensor Cores.
 _SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
@@ -86,7 +88,7 @@ class ArithmeticUnit(NamedTuple):
 
 
 class Board:
-    """Everything precomputed for one GPU."""
+    """Everything precomputed for one GPU, and the cache of the passes estimated on it."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
@@ -242,7 +244,7 @@ def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:
 
 
 _BOARDS: dict[str, Board] = {}
-_CALIBRATED: dict[str, Board] = {}  # apart from those, so that both of a GPU may take turns
+_CALIBRATED: dict[str, Board] = {}  # apart, so that a GPU with and without calibration can alternate
 
 
 def board_of(gpu: Gpu) -> Board:

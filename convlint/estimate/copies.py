@@ -13,8 +13,8 @@ from convlint.model.layer import Pass
 
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}
-_FUSED_WINOGRAD_SHARE = 0.93
-LEAST_BATCH_NOT_FUSED = 12
+_FUSED_WINOGRAD_SHARE = 0.93  # of what the GEMM's inner loop reaches
+LEAST_BATCH_NOT_FUSED = 12  # images from which on the kernel with a workspace may run
 # cuFFT's 32 x 32 tiles: 32 * 17 complex points; 3 real multiplies of a complex one count as 4 real GEMM columns.
 _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
@@ -42,7 +42,7 @@ def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, 
 
 
 def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:
-    """M, N and reduction of one point's GEMM."""
+    """M, N and the reduction of the GEMM at one point of the transform."""
     if which == "fprop":
         return points, K, C
     return (points, C, K) if which == "dgrad" else (C, K, points)
@@ -110,7 +110,7 @@ def _fft(problem: Problem, which: Pass, family: Family) -> Lowering:
 
 
 class Copies(Struct, frozen=True, gc=False):
-    """Time of the copies, by cause, and their size. A transpose into padded channels is one copy, and a transpose."""
+    """Time of the copies, by cause, and their size. A transpose into padded channels counts as one transpose."""
 
     transposes_us: float
     padding_us: float
@@ -121,7 +121,7 @@ NONE = Copies(0.0, 0.0)
 
 
 def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: Board) -> Copies:
-    """Each tensor in the wrong layout or with misaligned channels is read as it is and written as the kernel wants it.
+    """The copies of tensors in the wrong layout or with misaligned channels into what the kernel reads.
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Without misalignment only the activations are transposed, in dgrad the weights too

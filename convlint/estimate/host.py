@@ -1,4 +1,4 @@
-"""What a framework's host needs to start a network's operations: where the GPU is done sooner, it waits.
+"""The time that a framework's host needs to start a network's operations, for which a faster GPU waits.
 
 An eager framework launches one kernel after another, so that small layers wait for the CPU, whatever the GPU could do:
 ResNet-50 infers on V100 with autocast in 12.8 ms at N = 1 and in 14.0 ms at N = 16 (NVIDIA DeepLearningExamples,
@@ -34,7 +34,7 @@ OPERATIONS: Final = 3  # per convolution
 BACKWARD: Final = 1.2
 # Autocast looks at every operation and casts weights: 1.20 to 1.31 for ResNet-50 and EfficientNets (the README above).
 AUTOCAST: Final = 1.25
-_BISECTIONS: Final = 40
+_BISECTIONS: Final = 40  # a share to within 1e-12
 JETSON: Final = 3.0  # its ARM cores over a server's: torch2trt's table
 # Over eager PyTorch on the same machine: torch.compile in its default mode .59 (V100) to .63 (A100) for ResNet-50;
 # TensorFlow's graphs 4.25 ms where PyTorch takes 12.78 (NVIDIA DeepLearningExamples). TensorRT's engines, XLA and ONNX

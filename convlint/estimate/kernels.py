@@ -16,7 +16,8 @@ from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, faste
 from convlint.model.layer import Dtype, Pass
 
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
-# What is a batch of products already, or fused, is not split; a 1x1 wgrad is a plain GEMM, split as libraries like.
+# A batch of products fills the SMs without a split, and a fused kernel has none; a 1x1 wgrad is a plain GEMM, which
+# libraries split freely.
 _SPLITS: dict[str, Split] = {"fft": "never", "fused winograd": "never", "pointwise wgrad": "free"}
 # The fused Winograd kernel computes 8 x 16 positions of 32 channels at a time.
 FUSED_TILE = (128, 32)
@@ -24,7 +25,10 @@ _UNTILED = TileProgram(1, 1, 1, (0.0, 0.0), 0.0, 0.0, 1)
 
 
 class KernelCase(Struct, frozen=True, gc=False):
-    """One pass of one problem on one unit of a board; its kernels see `c` and `k` channels per group, `moved` bytes."""
+    """One pass of one problem on one unit of a board.
+
+    Its kernels see `c` and `k` channels per group, padding included, and move `moved` bytes.
+    """
 
     problem: Problem
     which: Pass
@@ -175,13 +179,13 @@ def workspace_bytes(priced: Priced) -> int:
 
 
 def is_quantized(priced: Priced) -> bool:
-    """Whether the pass pays for what its tiles and waves leave empty: one bound by memory or without tiles does not."""
+    """Whether empty tiles and waves cost the pass time: not if it is bound by memory or has no tiles."""
     choice = priced.choice
     return choice.lowering.algorithm != "direct" and choice.compute_us >= choice.memory_us
 
 
 def tile_efficiency(choice: ProgramChoice) -> float:
-    """Useful share of the tiles' outputs; a kernel without tiles wastes none."""
+    """The share of the tiles' outputs that are results; a kernel without tiles wastes none."""
     lowering, program = choice.lowering, choice.program
     if lowering.algorithm == "direct":
         return 1.0
@@ -228,7 +232,10 @@ _MOST_ROW_WASTE: Final = 1.6
 
 
 class Kernel(NamedTuple):
-    """What a depthwise kernel spends, in clocks of one SM: on FLOPs it depends little, whichever lanes an SM has."""
+    """The cost of a depthwise kernel, in clocks of one SM.
+
+    It counts clocks, not FLOPs: most instructions find places and load, so that an SM's lanes matter little.
+    """
 
     bandwidth: float  # share of the DRAM bandwidth
     per_output: float
@@ -354,7 +361,10 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
 
 
 def _of_few_channels(case: KernelCase, searched: bool) -> float | None:
-    """The same of generic kernels for at most three channels in NCHW and NCDHW, where no vector load fits."""
+    """Useful FLOPs per clock and SM of generic kernels for at most three channels in NCHW and NCDHW.
+
+    No vector load fits such tensors.
+    """
     problem, which, board = case.problem, case.which, case.board
     if problem.element_bytes != 4 or problem.taps == 1:
         return None

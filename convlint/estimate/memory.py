@@ -45,7 +45,7 @@ def alive(layers: Sequence[ConvLayer], edges: Sequence[Edge], *, copies: bool) -
 
 
 def _joined(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> dict[int, int]:
-    """The layers that read the concatenation of others' outputs, all of it in one place first, and its bytes."""
+    """The layers that read a concatenation of others' outputs, which is first copied to one place, and its bytes."""
     found = {}
     for edge in edges:
         layer = layers[edge.consumer]
@@ -55,9 +55,9 @@ def _joined(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> dict[int, int
 
 
 def _tensors(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> tuple[list[tuple[int, int, int]], list[int]]:
-    """What the layers read, as (made after layer, read last by layer, bytes); and until when each output waits.
+    """The tensors that layers read, as (made after layer, last read by layer, bytes); and until when each output lives.
 
-    What was joined to a later tensor, by an addition or a concatenation, is alive until that one is made.
+    A tensor that is joined to a later one, by an addition or a concatenation, is alive until that one is made.
     """
     count = len(layers)
     arriving = {edge.consumer: edge for edge in edges}
@@ -211,12 +211,12 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
 
 
 def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
-    """What has to be known of the layers for their memory to be."""
+    """The names of the sizes that are unknown in some layer; with any, the memory is unknown too."""
     return tuple(name for name in _SIZES if any(getattr(layer, name) is None for layer in layers))
 
 
 def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
-    """What has to be known of the optimizer; without it, memory is that with an optimizer that keeps nothing."""
+    """What is unknown of the optimizer's state; memory then counts as with an optimizer that keeps nothing."""
     optimizer = runtime.optimizer
     if mode != "training" or optimizer is None or optimizer in OPTIMIZER_STATES:
         return ()

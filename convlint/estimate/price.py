@@ -39,20 +39,20 @@ _TRANSFORMED = (Dtype.fp32, Dtype.tf32, Dtype.fp16)  # have Winograd and FFT ker
 
 
 class Situation(Struct, frozen=True, gc=False):
-    """What of the runtime matters: the compute dtype, whose kernels run, and whether cuDNN pads channels itself."""
+    """The parts of the runtime that times depend on."""
 
-    compute: Dtype
-    tensorrt: bool
-    pads_nhwc: bool
+    compute: Dtype  # what multiplies
+    tensorrt: bool  # whose kernels run, not cuDNN's
+    pads_nhwc: bool  # cuDNN pads misaligned channels of NHWC itself
     searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
-    """The least of all ways for this pass; None if there is none.
+    """The fastest way to run this pass; None if there is none.
 
-    CUDA cores stand beside Tensor Cores: what those pad or transpose too dearly runs without them.
+    CUDA cores compete with Tensor Cores, which may have to pad or transpose too much.
     """
     tensor, simt = board.units(situation.compute, situation.tensorrt)
     if tensor is not None and _is_too_narrow(problem, which) and not situation.tensorrt:
@@ -85,7 +85,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
 
 def _is_too_narrow(problem: Problem, which: Pass) -> bool:
-    """Whether fp32 tensors in NCHW have so few channels that libraries multiply them on CUDA cores, as they stand."""
+    """Whether fp32 tensors in NCHW have so few channels that libraries run them on CUDA cores without a copy."""
     few = problem.C // problem.groups < const.FIRST_LAYER_CHANNELS
     return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
 
@@ -103,7 +103,7 @@ _TIME = attrgetter("time_us")
 
 
 def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> KernelCase:
-    """With the channels that the kernels of `unit` see.
+    """The pass with the channels that the kernels of `unit` see.
 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
@@ -122,7 +122,7 @@ def _copies(case: KernelCase, situation: Situation) -> Copies:
 
 
 def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
-    """What V100 and T4 run instead of a Tensor Core kernel, slow as it is measured to be; empty for other passes."""
+    """The slow kernel that V100 and T4 were measured to run instead of a Tensor Core one; empty for other passes."""
     problem, which, board = case.problem, case.which, case.board
     if board.modern or which == "fprop" or problem.groups > 1 or problem.taps > 1:
         return []
@@ -235,7 +235,7 @@ def _transformed(situation: Situation) -> Transformed:
 def _on_cuda_cores(
     case: KernelCase, transformed: Transformed, below_us: float = float("inf"), *, searched: bool = True
 ) -> list[Priced]:
-    """Where CUDA cores are all there is; `transformed`: in which layouts Winograd and FFT stand beside the GEMMs."""
+    """The kernels on CUDA cores; `transformed` says in which layouts Winograd and FFT compete with the GEMMs."""
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     family = unit.family
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
@@ -247,7 +247,7 @@ def _on_cuda_cores(
 
 
 class Tiling(Struct, frozen=True, gc=False):
-    """How a pass is dealt over the SMs; one without tiles counts threads, and wastes nothing."""
+    """How the tiles of a pass are dealt over the SMs; a pass without tiles counts threads, and wastes none."""
 
     tiles: int
     resident: int  # per SM
@@ -256,7 +256,7 @@ class Tiling(Struct, frozen=True, gc=False):
 
 
 def tiling_of(priced: Priced, board: Board) -> Tiling:
-    """Of the program that the pass runs."""
+    """The tiling of the program that the pass runs."""
     choice = priced.choice
     tiles, direct = choice.tiles, choice.lowering.algorithm == "direct"
     resident = 32 * board.gpu.max_warps_per_sm if direct else choice.program.resident
@@ -286,7 +286,7 @@ def described(
         bound = "memory"
     lost_to_tiles = lost_to_waves = 0.0
     unquantized = priced.time_us
-    if is_quantized(priced):  # as `without_quantization` has it
+    if is_quantized(priced):  # the formula of `without_quantization`, whose parts are needed here
         kernel_us, filled_us = join(choice.compute_us, choice.memory_us), without_waves(priced, board)
         lost_to_tiles = kernel_us - join(choice.compute_us * efficiency, choice.memory_us)
         lost_to_waves = kernel_us - join(filled_us, choice.memory_us)
@@ -329,7 +329,7 @@ def described(
 
 
 def _roof(unit: ArithmeticUnit, board: Board, situation: Situation, *, direct: bool) -> Roof:
-    """That of the unit; kernels without tiles run on CUDA cores, whatever stands beside those."""
+    """The roof of the unit that runs the pass: `direct` kernels run on CUDA cores, even if `unit` is another."""
     if direct and unit.tensor:
         simt = board.units(situation.compute, situation.tensorrt)[1] or board.units(Dtype.fp32, situation.tensorrt)[1]
         return (simt or unit).roof

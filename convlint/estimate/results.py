@@ -1,4 +1,4 @@
-"""What a prediction is asked and what it answers: the problem of a pass, what the answer rests on, its times."""
+"""The records of a prediction: the problem that is estimated, the basis of its times, the estimates."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def is_depthwise(problem: Problem) -> bool:
 
 
 def with_batch(problem: Problem, N: int) -> Problem:
-    """The same at another batch."""
+    """The problem at another batch."""
     before = problem.N
     return replace(
         problem, N=N, pixels_in=problem.pixels_in // before * N, pixels_out=problem.pixels_out // before * N,
@@ -166,7 +166,7 @@ Bound = Literal["compute", "memory", "launch"]
 
 
 class Grid(Struct, frozen=True, gc=False):
-    """What a pass's tiles cover: `batch` equal products of M x N each, with the channels that kernels pad.
+    """The products that the tiles of a pass cover: `batch` of M x N each, padded channels included.
 
     Products are groups, times the taps of wgrad, the phases of a strided dgrad or the points of a transform. Each has
     `rows` x `columns` tiles of `height` x `width`, each of them as often as the reduction is split.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family, Split
@@ -14,7 +15,7 @@ from convlint.model.layer import Pass
 
 
 class Lowering(Struct, frozen=True, gc=False):
-    """`batch` GEMMs of M x N with `steps` main-loop steps each, and what comes on top of them."""
+    """A pass as `batch` GEMMs of M x N with `steps` main-loop steps each, and its further kernels and bytes."""
 
     algorithm: str
     table: str  # which of the unit's program tables it chooses from
@@ -111,9 +112,6 @@ class TileProgram(NamedTuple):
     wave: int  # tiles that run at once on all SMs
 
 
-Best = tuple[TileProgram, int, int, int, float, float]  # of a `ProgramChoice`, all but the lowering
-Searches = dict[object, Best | None]
-
 _NO_LIMIT = float("inf")
 _MOST_KEPT = 2048  # searches of one unit; memory must not grow with the network
 
@@ -129,6 +127,9 @@ class ProgramChoice(Struct, frozen=True, gc=False):
     compute_us: float
     memory_us: float
     kernels: int  # beyond the first
+
+
+Searches = dict[object, ProgramChoice | None]  # by all that decides the program of a lowering
 
 
 def programs(
@@ -187,32 +188,25 @@ def fastest(
 ) -> ProgramChoice | None:
     """The program that the library is expected to take: the least expected time over tiles and splits.
 
-    None where no program takes less than `below_us`. `known` keeps searches that nothing limits for layers that come to
-    the same product: a flawed one, padded by the library, and one that a fix gives those channels.
+    None if no program takes less than `below_us`. `known` caches searches without that limit: different layers may
+    have the same product, such as one that the library pads and one that a fix gives the padded channels.
     """
     key = None
     if known is not None and below_us == _NO_LIMIT:
         batch, M, N, steps = lowering.batch, lowering.M, lowering.N, lowering.steps
         key = lowering.table, rule, batch, M, N, steps, lowering.fused_tiles, lowering.peak_share, bytes_us
         if key in known:
-            return _choice(lowering, known[key])
-    best = _search(
+            choice = known[key]
+            kernels = lowering.extra_kernels + (choice is not None and choice.split > 1)
+            return None if choice is None else replace(choice, lowering=lowering, kernels=kernels)
+    choice = _search(
         lowering, table, rule, family, sms=sms, bytes_us=bytes_us, us_per_byte=us_per_byte, below_us=below_us
     )
     if key is not None and known is not None:
         if len(known) >= _MOST_KEPT:
             known.clear()
-        known[key] = best
-    return _choice(lowering, best)
-
-
-def _choice(lowering: Lowering, best: Best | None) -> ProgramChoice | None:
-    if best is None:
-        return None
-    program, split, tiles, steps, compute_us, memory_us = best
-    return ProgramChoice(
-        lowering, program, split, tiles, steps, compute_us, memory_us, lowering.extra_kernels + (split > 1)
-    )
+        known[key] = choice
+    return choice
 
 
 def _search(
@@ -225,11 +219,12 @@ def _search(
     bytes_us: float,
     us_per_byte: float,
     below_us: float,
-) -> Best | None:
-    """The best program: None where none takes less than `below_us`.
+) -> ProgramChoice | None:
+    """The best program; None if none takes less than `below_us`.
 
-    Where the unsplit tiles fill more than one wave, what is expected leans on the steady state: libraries weigh the
-    last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
+    If the unsplit tiles fill more than one wave, the expected time lies between the steady state and the true time:
+    libraries weigh the last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a
+    wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
     share, fused_tiles = lowering.peak_share, lowering.fused_tiles
@@ -241,7 +236,7 @@ def _search(
     least = below_us
     # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
     least_whole = below_us
-    best: Best | None = None
+    best: tuple[TileProgram, int, int, int, float, float] | None = None
     for program in table:
         tm, tn, resident, rounds_us, drain_us, full_us, wave = program
         unsplit = fused_tiles or batch * -(-M // tm) * -(-N // tn)
@@ -277,4 +272,4 @@ def _search(
             if expected < least:
                 least = expected
                 best = (program, split, tiles, steps, compute_us, memory_us)
-    return best
+    return None if best is None else ProgramChoice(lowering, *best, lowering.extra_kernels + (best[1] > 1))

@@ -1,4 +1,4 @@
-"""A parameter of a layer varied: points, their times, the steps of an axis, and settings of the guide's figures."""
+"""Sweeps of one parameter of a layer: values, points with their times, ticks of an axis, the guide's figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from convlint.model.runtime import Runtime, Version
 def ticks(values: Sequence[int], most: int) -> tuple[int, ...]:
     """At most `most` of the values, which ascend: all, or multiples of a power of 2, or every n-th and the last.
 
-    Sizes are looked at for the powers of 2 that divide them; a tick on a value that was not swept would say nothing.
+    Multiples of powers of 2 come first, since these are the sizes that matter; every tick is a value that was swept.
     """
     if len(values) <= most:
         return tuple(values)
@@ -43,8 +43,8 @@ def ticks(values: Sequence[int], most: int) -> tuple[int, ...]:
 Metric = Literal["time", "tflops", "efficiency"]
 METRICS: tuple[Metric, ...] = ("time", "tflops", "efficiency")
 
-MOST_POINTS = 10_000
-LARGEST_VALUE = 2**31
+MOST_POINTS = 10_000  # of one sweep: about a second, and more than a chart can show
+LARGEST_VALUE = 2**31  # of any size, as in specs
 
 # What may vary -> the fields of a layer that it sets. Stride and dilation are the same along both axes.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {

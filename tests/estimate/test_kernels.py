@@ -345,16 +345,20 @@ def test_which_passes(sizes, which, direct):
     assert is_direct(sizes, which) is direct
 
 
+IMAGES = {**VOLUME, "C": 3, "dtype": Dtype.fp32}
+
+
 @pytest.mark.parametrize(
-    ("gpu", "runtime", "direct"),
+    ("sizes", "gpu", "framework", "direct"),
     [
-        ("a100", RUNTIME, True), ("rtx-4090", RUNTIME, True), ("a100", Runtime(framework="pytorch"), True),
-        ("v100", RUNTIME, False), ("h100", RUNTIME, False),  # nothing was timed before cc 8.0, and libraries moved on
-        ("a100", Runtime(framework="tensorrt"), False), ("a100", Runtime(framework="tensorflow"), False),
+        (ODD, "a100", None, True), (ODD, "rtx-4090", None, True), (ODD, "a100", "pytorch", True),
+        (ODD, "v100", None, False), (ODD, "h100", None, False),  # not timed before cc 8.0, and libraries moved on
+        (ODD, "a100", "tensorrt", False), (ODD, "a100", "tensorflow", False),
+        (IMAGES, "k80", None, False), (IMAGES, "v100", None, False), (IMAGES, "p100", None, False),  # not timed
     ],
 )  # fmt: skip
-def test_where_odd_groups_are_slow(gpu, runtime, direct):
-    assert is_direct(ODD, gpu=load_gpu(gpu), runtime=runtime) is direct
+def test_where_odd_groups_and_volumes_are_slow(sizes, gpu, framework, direct):
+    assert is_direct(sizes, gpu=load_gpu(gpu), runtime=Runtime(framework=framework)) is direct
 
 
 def test_gradients_of_odd_groups_are_slowest():
@@ -368,11 +372,6 @@ def test_flops_per_clock_and_sm(gpu):
     found = estimate_pass(conv(**STRIDED, N=64), "dgrad", board.gpu, RUNTIME)
     rate = found.flops / (found.time_us - found.overhead_us) * 1e6 / (board.sms * board.clock_hz)
     assert rate == pytest.approx(const.GROUPED_DIRECT, rel=0.02)
-
-
-@pytest.mark.parametrize("gpu", ["k80", "v100", "p100"])
-def test_volumes_on_gpus_that_were_not_timed_are_plain_gemms(gpu):
-    assert not is_direct({**VOLUME, "C": 3, "dtype": Dtype.fp32}, gpu=load_gpu(gpu))
 
 
 @pytest.mark.parametrize(

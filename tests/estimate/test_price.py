@@ -95,32 +95,35 @@ def test_whatever_stands_beside_a_pass_the_least_is_taken():
             assert fprop(layer, gpu).time_us <= fprop(layer, without).time_us
 
 
-@pytest.mark.parametrize(("gpu", "algorithm"), [("v100", "direct"), ("t4", "direct"), ("a100", "implicit-gemm")])
-def test_a_padded_wgrad_of_one_tap_falls_back_before_ampere(gpu, algorithm):
-    layer = conv(R=1, S=1, pad=(1, 1), C=64, K=64)
-    assert estimate_pass(layer, "wgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
-    assert estimate_pass(conv(R=1, S=1), "wgrad", load_gpu(gpu), RUNTIME).algorithm == "implicit-gemm"
-
-
-@pytest.mark.parametrize(("gpu", "algorithm"), [("t4", "direct"), ("v100", "implicit-gemm"), ("a100", "implicit-gemm")])
-def test_a_strided_dgrad_of_one_tap_falls_back_on_turing(gpu, algorithm):
-    layer = conv(R=1, S=1, U=2, V=2, C=64, K=64)
-    assert estimate_pass(layer, "dgrad", load_gpu(gpu), RUNTIME).algorithm == algorithm
-
-
-@pytest.mark.parametrize(("c", "algorithm"), [(4, "direct"), (5, "implicit-gemm")])
-def test_a_strided_dgrad_into_few_channels_has_a_kernel_of_its_own(c, algorithm):
-    assert estimate_pass(conv(C=c, R=1, S=1, U=2, V=2), "dgrad", load_gpu("v100"), RUNTIME).algorithm == algorithm
+POINTWISE, STRIDED = {"R": 1, "S": 1}, {"R": 1, "S": 1, "U": 2, "V": 2}
+MANY_TAPS = {"N": 64, "C": 8, "K": 16, "H": 120, "W": 120, "R": 5, "S": 13, "U": 2, "V": 2}
 
 
 @pytest.mark.parametrize(
-    ("c", "taps", "algorithm"),
-    [(8, (8, 8), "implicit-gemm"), (8, (5, 13), "direct"), (8, (13, 5), "direct"), (16, (5, 13), "implicit-gemm")],
+    ("which", "sizes", "gpu", "algorithm"),
+    [
+        # a padded wgrad of one tap falls back before Ampere
+        ("wgrad", {**POINTWISE, "pad": (1, 1)}, "v100", "direct"),
+        ("wgrad", {**POINTWISE, "pad": (1, 1)}, "t4", "direct"),
+        ("wgrad", {**POINTWISE, "pad": (1, 1)}, "a100", "implicit-gemm"),
+        ("wgrad", POINTWISE, "v100", "implicit-gemm"),
+        ("wgrad", POINTWISE, "t4", "implicit-gemm"),
+        # a strided dgrad of one tap falls back on Turing
+        ("dgrad", STRIDED, "t4", "direct"),
+        ("dgrad", STRIDED, "v100", "implicit-gemm"),
+        ("dgrad", STRIDED, "a100", "implicit-gemm"),
+        # and into few channels it has a kernel of its own
+        ("dgrad", {**STRIDED, "C": 4}, "v100", "direct"),
+        ("dgrad", {**STRIDED, "C": 5}, "v100", "implicit-gemm"),
+        # wgrad of one vector runs on CUDA cores from 65 taps on, where that is faster
+        ("wgrad", MANY_TAPS, "v100", "direct"),
+        ("wgrad", {**MANY_TAPS, "R": 13, "S": 5}, "v100", "direct"),
+        ("wgrad", {**MANY_TAPS, "R": 8, "S": 8}, "v100", "implicit-gemm"),
+        ("wgrad", {**MANY_TAPS, "C": 16}, "v100", "implicit-gemm"),
+    ],
 )
-def test_wgrad_of_one_vector_and_many_taps_runs_on_cuda_cores(c, taps, algorithm):
-    """On V100 from 65 taps on, where that is faster."""
-    layer = conv(N=64, C=c, K=16, H=120, W=120, R=taps[0], S=taps[1], U=2, V=2)
-    assert estimate_pass(layer, "wgrad", load_gpu("v100"), RUNTIME).algorithm == algorithm
+def test_which_kernel_runs_a_pass_that_may_fall_back(which, sizes, gpu, algorithm):
+    assert estimate_pass(conv(**sizes), which, load_gpu(gpu), RUNTIME).algorithm == algorithm
 
 
 def test_aligned_nhwc_needs_no_workspace_and_nchw_that_of_its_copies() -> None:

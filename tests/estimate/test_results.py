@@ -110,13 +110,11 @@ def test_transposed_layers_take_the_roles_of_their_mirror():
     assert layer.passes["fprop"].gemm == gemm(generator, "fprop")
 
 
-@pytest.mark.parametrize("name", ["N", "C", "H", "W", "K", "R", "S", "P", "Q", "D", "T", "Z", "dtype"])
-def test_unknown_sizes_give_no_estimate(name):
-    assert fprop_of_problem(replace(conv(), **{name: None})) is None
+UNKNOWN = [{name: None} for name in ("N", "C", "H", "W", "K", "R", "S", "P", "Q", "D", "T", "Z", "dtype")]
 
 
-@pytest.mark.parametrize("change", [{"P": 0}, {"C": 0}, {"K": -1}, {"groups": 5}, {"U": 0}])
-def test_invalid_layers_give_no_estimate(change):
+@pytest.mark.parametrize("change", [*UNKNOWN, {"P": 0}, {"C": 0}, {"K": -1}, {"groups": 5}, {"U": 0}])
+def test_unknown_sizes_and_invalid_layers_give_no_estimate(change):
     assert fprop_of_problem(replace(conv(), **change)) is None
 
 
@@ -142,15 +140,15 @@ def test_a_transposed_layer_is_turned_around():
 
 
 @pytest.mark.parametrize(
-    ("change", "strided"), [({}, False), ({"U": 2}, True), ({"V": 2}, True), ({"StrideD": 2}, True)]
-)
-def test_any_stride_counts(change, strided):
-    assert problem_of(replace(conv(), **change)).strided is strided
-
-
-@pytest.mark.parametrize(("layout", "nchw"), [("NCHW", True), ("NHWC", False), ("auto", False)])
-def test_what_is_known_to_be_nchw(layout, nchw):
-    assert problem_of(conv(layout=layout)).nchw is nchw
+    ("change", "name", "expected"),
+    [
+        ({}, "strided", False), ({"U": 2}, "strided", True), ({"V": 2}, "strided", True),
+        ({"StrideD": 2}, "strided", True), ({"layout": "NCHW"}, "nchw", True), ({"layout": "NHWC"}, "nchw", False),
+        ({"layout": "auto"}, "nchw", False),
+    ],
+)  # fmt: skip
+def test_any_stride_counts_and_only_a_known_layout_is_nchw(change, name, expected):
+    assert getattr(problem_of(replace(conv(), **change)), name) is expected
 
 
 @pytest.mark.parametrize(
