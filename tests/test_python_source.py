@@ -1,4 +1,4 @@
-"""`convlint check` on Python that nobody runs: what it finds, covers and passes over, in every format."""
+"""`convlint check` on Python source that is not run: findings, coverage and unread files, in every format."""
 
 from __future__ import annotations
 

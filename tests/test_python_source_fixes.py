@@ -1,4 +1,4 @@
-"""`--fix` on Python that is only read: what it leaves alone, so that the code still runs, and what it says of that."""
+"""`--fix` on Python source that is not run: the edits it refuses because code would break, and its reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects as people lay them out, checked as they are: what is said of them is true, and nothing else is said."""
+"""Projects in common layouts: `convlint check` reports exactly the expected findings."""
 
 from __future__ import annotations
 

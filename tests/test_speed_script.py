@@ -1,4 +1,4 @@
-"""The speed script: that each section does the work that it names and prints its lines. How fast is no matter here."""
+"""The speed script: each section does the work that it names and prints its lines, however fast."""
 
 from __future__ import annotations
 

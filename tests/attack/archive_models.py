@@ -1,4 +1,4 @@
-"""Exported programs, Keras archives and safetensors checkpoints by construction: what is inside, and the containers."""
+"""Hostile .pt2, .keras and .safetensors files, built from valid ones: faults of the content and of the archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zip archives by construction: cut, doubled, overlapping, encrypted, and bombs."""
+"""Hostile zip archives: truncated, with duplicate or overlapping members, encrypted, and zip bombs."""
 
 from __future__ import annotations
 

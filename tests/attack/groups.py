@@ -1,4 +1,4 @@
-"""Many hostile inputs in one process: where the whole run keeps to what one input is allowed, so did each of them.
+"""Runs many hostile inputs in one process: if the whole run keeps the limits of one input, each of them did.
 
 For every input a tenth of a second is added, which reading even an innocent one may take.
 A group that does not proves nothing about its members; it is halved until what spoils it stands alone.

@@ -1,4 +1,4 @@
-"""Zip archives made to hurt, and the memory that reading one takes."""
+"""Hostile zip archives, and a reader in another process whose memory is measured."""
 
 from __future__ import annotations
 

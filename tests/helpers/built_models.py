@@ -1,4 +1,4 @@
-"""Convolutions of a model as the evaluator builds it from source, and as torch builds it on the meta device."""
+"""Convolutions of a model: from source by the evaluator, and from torch on the meta device."""
 
 from __future__ import annotations
 

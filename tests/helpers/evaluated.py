@@ -1,4 +1,4 @@
-"""Python text evaluated, with a library that knows nothing but to record what is constructed."""
+"""Evaluates Python text with a library that only records constructed layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that know their operations, written down step by step after their papers."""
+"""A builder of networks with operations, and published networks built with it."""
 
 from __future__ import annotations
 

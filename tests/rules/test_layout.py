@@ -1,4 +1,4 @@
-"""Family 4: who is advised which layout, as far as it is priced, and who chooses it without being told."""
+"""Family 4, layout: which layout is advised, at which price, and which frameworks choose it themselves."""
 
 from __future__ import annotations
 
