@@ -40,15 +40,8 @@ def together(group: Sequence[Attack], folder: Path) -> set[str]:
             attack.make(work)
 
     inputs = tuple(dict.fromkeys(path for attack in group for path in attack.inputs))
-    joined = replace(
-        first,
-        name="together",
-        make=make,
-        inputs=inputs,
-        exits=frozenset({0, 1, 3}),
-        says="",
-        extra_s=EACH_S * len(group),
-    )
+    extra_s, exits = EACH_S * len(group), frozenset({0, 1, 3})
+    joined = replace(first, name="together", make=make, inputs=inputs, exits=exits, says="", extra_s=extra_s)
     bare = bare_of(first)
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
         outcome = run(joined, Path(own), most_cpu_s=bare.cpu_s + 4 + joined.extra_s, most_mb=bare.mb + 400)
