@@ -81,3 +81,13 @@ def same_as_before(request: pytest.FixtureRequest) -> Callable[[Path, str], None
         assert text == snapshot.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new folder, which is the current one and the root of a project."""
+    from convlint.run import run
+
+    monkeypatch.chdir(tmp_path)
+    run._root.cache_clear()  # it keeps the root of the folder before
+    return tmp_path

@@ -36,20 +36,20 @@ class Ran(NamedTuple):
 class Runner:
     """A folder that stands for the machine of a job."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.action = folder / "action"
-        copy_checkout(self.action)
-        self.temp = folder / "temp"
-        self.temp.mkdir()
-        self.environment = {**clean_environment(folder), "RUNNER_TEMP": str(self.temp)}
+    def __init__(self, folder: Path, action: Path | None = None, **variables: str) -> None:
+        self.temp, self.action = folder / "temp", action or folder / "action"
+        self.temp.mkdir(parents=True)
+        if action is None:
+            copy_checkout(self.action)
+        self.environment = {**clean_environment(folder), "RUNNER_TEMP": str(self.temp), **variables}
 
-    def elsewhere(self, temp: Path) -> Runner:
-        """The same machine with another temporary folder, in which nothing is installed."""
-        other = Runner.__new__(Runner)
-        other.folder, other.action, other.temp = self.folder, self.action, temp
-        other.environment = {**self.environment, "RUNNER_TEMP": str(temp)}
-        return other
+    def elsewhere(self, folder: Path, **variables: str) -> Runner:
+        """A machine with the same action, on which nothing is installed."""
+        return Runner(folder, self.action, **variables)
+
+    def install(self, workspace: Path, inputs: Mapping[str, str]) -> None:
+        installed = self.step("Install convlint", workspace, inputs, {})
+        assert installed.code == 0, installed.out
 
     def step(self, name: str, workspace: Path, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Ran:
         """One step's script under the shell that GitHub runs it with."""
@@ -83,12 +83,17 @@ class Runner:
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     """A machine on which the first step has installed convlint from the action's own files."""
-    runner = Runner(tmp_path_factory.mktemp("runner"))
-    workspace = runner.folder / "empty" / "work"
-    workspace.mkdir(parents=True)
-    installed = runner.step("Install convlint", workspace, {}, {})
-    assert installed.code == 0, installed.out
+    folder = tmp_path_factory.mktemp("runner")
+    runner = Runner(folder)
+    runner.install(empty(folder), {})
     return runner
+
+
+def empty(folder: Path) -> Path:
+    """A workspace in a folder of its own, beside which steps write their files."""
+    workspace = folder / "job" / "work"
+    workspace.mkdir(parents=True)
+    return workspace
 
 
 @pytest.fixture
@@ -129,12 +134,10 @@ def test_the_check_and_its_verdict(
 
 
 def test_a_page_where_one_is_asked_for(tmp_path: Path) -> None:
-    runner, workspace = Runner(tmp_path), tmp_path / "job" / "work"
-    workspace.mkdir(parents=True)
+    runner, workspace = Runner(tmp_path), empty(tmp_path)
     (workspace / "bad.yaml").write_text(BAD)
     asked = {"paths": "bad.yaml", "report": "true"}
-    installed = runner.step("Install convlint", workspace, asked, {})
-    assert installed.code == 0, installed.out
+    runner.install(workspace, asked)
     for report in ("true", "convlint on this branch", "$(touch owned) `touch owned`; touch owned"):
         ran = runner.step("Check", workspace, {**asked, "report": report}, {})
         assert ran.outputs["exit-code"] == "1", ran.out
@@ -178,12 +181,9 @@ def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
     """As the example of the page on CI has it, with the Python of an environment that has torch."""
     steps = documented_yaml("# .github/workflows/convlint.yml", "models:")["jobs"]["convlint"]["steps"]
     inputs = {**steps[-1]["with"], "python": sys.executable}
-    runner = Runner(tmp_path)
-    workspace = tmp_path / "job" / "work"
-    workspace.mkdir(parents=True)
+    runner, workspace = Runner(tmp_path), empty(tmp_path)
     torch_project(workspace)
-    installed = runner.step("Install convlint", workspace, inputs, {})
-    assert installed.code == 0, installed.out
+    runner.install(workspace, inputs)
     for wanted, code in ((inputs, "1"), ({**inputs, "models": "net", "fail-on": "error"}, "0")):
         ran = runner.step("Check", workspace, wanted, {})
         assert ran.outputs["exit-code"] == code, ran.out
@@ -202,10 +202,7 @@ def test_models_need_the_projects_python(runner: Runner, workspace: Path, models
 
 def test_extras_come_with_what_they_need(tmp_path: Path) -> None:
     runner = Runner(tmp_path)
-    workspace = tmp_path / "job" / "work"
-    workspace.mkdir(parents=True)
-    installed = runner.step("Install convlint", workspace, {"extras": " onnx\n"}, {})
-    assert installed.code == 0, installed.out
+    runner.install(empty(tmp_path), {"extras": " onnx\n"})
     python = next((runner.temp / "convlint").glob("*/python"))
     subprocess.run([str(python), "-I", "-c", "import onnx"], check=True)
 
@@ -234,51 +231,41 @@ def test_no_expression_stands_in_a_script() -> None:
 
 def test_nothing_is_installed_by_a_name_alone(runner: Runner, workspace: Path) -> None:
     """With a stand-in for Python that writes down what it is asked to do."""
-    tools = workspace / "tools"
-    tools.mkdir()
-    python = tools / "python3"
+    python = workspace / "python3"
     python.write_text(
         '#!/bin/sh\nmkdir -p "$4/bin"\necho "$@"\n'
         'echo \'#!/bin/sh\necho "$@"\' > "$4/bin/python"\nchmod +x "$4/bin/python"\n'
     )
     python.chmod(0o755)
-    runner_like = Runner.__new__(Runner)
-    runner_like.action = runner.action
-    temp = workspace / "temp"
-    temp.mkdir()
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    runner_like.environment = {**runner.environment, "RUNNER_TEMP": str(temp), "PATH": path}
+    bare = runner.elsewhere(workspace / "bare", PATH=f"{workspace}{os.pathsep}{os.environ['PATH']}")
     pip = "-I -m pip install --quiet --disable-pip-version-check"
-    assert runner_like.step("Install convlint", workspace, {}, {}).out.splitlines() == [
-        f"-I -m venv {temp}/convlint",
+    assert bare.step("Install convlint", workspace, {}, {}).out.splitlines() == [
+        f"-I -m venv {bare.temp}/convlint",
         f"{pip} --require-hashes --only-binary :all: --requirement {runner.action}/requirements.lock",
         f"{pip} --no-deps --no-build-isolation {runner.action}",
     ]
-    shutil.rmtree(temp)
-    temp.mkdir()
-    asked = runner_like.step("Install convlint", workspace, {"report": "true"}, {}).out.splitlines()
+    shutil.rmtree(bare.temp)
+    bare.temp.mkdir()
+    asked = bare.step("Install convlint", workspace, {"report": "true"}, {}).out.splitlines()
     assert asked[3:] == [
         f"{pip} --require-hashes --only-binary :all: --requirement {runner.action}/requirements-html.lock"
     ]
 
 
 def test_a_checkout_cannot_stand_in_for_what_the_steps_run(runner: Runner, tmp_path: Path) -> None:
-    workspace = tmp_path / "work"
-    workspace.mkdir()
+    workspace = empty(tmp_path)
     for name in ("venv", "pip", "convlint", "yaml", "typer", "rich", "json", "re", "sitecustomize", "usercustomize"):
         (workspace / f"{name}.py").write_text("open('owned', 'w').close()\nraise SystemExit(0)\n")
     (workspace / "bad.yaml").write_text(BAD)
-    fresh = runner.elsewhere(tmp_path / "temp")
-    (tmp_path / "temp").mkdir()
-    assert fresh.step("Install convlint", workspace, {}, {}).code == 0
+    fresh = runner.elsewhere(tmp_path / "fresh")
+    fresh.install(workspace, {})
     assert fresh.step("Check", workspace, {}, {}).outputs["exit-code"] == "1"
     assert not (workspace / "owned").exists()
 
 
 def test_words_that_look_like_modules_are_files(runner: Runner, tmp_path: Path) -> None:
     """As a list of changed files holds them, deleted ones included."""
-    workspace = tmp_path / "work"
-    workspace.mkdir()
+    workspace = empty(tmp_path)
     (workspace / "evil.py").write_text("open('owned', 'w').close()\n")
     assert runner.step("Check", workspace, {"paths": "evil:Net"}, {}).outputs["exit-code"] == "3"
     assert not (workspace / "owned").exists()

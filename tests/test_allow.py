@@ -1,4 +1,4 @@
-"""`--allow`: what only some want is advised where it is asked for, and says the same in every command."""
+"""`--allow`: advice that only some want is given on request, and is the same in every command."""
 
 from __future__ import annotations
 

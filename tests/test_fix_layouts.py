@@ -10,6 +10,7 @@ from command_line import Ran, convlint
 from parsed import sarif_run
 from sarif_fixes import applied
 
+pytestmark = pytest.mark.usefixtures("here")
 TOP = "version: 1\ntarget: [a100]\ndefaults: { N: 64, dtype: fp16, layout: NCHW }\nlayers:\n"
 MOBILE = (
     TOP
@@ -40,11 +41,6 @@ GROUPED = (
   - { name: b, K: 256, kernel_size: 1 }
 """
 )
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def fixed(text: str, *options: str) -> tuple[Ran, str]:

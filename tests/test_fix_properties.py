@@ -1,4 +1,4 @@
-"""Networks at random, in many styles: what --fix promises of any of them."""
+"""Properties of `--fix` on random networks in many styles of YAML."""
 
 from __future__ import annotations
 

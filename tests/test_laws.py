@@ -1,4 +1,4 @@
-"""What one command says of a network is what the others say of it, and what `check` says of the changed network.
+"""All commands agree about a network, and with `check` on the changed network.
 
 The laws are those of `benchmarks/laws.py`, which counts breaks on as many random networks as one wants.
 """

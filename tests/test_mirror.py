@@ -1,4 +1,4 @@
-"""The tests lie where the code lies: a test file bears the name of what it tests, and inner rooms leave nothing out."""
+"""Test files mirror the modules that they test, and inner rooms have a test file for every module."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from installing import NotAsItShouldBe, try_package
+from installing import PackageFault, try_package
 from packaging.requirements import Requirement
 from pythons import PROJECT, SUPPORTED, interpreter
 
@@ -94,7 +94,7 @@ def test_a_package_that_lacks_files_is_found_out(packages: dict[str, Path], tmp_
         for name in whole.namelist():
             if name not in missing:
                 less.writestr(name, whole.read(name))
-    with pytest.raises(NotAsItShouldBe, match=re.escape(f"missing: {list(missing)}; too many: []")):
+    with pytest.raises(PackageFault, match=re.escape(f"missing: {list(missing)}; too many: []")):
         try_package(damaged, sys.executable, tmp_path)
 
 

@@ -198,22 +198,6 @@ def test_an_entry_that_cannot_be_right_is_the_configs(
     assert "src/mypkg/models.py" in ran.out  # the other model is checked
 
 
-@pytest.mark.contract
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--model", "nett"], "--model: pyproject.toml has no model 'nett'; did you mean 'net'?"),
-        (["mypkg.models:Net(width)"], "'width' is no literal"),
-        (["--models", "--files-only"], "--files-only runs no code of the project"),
-        (["--models", "--isolated"], "there is no config, and so no models"),
-    ],
-)
-def test_wrong_words_are_refused(arguments: list[str], message: str) -> None:
-    ran = convlint("check", *arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert message in ran.err
-
-
 def test_a_reference_that_is_no_call_with_literals_is_refused_in_the_config(project: Path) -> None:
     configure(project, "mypkg.models:Net(width)")
     ran = convlint("check", "--models")
@@ -334,51 +318,41 @@ def test_wrong_settings_of_the_config_have_a_place(project: Path, line: str, mes
     assert message in ran.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    sampled(
-        [
-            (["a.yaml", "--input", "8x3x8x8"], "--input: none of the inputs takes a shape"),
-            (["a.yaml", "--module-timeout", "5"], "--module-timeout: none of the inputs is a module"),
-            (["a.yaml", "--channels-last"], "--channels-last: none of the inputs is a module; --layout says"),
-            (["a.onnx", "--input", "8x3x8x8:fp16"], "--input: 'fp16' is for modules alone; --dtype and --layout"),
-            (["a.onnx", "--input", "8x3x8x8:channels_last"], "--input: 'channels_last' is for modules alone"),
-        ],
-        3,
-    ),
-)
-def test_what_applies_to_no_input_is_an_error(arguments: list[str], message: str) -> None:
+CHECK, PRICED = ("check",), ("check", "estimate", "sweep -N 1:2")
+RUN, WRITTEN = ("check", "estimate", "plan", "measure"), ("check", "estimate", "plan", "export")
+SHAPE = "mypkg.models:NET --input"
+# the commands, what follows them, and what standard error says of it
+REFUSED = [
+    (CHECK, "--model nett", "--model: pyproject.toml has no model 'nett'; did you mean 'net'?"),
+    (CHECK, "mypkg.models:Net(width)", "'width' is no literal"),
+    (CHECK, "--models --files-only", "--files-only runs no code of the project"),
+    (CHECK, "--models --isolated", "there is no config, and so no models"),
+    (PRICED, "a.yaml --input 8x3x8x8", "--input: none of the inputs takes a shape"),
+    (PRICED, "a.yaml --module-timeout 5", "--module-timeout: none of the inputs is a module"),
+    (PRICED, "a.yaml --channels-last", "--channels-last: none of the inputs is a module; --layout says"),
+    (PRICED, "a.onnx --input 8x3x8x8:fp16", "--input: 'fp16' is for modules alone; --dtype and --layout"),
+    (PRICED, "a.onnx --input 8x3x8x8:channels_last", "--input: 'channels_last' is for modules alone"),
+    (RUN, "a.yaml --trace train", "--trace: none of the inputs is a module"),
+    (RUN, "a.yaml --channels-last", "--channels-last: none of the inputs is a module"),
+    (WRITTEN, f"{SHAPE} 1,3,32,32", "commas stand between inputs; did you mean 1x3x32x32?"),
+    (WRITTEN, f"{SHAPE} (1,3,32,32)", "did you mean 1x3x32x32?"),
+    (WRITTEN, f"{SHAPE} x=1x3x32x32:nhwc", "unknown dtype 'nhwc'; did you mean 'channels_last'?"),
+    (WRITTEN, f"{SHAPE} Nx3x32x32", "N stands for the batch size, which --batch sets"),
+]
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize(("commands", "words", "message"), REFUSED, ids=[words for _, words, _ in REFUSED])
+def test_words_that_cannot_be_right_are_refused(commands: tuple[str, ...], words: str, message: str) -> None:
     Path("a.yaml").write_text(SPEC)
-    for command in (["check"], ["estimate"], ["sweep", "-N", "1:2"]):
-        ran = convlint(command[0], *arguments, *command[1:])
+    for command, *options in map(str.split, commands):
+        ran = convlint(command, *words.split(), *options)
         assert (ran.code, ran.out) == (2, "")
-        assert message in ran.err
+        assert message in " ".join(ran.err.split())
 
 
-def test_what_follows_modules_applies_to_modules_alone() -> None:
-    Path("a.yaml").write_text(SPEC)
-    for command in ("check", "estimate", "plan", "measure"):
-        for arguments, words in ((("--trace", "train"), "--trace"), (("--channels-last",), "--channels-last")):
-            ran = convlint(command, "a.yaml", *arguments)
-            assert (ran.code, ran.out) == (2, "")
-            assert f"{words}: none of the inputs is a module" in ran.err
+def test_a_sweep_without_an_input_takes_no_option_of_modules() -> None:
     assert "there is no module" in convlint("sweep", "--channels-last", "-K", "8:64:8").err
-
-
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
-        ("1,3,32,32", "commas stand between inputs; did you mean 1x3x32x32?"),
-        ("(1,3,32,32)", "did you mean 1x3x32x32?"),
-        ("x=1x3x32x32:nhwc", "unknown dtype 'nhwc'; did you mean 'channels_last'?"),
-        ("Nx3x32x32", "N stands for the batch size, which --batch sets"),
-    ],
-)
-def test_an_input_that_is_no_shape_is_a_usage_error(shape: str, words: str) -> None:
-    for command in ("check", "estimate", "plan", "export"):
-        ran = convlint(command, "mypkg.models:NET", "--input", shape)
-        assert (ran.code, ran.out) == (2, "")
-        assert words in " ".join(ran.err.split())
 
 
 MODES = """

@@ -19,7 +19,7 @@ from convlint.readers import ReadOptions
 from convlint.readers.inputs import decide
 from convlint.readers.reading import Reading
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 NET = """\
 # coding: latin-1
@@ -76,11 +76,6 @@ def edited(found: list[Finding]) -> bytes:
         Edit(each.start, each.end, each.new) for finding in found if finding.fix for each in finding.fix.code_edits
     }
     return applied_to_bytes(Path("net.py").read_bytes(), carried)
-
-
-@pytest.fixture(autouse=True)
-def in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_the_edited_model_runs_without_the_findings() -> None:

@@ -1,4 +1,4 @@
-"""`convlint check` on Python that nobody runs: what it finds, covers and passes over, in every format."""
+"""`convlint check` on Python source that is not run: findings, coverage and unread files, in every format."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from checkout import ROOT
 from command_line import Ran, convlint
 from specs import BAD, GOOD
 
-from convlint.run import run
-
+pytestmark = pytest.mark.usefixtures("here")
 LAYOUTS = ROOT / "tests" / "layouts"
 QUIET_NET = """\
 import torch.nn as nn
@@ -49,12 +48,6 @@ if __name__ == "__main__":
     main()
 """
 BROKEN = "import torch\ndef f(:\n"
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run._root.cache_clear()
 
 
 def files(**texts: str) -> None:
@@ -414,8 +407,7 @@ def test_with_an_input_the_maps_of_a_network_are_known() -> None:
 
 
 def test_a_training_script_is_not_asked_about_where_networks_are_for_inference() -> None:
-    shutil.copytree(LAYOUTS / "package_entry", "project")
-    os.chdir("project")
+    shutil.copytree(LAYOUTS / "package_entry", ".", dirs_exist_ok=True)
     assert "CL501" in convlint("check", ".", "-o", "concise").out
     ran = convlint("check", ".", "-o", "concise", "--mode", "inference")
     assert "CL501" not in ran.out
@@ -426,8 +418,7 @@ def test_a_training_script_is_not_asked_about_where_networks_are_for_inference()
 
 
 def test_a_diff_and_a_fix() -> None:
-    shutil.copytree(LAYOUTS / "package_entry", "project")
-    os.chdir("project")
+    shutil.copytree(LAYOUTS / "package_entry", ".", dirs_exist_ok=True)
     before = Path("train.py").read_text()
     ran = convlint("check", ".", "--select", "CL501", "--diff")
     assert (ran.code, ran.out) == (0, "")
@@ -449,8 +440,7 @@ def test_bad_specs_are_mended_beside_python() -> None:
 
 
 def test_what_the_user_says_of_the_input_size_reaches_programs() -> None:
-    shutil.copytree(LAYOUTS / "package_entry", "project")
-    os.chdir("project")
+    shutil.copytree(LAYOUTS / "package_entry", ".", dirs_exist_ok=True)
     script = Path("train.py").read_text()
     folder = 'datasets.ImageFolder("data", transform=transforms.ToTensor())'
     changed = re.sub(r"datasets\.CIFAR10\(.*\)", folder, script)

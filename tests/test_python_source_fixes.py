@@ -1,4 +1,4 @@
-"""`--fix` on Python that is only read: what it leaves alone, so that the code still runs, and what it says of that."""
+"""`--fix` on Python source that is not run: the edits it refuses because code would break, and its reasons."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Ran, convlint
 
-from convlint.run import run
-
+pytestmark = pytest.mark.usefixtures("here")
 NET = """\
 from torch import nn
 
@@ -26,12 +25,6 @@ class Net(nn.Module):
 """
 EDITED = NET.replace("padding=1)", "padding=1, bias=False)")
 INIT = "def weights_init(m):\n    if isinstance(m, nn.Conv2d):\n        m.bias.data.zero_()\n"
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run._root.cache_clear()
 
 
 def written(**texts: str) -> None:

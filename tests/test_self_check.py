@@ -1,4 +1,4 @@
-"""The project's own samples through the whole of it: every format at once, a baseline, every process count."""
+"""The project's own samples end to end: every format at once, a baseline, several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects as people lay them out, checked as they are: what is said of them is true, and nothing else is said."""
+"""Projects in common layouts: `convlint check` reports exactly the expected findings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from checkout import ROOT
 from command_line import convlint
 
-from convlint.run import run
-
+pytestmark = pytest.mark.usefixtures("here")
 LAYOUTS = ROOT / "tests" / "layouts"
 # Of each layout: its findings as (place, rule), and what is said of how much was read.
 EXPECTED: dict[str, tuple[list[str], str]] = {
@@ -41,12 +40,6 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         "3 convolutions and 1 program in 1 Python file",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run._root.cache_clear()
 
 
 def test_every_layout_is_checked() -> None:

@@ -1,8 +1,7 @@
-"""The speed script: that each section does the work that it names and prints its lines. How fast is no matter here."""
+"""The speed script: each section does the work that it names and prints its lines, however fast."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import subprocess
 import sys
@@ -10,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from benchmark_scripts import BENCHMARKS, modules_fixture
 from readme_examples import PAGES
 
 from convlint import lint
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 # Each section's lines, how they begin, what packages they need, and whether they have a peer.
 LINES = {
     "spec": (
@@ -57,10 +56,7 @@ PAGE = (PAGES / "speed.md").read_text(encoding="utf-8")
 needs_wait4 = pytest.mark.skipif(sys.platform == "win32", reason="os.wait4 measures, which Windows does not have")
 
 
-@pytest.fixture
-def scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return tuple(importlib.import_module(name) for name in ("speed", "speed_inputs", "side_by_side"))
+scripts = modules_fixture("speed", "speed_inputs", "side_by_side")
 
 
 def printed(*arguments: str) -> subprocess.CompletedProcess[str]:

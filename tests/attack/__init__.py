@@ -1,1 +1,1 @@
-"""Attacks on the command line: one generator for each kind, and the contract that all of them are held to."""
+"""Attacks on the command line: a generator for each kind of input, and the contract that every run must keep."""

@@ -1,4 +1,4 @@
-"""Exported programs, Keras archives and safetensors checkpoints by construction: what is inside, and the containers."""
+"""Hostile .pt2, .keras and .safetensors files, built from valid ones: faults of the content and of the archive."""
 
 from __future__ import annotations
 
@@ -73,13 +73,9 @@ def _programs() -> Iterator[Case]:
         "empty_call": "Integer()", "huge": "9" * 1999, "float": "1e999", "lambda": "(lambda: 1)()", "nul": "a\0b",
         "brackets": "(" * 900 + "1" + ")" * 900,
     }.items():  # fmt: skip
-        yield (
-            "pt2",
-            f"expression_{name}",
-            ".pt2",
-            _program(*size, by={"as_expr": {"expr_str": text, "hint": None}}),
-            False,
-        )
+        expression = {"as_expr": {"expr_str": text, "hint": None}}
+        # not "size_", which is a place above: of two attacks of one name one would overwrite the other's file
+        yield "pt2", f"expression_{name}", ".pt2", _program(*size, by=expression), False
     yield "pt2", "100000_nodes", ".pt2", lambda: _repeated(100_000), True
     yield "pt2", "nodes_of_one_reading_all", ".pt2", lambda: _fan_in(20_000), True
 

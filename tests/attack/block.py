@@ -1,4 +1,4 @@
-"""A block of mutated inputs through the readers of one process, and the watch over it from outside.
+"""Reads a block of mutated inputs in one process, and watches that process from outside.
 
 `python -m attack.block KIND START END FOLDER` reads the inputs and leaves one byte for each in FOLDER/outcomes, so that
 whoever watches knows which input it was that crashed, hung or grew.

@@ -1,4 +1,4 @@
-"""Configs, baselines, rule folders and patterns that are large, deep, slow to match, or no files at all."""
+"""Hostile configs, baselines, rule folders and glob patterns: large, deep, slow to match, or not regular files."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def _at(name: str, write: Write) -> Callable[[Path], None]:
 
 
 def void(_: object) -> None:
-    """Nothing, of whatever a writer returns."""
+    """Discards what a writer returns."""
 
 
 def _config(name: str, write: Write, folder: Path) -> None:

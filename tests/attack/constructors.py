@@ -1,4 +1,6 @@
-"""Random constructors of networks, run and read: `python -m attack.constructors` from the folder of the tests.
+"""Compares what reading random constructors of networks says with what running them does.
+
+`python -m attack.constructors` runs it from the folder of the tests.
 
 Each program builds convolutions in ways that Python allows: keys and attributes that one path alone binds, `try`,
 loops with `else`, aliases, metaclasses. It is run with PyTorch on the meta device for several choices of what its
@@ -44,7 +46,7 @@ class Late(BaseException):
 
 
 class Slim:
-    """An object that the reader knows nothing of: it raises, changes what it is given, or does nothing."""
+    """An object unknown to the reader: it raises, changes its argument, or does nothing."""
 
     def __init__(self, seed: int) -> None:
         self.refusal: type[Exception] = ValueError
@@ -107,7 +109,7 @@ class Body:
     returns: bool = False
 
     def inner(self) -> Body:
-        """Of a block within it: what is bound there is not seen behind it."""
+        """The names of an inner block; names bound there are not visible after it."""
         return Body(
             [*self.numbers], [*self.tables], [*self.lists], self.of_self, self.depth + 1, self.loops, self.returns
         )
@@ -715,7 +717,7 @@ def _built_at(frame: FrameType | None, layer: Any) -> Built:
 
 @dataclass
 class Verdict:
-    """Of one program: places that some run constructed, those of which C and K are known, and what is wrong."""
+    """The result of one program: places that a run constructed, those with known C and K, and contradictions."""
 
     sites: int
     known: int

@@ -1,4 +1,4 @@
-"""Zip archives by construction: cut, doubled, overlapping, encrypted, and bombs."""
+"""Hostile zip archives: truncated, with duplicate or overlapping members, encrypted, and zip bombs."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def _twice(member: str, whole: Callable[[Any], bytes]) -> Callable[[Path], None]
     return write
 
 
+# helpers/archives.py has one too, but `python -m attack` does not have the helpers on its path
 def _bomb(member: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made, made.open(member, "w") as stream:

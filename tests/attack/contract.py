@@ -1,4 +1,4 @@
-"""What must hold whatever the input: the command line is run in a sandbox, and every breach is named."""
+"""The contract that holds for any input: runs the command line in a sandbox and names every breach."""
 
 from __future__ import annotations
 

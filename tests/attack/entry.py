@@ -1,4 +1,4 @@
-"""Where an input enters convlint within one process: the one place that knows the functions' names."""
+"""Reads one input of each kind within this process; the one module here that knows convlint's functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READERS = {
 
 
 def outcome(kind: str, path: Path, *, checked: bool = False) -> str:
-    """What becomes of one input: "read", "incomplete" or "refused". Raises whatever is not documented.
+    """The result of one input: "read", "incomplete" or "refused". Raises any undocumented exception.
 
     With `checked`, a network that was read is checked against all rules, as `check` does.
     """

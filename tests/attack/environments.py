@@ -1,4 +1,4 @@
-"""Streams, variables, the current folder, signals and small limits, around a command that is itself innocent."""
+"""Hostile environments of an innocent command: streams, variables, the current folder, signals and resource limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches that were planted or cannot be used, and inputs that are no plain files."""
+"""Hostile file systems: planted or unusable caches, and inputs that are not regular files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many hostile inputs in one process: where the whole run keeps to what one input is allowed, so did each of them.
+"""Runs many hostile inputs in one process: if the whole run keeps the limits of one input, each of them did.
 
 For every input a tenth of a second is added, which reading even an innocent one may take.
 A group that does not proves nothing about its members; it is halved until what spoils it stands alone.
@@ -40,15 +40,8 @@ def together(group: Sequence[Attack], folder: Path) -> set[str]:
             attack.make(work)
 
     inputs = tuple(dict.fromkeys(path for attack in group for path in attack.inputs))
-    joined = replace(
-        first,
-        name="together",
-        make=make,
-        inputs=inputs,
-        exits=frozenset({0, 1, 3}),
-        says="",
-        extra_s=EACH_S * len(group),
-    )
+    extra_s, exits = EACH_S * len(group), frozenset({0, 1, 3})
+    joined = replace(first, name="together", make=make, inputs=inputs, exits=exits, says="", extra_s=extra_s)
     bare = bare_of(first)
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as own:
         outcome = run(joined, Path(own), most_cpu_s=bare.cpu_s + 4 + joined.extra_s, most_mb=bare.mb + 400)

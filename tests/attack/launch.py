@@ -1,4 +1,4 @@
-"""Runs one command and measures it, from a process so small that its own size does not count as the command's.
+"""Runs one command and measures it, from a process too small to affect the measured memory.
 
 A script of the standard library alone. It is given an order as JSON and writes what it saw as JSON to `report` in it:
 the exit code, CPU seconds of the command and of all its reaped descendants, and peak memory in MB. Memory is the larger
@@ -115,7 +115,7 @@ def cpu_s(pid: int) -> float:
 
 
 def orphans(marker: str) -> list[str]:
-    """Command lines of what is left of the command's processes after a moment; they are ended."""
+    """Command lines of the processes that the command left running after a moment; kills them."""
     deadline = time.monotonic() + GRACE_S
     left = marked(marker)
     while left and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Small changes to the fields of a protobuf message, each a function of a random generator."""
+"""Random mutations of the fields of a protobuf message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files by construction, as attacks: ONNX, .pt2, .keras, .safetensors and specs."""
+"""Attacks by hostile model files: ONNX, .pt2, .keras, .safetensors and specs."""
 
 from __future__ import annotations
 

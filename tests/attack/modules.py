@@ -1,4 +1,4 @@
-"""Modules that were asked for, `package.module:name`, and misbehave: the other inputs are reported all the same."""
+"""Attacks by Python modules (`package.module:name`) that misbehave: the other inputs must be reported all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small changes to valid content, each a function of a random generator: bytes, JSON nodes, lines."""
+"""Random mutations of valid content: of bytes, of JSON nodes, and of lines of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that forge: of layers, files, folders, GPUs and rules, in every command and every format."""
+"""Names of layers, files, folders, GPUs and rules that try to forge output, in every command and format."""
 
 from __future__ import annotations
 

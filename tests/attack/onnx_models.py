@@ -1,4 +1,4 @@
-"""ONNX graphs by construction: what crashes the parser, makes it grow without end, or contradicts itself."""
+"""Hostile ONNX graphs: they crash the parser, make it grow without end, or contradict themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts that hostile ONNX graphs are built of: values, nodes, bodies, functions and raw fields."""
+"""Builders for the parts of hostile ONNX graphs: values, nodes, bodies, functions and raw fields."""
 
 from __future__ import annotations
 

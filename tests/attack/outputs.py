@@ -1,4 +1,4 @@
-"""Outputs over what a run reads, over each other, and over files whose mode and links must stay."""
+"""Attacks by output paths: over inputs, over each other, and over files whose mode and links must be kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attack runs in: the folder with its innocent inputs, the streams, the script, and what a run changed."""
+"""The sandbox of an attack: a folder with innocent inputs, streams, the script, and a comparison of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small valid inputs of each kind that convlint reads: what mutations start from and bare runs read.
+"""Small valid inputs of each kind that convlint reads: the seeds of mutations and the inputs of bare runs.
 
 The graphs inside .pt2 and .keras archives lie beside this file, as the libraries wrote them:
 `python -m attack.seeds`, from the folder of the tests, writes them anew.

@@ -1,4 +1,4 @@
-"""Which attacks run when: all in the long run, in the short one those that stand for a kind of their own."""
+"""Selects the attacks of the long run (all) and of the short run (one or more of each kind)."""
 
 from __future__ import annotations
 

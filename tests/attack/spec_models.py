@@ -1,4 +1,4 @@
-"""Specs by construction: many, large, deep and repeated values, and text that YAML reads in its own way."""
+"""Hostile specs: many, large, deep and repeated values, and text that YAML interprets in its own way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract itself: it sees what it is there to see, and nothing where all is well."""
+"""Tests of the contract: it names each kind of breach, and none where all is well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zip archives made to hurt, and the memory that reading one takes."""
+"""Hostile zip archives, and a reader in another process whose memory is measured."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def with_false_size(path: Path, member: str, size: int) -> None:
     path.write_bytes(content)
 
 
-def read_apart(reader: str, path: Path | str, megabytes: int = 500, options: str = "") -> str:
+def read_apart(reader: str, path: Path | str, megabytes: int = 500) -> str:
     """Reads `path` in another process within that memory; its layers and errors as text."""
     code = (
         f"from convlint.readers import ReadOptions\nfrom convlint.readers.{reader} import read\n"
-        f"network, errors = read({str(path)!r}, ReadOptions({options}))\n"
+        f"network, errors = read({str(path)!r}, ReadOptions())\n"
         "print(len(network.layers) if network else 0, [error.message for error in errors])\n"
         "print(int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) // 1024)"
     )

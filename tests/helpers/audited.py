@@ -1,4 +1,4 @@
-"""Audits run as a user runs them, and their tables read back."""
+"""Writes specs for audits, and reads the tables that audits write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ layers:
 
 
 def write_spec(path: Path, *, N: int = 64, C: int = 64, K: int = 64, layout: str = "NHWC") -> str:
-    """A spec of one convolution; what it is called."""
+    """Writes a spec of one convolution and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(GOOD.format(N=N, C=C, K=K, layout=layout))
     return str(path)

@@ -41,7 +41,7 @@ def modules_fixture(*names: str) -> Any:
 def run_on_rows(
     main: Callable[[list[str]], int], folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """What runs a script on a file of that text, and returns its exit code and what it prints."""
+    """A function that runs a script on a file of a given text, and returns exit code, stdout and stderr."""
 
     def run(text: str, *options: str) -> tuple[int, str, str]:
         path = folder / "rows.csv"

@@ -1,4 +1,4 @@
-"""Prints every text of findings in English and beside it in another language, for somebody who reads both.
+"""Prints every text of findings in English and in another language, for a translator to compare.
 
     python tests/helpers/beside_each_other.py zh [CODE...]
 

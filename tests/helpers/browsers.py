@@ -1,4 +1,4 @@
-"""Finds the Chromium that browser tests run in, and says what to install where there is none."""
+"""Finds the Chromium for browser tests, or says what to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of a model as the evaluator builds it from source, and as torch builds it on the meta device."""
+"""Convolutions of a model: from source by the evaluator, and from torch on the meta device."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from convlint.readers.python.project import Project
 Convs = Counter[tuple[Any, ...]]
 
 
-def evaluated(machine: Machine, path: str, name: str, *, defaults: bool = False) -> Convs | None:
+def evaluated(machine: Machine, path: str, name: str) -> Convs | None:
     """What the function `name` of the file gives: (op, C, K, kernel, stride, groups, bias) of each convolution."""
     root = next((each for each in machine.roots(path) if each.name == name), None)
     if not isinstance(root, Function):
         return None
-    value = machine.run_root(root, defaults).value
+    value = machine.run_root(root, False).value
     if not isinstance(value, Instance) or machine.steps < 0:
         return None
     return Counter(_written(each.extra) for _, each in everything(value) if isinstance(each.extra, Convolution))

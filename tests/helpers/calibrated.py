@@ -1,4 +1,4 @@
-"""Calibrations of GPUs, and timings as a GPU would give them that differs from the model in known ways."""
+"""Calibration files, and timings of an imaginary GPU that differs from the cost model in known ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One test that goes through many cases.
+"""Runs many small cases as one test.
 
 Each item that pytest collects costs about two milliseconds in each worker, whatever it does. Where a case costs less
 than that, `for_each` runs all of them in one item, and a failure names the cases that failed.

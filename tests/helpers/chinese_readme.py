@@ -1,4 +1,4 @@
-"""The console blocks of README.zh.md; run as a script, what they print is written anew."""
+"""Refreshes the output of the console blocks of README.zh.md, when run as a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder whose config the tests set, and the findings that tell which settings held."""
+"""A folder with a config, and findings that show which of its settings hold."""
 
 from __future__ import annotations
 

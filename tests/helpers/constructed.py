@@ -1,4 +1,4 @@
-"""Networks that stand in Python source: what a reader of live models says of the calls that construct them."""
+"""Networks in Python source, with the constructor calls that a reader of live models reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers in a few words, and what the cost model says of them on the guide's GPU."""
+"""Short builders of layers, and their estimates on the guide's GPU."""
 
 from __future__ import annotations
 

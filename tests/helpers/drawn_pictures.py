@@ -1,4 +1,4 @@
-"""The terminal that README shows and the sweep that the site shows, both as SVG; `make pictures` draws them anew."""
+"""Draws the terminal of README and the sweep of the site as SVG; `make pictures` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python text evaluated, with a library that knows nothing but to record what is constructed."""
+"""Evaluates Python text with a library that only records constructed layers."""
 
 from __future__ import annotations
 
@@ -41,12 +41,6 @@ class RecordingLibrary(Library):
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         return Const("method " + name) if name == "known" else None
 
-    def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:
-        return None
-
-    def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
-        return None
-
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         return base.startswith("torch.nn.")
 
@@ -55,9 +49,6 @@ class RecordingLibrary(Library):
 
     def set_outside(self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: object) -> None:
         self.outside.append((name, plain(key), plain(value)))
-
-    def operator(self, machine: Machine, left: Value, right: Value, node: ast.AST) -> Value | None:
-        return None
 
     def escapes(self, machine: Machine, value: Value) -> None:
         self.escaped.append(value)
@@ -86,10 +77,10 @@ def variable(text: str | dict[str, str], name: str = "x", path: str = "m.py") ->
     return machine.modules.lookup(scope, name)
 
 
-def roots_of(text: str | dict[str, str], *, defaults: bool = False, path: str = "m.py") -> dict[str, RootRun]:
-    """All functions and classes of a file run, by name."""
+def roots_of(text: str | dict[str, str], *, defaults: bool = False) -> dict[str, RootRun]:
+    """All functions and classes of `m.py` run, by name."""
     machine = machine_of(text)
-    return {root.name: machine.run_root(root, defaults) for root in machine.roots(path)}
+    return {root.name: machine.run_root(root, defaults) for root in machine.roots("m.py")}
 
 
 def recorded(text: str | dict[str, str], root: str, *, defaults: bool = False) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A spec after changes, as text: what the edits make of it, and why some make nothing."""
+"""The text of a spec after changes, and the reasons for refused changes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def fixed(text: str, *changes: Asked) -> str:
 
 
 def refused(text: str, *changes: Asked) -> list[str]:
-    """The reasons, where nothing but what is refused is asked for."""
+    """The reasons of the refusals, where every change is refused."""
     found = edits_of(text, *changes)
     assert found.edits == ()
     return [refusal.reason for refusal in found.refused]
 
 
 def one_layer(fields: str, *, dims: int = 2) -> str:
-    """A spec of one convolution, in flow style, which states what is no matter."""
+    """A spec of one convolution in flow style, with the given fields."""
     return f"version: 1\nlayers:\n  - {{ op: conv{dims}d, {fields} }}\n"
 
 

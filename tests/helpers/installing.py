@@ -1,4 +1,4 @@
-"""A package of convlint as its users get it: installed into an empty environment, and run there.
+"""Installs a package of convlint into an empty environment and runs it there.
 
 As a script, with the standard library alone, so that a bare machine can run it on what is going to be published:
 `python tests/helpers/installing.py dist/*`. It ends with 1 at the first thing that is not as it should be.
@@ -25,8 +25,8 @@ _NAME = re.compile(r"convlint-(\d[^-]*?)(?:-py3-none-any\.whl|\.tar\.gz)")
 _HOME = "import json, sys, sysconfig; print(json.dumps([sysconfig.get_path(n) for n in ('purelib', 'scripts')]))"
 
 
-class NotAsItShouldBe(Exception):
-    """What a package does in an empty environment is not what it should do there."""
+class PackageFault(Exception):
+    """A package misbehaves in an empty environment."""
 
 
 def try_package(package: Path, python: str, folder: Path) -> str:
@@ -68,7 +68,7 @@ class _Environment:
         _holds(not self.packages.exists() or not any(self.packages.iterdir()), "the environment is not empty")
 
     def install(self, package: Path) -> None:
-        """With what it needs and no extras, as an index would give it; compiled when it is first run."""
+        """Installs a package with its requirements and no extras; byte code is compiled on the first run."""
         pip = [sys.executable, "-I", "-m", "pip", "--python", self._python, "--disable-pip-version-check"]
         self._run([*pip, "install", "--quiet", "--no-compile", str(package.resolve())])
 
@@ -106,7 +106,7 @@ def _difference(packages: Path) -> str:
 
 def _holds(condition: bool, otherwise: str) -> None:
     if not condition:
-        raise NotAsItShouldBe(otherwise)
+        raise PackageFault(otherwise)
 
 
 def main(packages: list[str]) -> None:
@@ -117,7 +117,7 @@ def main(packages: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 where = try_package(Path(package), sys.executable, Path(folder))
-            except NotAsItShouldBe as wrong:
+            except PackageFault as wrong:
                 raise SystemExit(f"{package}: {wrong}") from None
         print(f"installed and run: {where}, {sys.platform}", flush=True)
 

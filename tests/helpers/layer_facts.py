@@ -1,4 +1,4 @@
-"""What rules read of a layer that is written in a few words."""
+"""The facts that rules read of a layer, from a short text."""
 
 from __future__ import annotations
 

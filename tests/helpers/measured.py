@@ -1,4 +1,4 @@
-"""Timings as they come from a device, without one."""
+"""Timings in the form that a device gives them, without a device."""
 
 from __future__ import annotations
 

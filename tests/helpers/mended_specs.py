@@ -1,4 +1,4 @@
-"""Specs, wishes for them, and what the planner makes of those."""
+"""Short builders of networks and wishes, and the planner's edits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that outputs may or may not replace."""
+"""A project whose files outputs may not replace."""
 
 from __future__ import annotations
 

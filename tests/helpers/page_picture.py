@@ -1,4 +1,4 @@
-"""README's picture of the report page: its top, its dearest layers and a finding; `make pictures` takes it anew."""
+"""Takes README's picture of the report page, with a few layers and a finding; `make pictures` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of networks in a few words."""
+"""Short calls for plans of networks."""
 
 from __future__ import annotations
 

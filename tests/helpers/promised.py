@@ -1,4 +1,4 @@
-"""What the engine promises of a network: its times, and B."""
+"""The times that the engine promises for a network, and the changes (B) that lead to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs in every style that people write them in, at random, and changes of what they say."""
+"""Random specs in every style of YAML and JSON, and random changes to their values."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ class Writer:
 
 
 def random_changes(rng: random.Random, convolutions: list[int], items: int) -> dict[tuple[int | None, str], Any]:
-    """By item and field: the same of all convolutions, of some, or of one item, whatever it is."""
+    """Random values by item and field: for all convolutions, for some, or for one item of any kind."""
     changes: dict[tuple[int | None, str], Any] = {}
     for _ in range(rng.randrange(1, 5)):
         name = rng.choice(list(CHANGES))

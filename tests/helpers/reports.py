@@ -218,7 +218,7 @@ def rendered(name: str, report: Report, **style: Any) -> str:
 
 
 def priced(**prices: Any) -> Finding:
-    """A finding with these prices; what is not given is unknown."""
+    """A finding with these prices; the others are unknown."""
     return finding(ALIGNMENT, "C=62 should be a multiple of 8 for fp16", at(6, "62"), "conv2", **prices)
 
 

@@ -1,4 +1,4 @@
-"""A spec resolved the plain way, each layer with all that it takes from elsewhere; then changed value by value."""
+"""A simple resolver of specs, to compare edits with: each layer gets all its values, and changes replace some."""
 
 from __future__ import annotations
 

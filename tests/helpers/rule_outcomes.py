@@ -1,4 +1,4 @@
-"""What one built-in rule says of a spec: used by the tables of the rules' tests."""
+"""Findings and outcomes of one built-in rule on a spec, for the tables of the rules' tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rule that holds, to be edited into others, and where it is written."""
+"""A valid rule as text, which tests edit into others."""
 
 from __future__ import annotations
 

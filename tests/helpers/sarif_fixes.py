@@ -1,4 +1,4 @@
-"""Applies the fixes of SARIF as any of its readers would, who knows nothing of specs."""
+"""Applies the fixes of SARIF as any consumer of SARIF would."""
 
 from __future__ import annotations
 

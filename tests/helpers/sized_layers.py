@@ -1,4 +1,4 @@
-"""Layers that have the sizes that they are given and nothing else."""
+"""Layers with given sizes and defaults for everything else."""
 
 from __future__ import annotations
 

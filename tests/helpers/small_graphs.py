@@ -1,4 +1,4 @@
-"""Small PyTorch modules through both readers, and the groups of channels that come out."""
+"""Reads small PyTorch modules with both readers, and lists their groups of channels."""
 
 from __future__ import annotations
 

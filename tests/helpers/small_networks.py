@@ -1,4 +1,4 @@
-"""Rules and networks in a few words, and what the engine says of them."""
+"""Short builders of rules and networks, and the engine's findings for them."""
 
 from __future__ import annotations
 

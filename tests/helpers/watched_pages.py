@@ -1,4 +1,4 @@
-"""Pages opened in a browser that is watched: what a report must never do is kept as trouble."""
+"""Opens pages in a browser and records what a report must never do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks with operations, as readers of models make them: by hand, or at random."""
+"""Networks with operations, as readers of models make them, built by hand or at random."""
 
 from __future__ import annotations
 

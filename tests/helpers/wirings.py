@@ -1,4 +1,4 @@
-"""Networks that know their operations, written down step by step after their papers."""
+"""A builder of networks with operations, and published networks built with it."""
 
 from __future__ import annotations
 
@@ -102,51 +102,52 @@ def resnet50(
 ) -> Network:
     """He et al., arXiv:1512.03385; `widths` are those of the 3x3 convolutions of each stage."""
     net = Wiring(**setting)
-    x = net.resize(net.unit(net.image, widths[0], 7, 2), net.size(net.image) // 4)
-    for stage, (width, count) in enumerate(zip(widths, (3, 4, 6, 3), strict=True)):
-        for number in range(count):
-            stride = 2 if stage and not number else 1
-            inner = net.unit(net.unit(x, width), width, 3, stride)
-            wide = net.norm(net.conv(inner, 4 * width))
-            x = net.add(wide, x if number else net.norm(net.conv(x, 4 * width, 1, stride)))
-    return classified(net, x, runtime, mode)
+    return classified(net, _bottlenecks(net, widths[0], [(width, 4 * width) for width in widths]), runtime, mode)
 
 
 def resnext50(width: int = 4, groups: int = 32, **setting: Any) -> Network:
     """Xie et al., arXiv:1611.05431: `groups` times `width` channels in the first stage."""
     net = Wiring(**setting)
-    x = net.resize(net.unit(net.image, 64, 7, 2), net.size(net.image) // 4)
-    for stage, count in enumerate((3, 4, 6, 3)):
-        inner, K = groups * width << stage, 256 << stage
+    stages = [(groups * width << stage, 256 << stage) for stage in range(4)]
+    return classified(net, _bottlenecks(net, 64, stages, groups))
+
+
+def _bottlenecks(net: Wiring, stem: int, stages: Sequence[tuple[int, int]], groups: int = 1) -> int:
+    """The stem and four stages of blocks, each stage with the widths inside its blocks and between them."""
+    x = net.resize(net.unit(net.image, stem, 7, 2), net.size(net.image) // 4)
+    for stage, ((inner, K), count) in enumerate(zip(stages, (3, 4, 6, 3), strict=True)):
         for number in range(count):
             stride = 2 if stage and not number else 1
             y = net.norm(net.conv(net.unit(net.unit(x, inner), inner, 3, stride, groups), K))
             x = net.add(y, x if number else net.norm(net.conv(x, K, 1, stride)))
-    return classified(net, x)
+    return x
 
 
 def mobilenet_v2(multiplier: float = 1.0, **setting: Any) -> Network:
     """Sandler et al., arXiv:1801.04381, its widths only rounded."""
-    net = Wiring(**setting)
-    x = net.unit(net.image, int(32 * multiplier), 3, 2)
-    for expand, K, count, stride in (
-        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
-    ):  # fmt: skip
-        for number in range(count):
-            x = _inverted(net, x, int(K * multiplier), 3, 1 if number else stride, expand, squeezes=False)
-    return classified(net, net.unit(x, 1280))
+    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    scaled = [(expand, int(K * multiplier), count, stride, 3) for expand, K, count, stride in stages]
+    return _mobile(int(32 * multiplier), scaled, squeezes=False, **setting)
 
 
 def efficientnet_b0(**setting: Any) -> Network:
     """Tan and Le, arXiv:1905.11946, table 1."""
-    net = Wiring(**setting)
-    x = net.unit(net.image, 32, 3, 2)
-    for expand, K, count, stride, taps in (
+    stages = (
         (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5),
         (6, 320, 1, 1, 3),
-    ):  # fmt: skip
+    )  # fmt: skip
+    return _mobile(32, stages, squeezes=True, **setting)
+
+
+def _mobile(
+    stem: int, stages: Sequence[tuple[int, int, int, int, int]], *, squeezes: bool, **setting: Any
+) -> Network:  # fmt: skip
+    """Inverted blocks by stages: expansion, K, count, stride of the first block, taps."""
+    net = Wiring(**setting)
+    x = net.unit(net.image, stem, 3, 2)
+    for expand, K, count, stride, taps in stages:
         for number in range(count):
-            x = _inverted(net, x, K, taps, 1 if number else stride, expand, squeezes=True)
+            x = _inverted(net, x, K, taps, 1 if number else stride, expand, squeezes=squeezes)
     return classified(net, net.unit(x, 1280))
 
 

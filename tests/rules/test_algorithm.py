@@ -1,4 +1,4 @@
-"""Family 5: which settings of which framework are worth a word, and when the question does not arise."""
+"""Family 5, algorithms: which settings of which framework are reported, and when the rules stay silent."""
 
 from __future__ import annotations
 

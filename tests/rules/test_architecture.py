@@ -1,4 +1,4 @@
-"""Family 7: what depends on the GPU alone, on its generation's limits, and on the libraries that still support it."""
+"""Family 7, architecture: rules on the GPU itself, on limits of its generation, and on library support."""
 
 from __future__ import annotations
 

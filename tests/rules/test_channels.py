@@ -1,4 +1,4 @@
-"""Family 1: the first layer's channels, and dtypes that leave the GPU's fast units idle."""
+"""Family 1, channels: the channels of the first layer, and dtypes that leave Tensor Cores idle."""
 
 from __future__ import annotations
 

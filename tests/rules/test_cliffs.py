@@ -1,4 +1,4 @@
-"""A size that falls by one may cost alignment, never ten times the time without a finding that says so."""
+"""A size that falls by one never costs ten times the time without a finding."""
 
 from __future__ import annotations
 

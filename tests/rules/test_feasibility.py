@@ -1,4 +1,4 @@
-"""Whether a network fits (CL801), exists (CL802) and is kept busy by its host (CL306), as the whole check says it."""
+"""Whether a network fits in memory (CL801), can run (CL802), and is bound by its host (CL306)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 0: sizes that cannot be, and sizes that waste what is computed."""
+"""Family 0, geometry: impossible sizes, and sizes that waste computation."""
 
 from __future__ import annotations
 

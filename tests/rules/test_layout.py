@@ -1,9 +1,9 @@
-"""Family 4: who is advised which layout, as far as it is priced, and who chooses it without being told."""
+"""Family 4, layout: which layout is advised, at which price, and which frameworks choose it themselves."""
 
 from __future__ import annotations
 
 import pytest
-from rule_outcomes import SILENT, findings, outcome
+from rule_outcomes import SILENT, findings, outcome, rows
 
 ROW = "N: 32, C: 64, K: 64, W: 1000, kernel_size: 3, dims: 1, dtype: fp16, layout: NCHW"
 MAP = "N: 32, C: 64, K: 64, H: 56, W: 56, kernel_size: 3, padding: 1"
@@ -29,41 +29,36 @@ def test_prefer_nhwc_in_one_dimension(runtime: str, describe: str, gpu: str) -> 
     assert joined.message == "NCW in 2 layers: the library transposes tensors for the Tensor Cores"
 
 
-@pytest.mark.parametrize(
-    ("layer", "runtime", "expected"),
-    [
-        (f"{MAP}, dtype: fp16, layout: NCHW", "", "warning"),
-        (f"{MAP}, dtype: fp16, layout: NHWC", "", SILENT),
-        (f"{MAP}, dtype: fp16", "", SILENT),  # nobody says which layout
-        (f"{MAP}, dtype: fp32, layout: NCHW", "tf32: false", SILENT),
-        (ROW, "framework: tensorflow", SILENT),
-        (ROW, "framework: jax", SILENT),
-        (ROW, "framework: pytorch, compile: true", SILENT),
-        (ROW.replace("NCHW", "NHWC"), "", SILENT),
-        # what it costs a layer of unknown size is not known
-        ("C: 64, K: 64, kernel_size: 3, dtype: fp16, layout: NCHW", "", "info"),
-        ("C: 64, K: 64, kernel_size: 3, dims: 1, dtype: fp16, layout: NCHW", "", "info"),
+# what it costs a layer of unknown size is not known: an info
+UNSIZED = "C: 64, K: 64, kernel_size: 3, dtype: fp16, layout: NCHW"
+CASES: dict[str, list[tuple[str, str, str, str]]] = {
+    "CL401": [
+        (f"{MAP}, dtype: fp16, layout: NCHW", "a100", "", "warning"),
+        (f"{MAP}, dtype: fp16, layout: NHWC", "a100", "", SILENT),
+        (f"{MAP}, dtype: fp16", "a100", "", SILENT),  # nobody says which layout
+        (f"{MAP}, dtype: fp32, layout: NCHW", "a100", "tf32: false", SILENT),
+        (ROW, "a100", "framework: tensorflow", SILENT),
+        (ROW, "a100", "framework: jax", SILENT),
+        (ROW, "a100", "framework: pytorch, compile: true", SILENT),
+        (ROW.replace("NCHW", "NHWC"), "a100", "", SILENT),
+        (UNSIZED, "a100", "", "info"),
+        (f"{UNSIZED}, dims: 1", "a100", "", "info"),
     ],
-)
-def test_prefer_nhwc(layer: str, runtime: str, expected: str) -> None:
-    assert outcome("CL401", f"{{ {layer} }}", runtime=runtime) == expected
+    "CL403": [
+        (f"{MAP}, dtype: fp32, layout: NHWC", "k80", "", "warning"),
+        (f"{MAP}, dtype: fp32, layout: NHWC", "v100", "", "warning"),
+        (f"{MAP}, dtype: fp16, layout: NHWC", "p100", "", "warning"),
+        (f"{MAP}, dtype: fp16, layout: NHWC", "v100", "", SILENT),
+        (f"{MAP}, dtype: fp32, layout: NHWC", "a100", "", SILENT),  # TF32
+        (f"{MAP}, dtype: fp32, layout: NHWC", "k80", "framework: tensorflow", SILENT),
+        ("C: 64, K: 64, kernel_size: 3, dtype: fp32, layout: NHWC", "k80", "", "info"),
+    ],
+}
 
 
-@pytest.mark.parametrize(
-    ("layer", "gpu", "runtime", "expected"),
-    [
-        (f"{MAP}, dtype: fp32", "k80", "", "warning"),
-        (f"{MAP}, dtype: fp32", "v100", "", "warning"),
-        (f"{MAP}, dtype: fp16", "p100", "", "warning"),
-        (f"{MAP}, dtype: fp16", "v100", "", SILENT),
-        (f"{MAP}, dtype: fp32", "a100", "", SILENT),  # TF32
-        (f"{MAP}, dtype: fp32", "k80", "framework: tensorflow", SILENT),
-        ("C: 64, K: 64, kernel_size: 3, dtype: fp32", "k80", "", "info"),
-    ],
-)
-def test_nhwc_without_tensor_cores(layer: str, gpu: str, runtime: str, expected: str) -> None:
-    found = outcome("CL403", f"{{ {layer}, layout: NHWC }}", gpu=gpu, runtime=runtime)
-    assert found == expected
+@pytest.mark.parametrize(("code", "layer", "gpu", "runtime", "expected"), rows(CASES))
+def test_who_is_advised_another_layout(code: str, layer: str, gpu: str, runtime: str, expected: str) -> None:
+    assert outcome(code, f"{{ {layer} }}", gpu=gpu, runtime=runtime) == expected
 
 
 def test_nhwc_without_tensor_cores_has_a_price() -> None:

@@ -1,4 +1,4 @@
-"""Family 2: sizes that leave tiles partly empty: what is said, which size is set, and what a rule waits for."""
+"""Family 2, quantization: messages, fixes and missing facts for sizes that leave tiles partly empty."""
 
 from __future__ import annotations
 

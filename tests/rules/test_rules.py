@@ -1,4 +1,4 @@
-"""Every built-in rule: its own examples, its documentation, and who silences whom."""
+"""Every built-in rule: its examples, its documentation, and the rules that it yields to."""
 
 from __future__ import annotations
 
