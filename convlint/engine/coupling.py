@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from convlint.engine.hits import Evaluator, Flaw, Hit, with_fix
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
-from convlint.files.languages.saying import say, sentence
+from convlint.files.languages.saying import sentence
 from convlint.model.channels import Axis, ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.model.text import Text, joined
 
 _SIDES = ("K", "C")
 _NAMED = 4  # layers, each way
@@ -178,15 +179,10 @@ class Coupling:
             (sentence("C of {layers}"), [each for each in whole if (each, "C") != (index, side)]),
             (sentence("part of C of {layers}"), part),
         )
-        text = say(" and ").join(say(what, layers=self._names(which)) for what, which in places if which)
+        text = joined(Text(" and "), [Text(what, layers=self._names(which)) for what, which in places if which])
         if group.fixed and widens:
-            why = group.fixed[0]
-            return say(
-                "{others} with it; but {reason}",
-                others=text,
-                reason=say(why.template, name=why.name, groups=why.groups),
-            )
-        return say("{others} with it", others=text)
+            return Text("{others} with it; but {reason}", others=text, reason=group.fixed[0])
+        return Text("{others} with it", others=text)
 
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)

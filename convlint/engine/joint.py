@@ -19,9 +19,9 @@ from convlint.estimate import LayerEstimate
 from convlint.estimate.host import Hosted, hosted
 from convlint.estimate.results import Basis
 from convlint.facts.network import shortened
-from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer
 from convlint.model.report import LayerTimes, Scalar
+from convlint.model.text import Text, filled, joined
 
 
 class Deal(NamedTuple):
@@ -257,7 +257,7 @@ class _Joint:
         then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe
-        return say("{fix}; then {then}", fix=first.describe, then=then.describe)
+        return Text("{fix}; then {then}", fix=first.describe, then=then.describe)
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
         """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
@@ -280,7 +280,8 @@ class _Joint:
         message = first.message
         if len(own) > 1 and first.flaw.join_message:
             names = [self.layers[index].name for index in order]
-            message = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(names, _NAMED))
+            blanks = {COUNT: str(len(names)), LAYERS: shortened(names, _NAMED)}
+            message = filled(first.flaw.join_message, blanks)
         return first._replace(
             indices=tuple(order),
             names=tuple(self.layers[index].name for index in order),
@@ -348,8 +349,8 @@ class _Joint:
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
         if self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
-            return say("use {side}={width}", side=side, width=width)
-        return say("use {width} channels in place of {before}", width=width, before=group.width)
+            return Text("use {side}={width}", side=side, width=width)
+        return Text("use {width} channels in place of {before}", width=width, before=group.width)
 
     # Forms of single layers.
 
@@ -398,9 +399,9 @@ def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
     if not codes:
         return flaw
     if len(codes) == 1:
-        once = say("once {code} is mended, ", code=codes[0])
+        once = Text("once {code} is mended, ", code=codes[0])
     else:
-        once = say("once {codes} are mended, ", codes=say(" and ").join(codes))
+        once = Text("once {codes} are mended, ", codes=joined(Text(" and "), codes))
     return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
 
 
@@ -408,11 +409,11 @@ def _further(hit: Hit, lever: Lever) -> str:
     """What a form comes to that was taken further than its rule asks as things are."""
     if lever.changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(lever.changes.items()))
-        return say("use {sizes}", sizes=sizes)
+        return Text("use {sizes}", sizes=sizes)
     last = lever.asking[-1][1]
     if last.describe == hit.flaw.describe:
         return hit.flaw.describe
-    return say("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
+    return Text("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
 
 
 class Promise(NamedTuple):

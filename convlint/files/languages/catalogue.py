@@ -9,6 +9,8 @@ from importlib.resources import files
 
 from msgspec import Struct
 
+from convlint.model.text import COMMA
+
 _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 
 
@@ -33,6 +35,8 @@ class Catalogue:
         self.language = language
         self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
         self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
+        # Fragments of a rule are joined as in their own language, so a rule that is not translated keeps its commas.
+        self._rules.update({(code, COMMA): self.sentence(COMMA) for code, _ in self._rules})
 
     def of_rule(self, code: str, english: str) -> str | None:
         """A title, rationale or template of a rule; None where there is none."""
