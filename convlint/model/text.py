@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 COMMA = ", "  # between the fragments of a rule's message
+_MOST_KNOWN = 1024  # templates kept split: every finding is rendered, and most of them from few templates
 _NO_VALUES: Mapping[str, str] = {}
 
 
@@ -54,10 +55,16 @@ class Blank(str):
     __slots__ = ()
 
 
-@cache
+@lru_cache(_MOST_KNOWN)
+def _split(template: str) -> tuple[str, ...]:
+    """What stands between the fields, and the fields, by turns."""
+    return tuple(_FIELD.split(template))
+
+
+@lru_cache(_MOST_KNOWN)
 def _fields(template: str) -> tuple[tuple[str, str, str], ...]:
     """Each field as it stands in the template, its name, and its format."""
-    return tuple((field, *field.partition(":")[::2]) for field in _FIELD.findall(template))
+    return tuple((field, *field.partition(":")[::2]) for field in _split(template)[1::2])
 
 
 def printed(value: object, form: str = "") -> str:
@@ -67,7 +74,11 @@ def printed(value: object, form: str = "") -> str:
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """The template with the printed values, by field."""
-    return _FIELD.sub(lambda match: values[match[1]], template) if values else template
+    if not values:
+        return template
+    parts = list(_split(template))
+    parts[1::2] = [values[field] for field in parts[1::2]]
+    return "".join(parts)
 
 
 def joined(separator: str, parts: Sequence[str]) -> str:
