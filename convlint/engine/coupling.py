@@ -1,4 +1,4 @@
-"""What hangs together by the width of channels: which layers' flaws are the same number's, and what they all get."""
+"""Layers that share a channel width: which flaws are about one number, and what a new width sets in each layer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from convlint.model.text import Text, joined
 
 _SIDES = ("K", "C")
 _NAMED = 4  # layers, each way
-_MOST_TAKEN, _MOST_WIDENING = 1 / 8, 1 / 2  # of the channels
+# A fix that takes or adds a larger share of the channels than this gives another network, and is not split by sides.
+_MOST_TAKEN, _MOST_WIDENING = 1 / 8, 1 / 2
 _MOST_WIDTHS = 256  # that are tried for one group: what suits vectors and tiles recurs sooner
 
 
 class Coupling:
-    """The groups of a network's channels, as far as more than one layer has them."""
+    """The channel groups of a network that more than one layer shares."""
 
     def __init__(self, network: Network) -> None:
         self.layers = network.layers
@@ -35,7 +36,7 @@ class Coupling:
 
     @cached_property
     def channels(self) -> Channels:
-        """All groups; found once somebody asks."""
+        """All groups, worked out at the first use: most checks of small networks never need them."""
         return channels_of(self._network)
 
     def group_of(self, index: int, name: str) -> int | None:

@@ -20,6 +20,7 @@ from convlint.model.report import Alternative, Fix
 from convlint.model.text import Text, joined
 
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
+# Each batch that is tried costs an estimate of every kind of layer: few are, and large networks are sampled.
 _BATCHES_TRIED = 6  # on each side
 _MOST_KINDS = 400  # kinds of layers on which every batch is tried
 _SAMPLE = 100  # of a network with more: every n-th of them, from the longest to the shortest

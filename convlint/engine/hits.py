@@ -139,12 +139,12 @@ class Flaw(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
-        """The flaw, its texts rendered while the values are at hand. Raises UnknownValue."""
+        """The flaw with its texts, which only the facts of its layer can fill. Raises UnknownValue."""
         return Found.of(rule, case, values).worded(values)
 
 
 class Found(NamedTuple):
-    """A flaw without words: where a specific one silences it, none are made."""
+    """A flaw without its texts, which are not rendered where a more specific flaw silences it."""
 
     rule: Rule
     case: Case
@@ -417,6 +417,8 @@ def _case(rule: Rule, facts: LayerFacts) -> Case:
     return next((case for case in rule.cases[:-1] if holds(case.when, facts)), rule.cases[-1])
 
 
+# Severity by price: a large loss warns by itself. Where many small losses make up most of what the advice saves, the
+# largest of them warn too, so that a network with much to gain never has infos alone.
 WARNING_SHARE = 0.01  # of the network's time: what loses that much is a warning
 SAVING_SHARE = 0.05  # where all advice saves that much,
 SAID_SHARE = 0.5  # warnings have to come to this share of what it saves

@@ -1,4 +1,4 @@
-"""All levers of a network played together: which are pulled, what each of them saves, what is promised."""
+"""All advice on a network taken together: which of it is followed, what each piece saves, what the whole promises."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ class _Dealing:
         return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
-        """The share of all sizes, dealt out to each."""
+        """The share of all sizes, divided among them.
+
+        By what each one loses if it alone is left out: exact shares of so many players would take 2**n times.
+        """
         best = self.best
         losses = {
             key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
@@ -198,7 +201,7 @@ class _Joint:
         return Settled(found + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
-        """One hit, or none, where the first of several stands."""
+        """Puts one hit, or none, in the place of the first of several."""
         self.in_place_of.update((hit.number, []) for hit in hits)
         if by is not None:
             self.in_place_of[hits[0].number] = [by]

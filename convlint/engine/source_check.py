@@ -39,6 +39,7 @@ from convlint.model.text import Text, filled, joined
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule, Scope
 
+# Ranks of literals by which one is to blame for a width: see `of_width`.
 _FACTOR = 7  # up to it, a whole number is more often a factor, a divisor or an index than a width
 _VECTOR = 8  # what widths are best a multiple of, as 16 bits want it
 _NONE = 9
@@ -426,7 +427,7 @@ def _getting(members: Sequence[FindingMember]) -> str:
     ]
     maps = {member.map for member in members}
     sizes = maps.pop() if len(maps) == 1 else ()
-    if len(several) == 1 and sizes:  # English has no comma before the map of one layer
+    if len(several) == 1 and sizes:  # English sets a comma only after a list of layers
         return several[0] + Text(" at {H}x{W}", H=sizes[0], W=sizes[1])
     return shortened(several, _MOST_NAMED) + map_in_words(sizes)
 

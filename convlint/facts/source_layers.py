@@ -40,7 +40,7 @@ def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetti
 
 
 def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] | None:
-    """The two statements that contradict each other: the earlier, and the later."""
+    """The two statements that contradict each other, the earlier one first."""
     if program.conflict is None:
         return None
     one, other = program.conflict

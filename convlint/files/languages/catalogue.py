@@ -1,4 +1,4 @@
-"""The translations of one language: pairs of an English text and its own, by rule, and of all that is said beside."""
+"""Reads the translations of one language: pairs of an English text and its own, by rule or by part of a report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Translation(Struct, frozen=True, kw_only=True):
 
     @property
     def of_rule(self) -> bool:
-        """Whether it is a text of one rule, and not a sentence that anything may say."""
+        """Whether it is a text of one rule, and no sentence of the program."""
         return _CODE.fullmatch(self.section) is not None
 
 
 class Catalogue:
-    """What texts are in one language. A text that it lacks stays English: so do rules of the user's own."""
+    """The texts of one language. A text that it lacks stays English, as do rules of the user's own."""
 
     def __init__(self, language: str, entries: tuple[Translation, ...]) -> None:
         self.language = language
@@ -43,7 +43,7 @@ class Catalogue:
         return self._rules.get((code, english))
 
     def sentence(self, english: str) -> str:
-        """What is said beside the rules."""
+        """A sentence of the program; the English where there is none."""
         return self._sentences.get(english, english)
 
 
