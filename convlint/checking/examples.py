@@ -14,7 +14,6 @@ from convlint.engine.findings import Target
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.source_check import check_source
 from convlint.errors import InputFault, RuleError, UsageError, shown, suggestion
-from convlint.files.languages.saying import speaking
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ALLOWANCES, Allowance, ConvLayer, Dtype, Mode
@@ -243,16 +242,9 @@ def run_examples(rule: Rule) -> Iterator[ExampleResult]:
         yield _outcome(rule, item, _failing(rule, item))
 
 
-def examined(rule: Rule, given: Value, language: str) -> Sequence[Finding]:
-    """What the rule finds in a failing example, its texts in English and in the language, as pairs."""
-    from convlint.files.languages.catalogue import catalogue
-    from convlint.rulebook.file import translated
-
-    speaker = translated(rule, catalogue(language))
-    with speaking(language, both=True):
-        if rule.scope == "suppression":
-            return suppression_findings(speaker, given)
-        return example_findings(speaker, given)[0]
+def examined(rule: Rule, given: Value) -> Sequence[Finding]:
+    """What the rule finds in a failing example."""
+    return suppression_findings(rule, given) if rule.scope == "suppression" else example_findings(rule, given)[0]
 
 
 def _outcome(rule: Rule, item: Value, problem: str | None) -> ExampleResult:

@@ -18,6 +18,7 @@ from convlint.fixes.source_edits import with_source_edits
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError
 from convlint.model.source import PlacedLayer, SourceReading, SourceReport, TrainingProgram
+from convlint.model.text import mapped
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import read_source
 from convlint.readers.python.source_file import read_bytes
@@ -170,9 +171,12 @@ def placed(result: NetworkResult, cells: Cells) -> NetworkResult:
     notebooks = _Cells(cells)
 
     def moved(finding: Finding) -> Finding:
-        fix = finding.fix and replace(finding.fix, no_edit=notebooks.said(finding.fix.no_edit))
+        fix = finding.fix and replace(finding.fix, no_edit=mapped(finding.fix.no_edit, notebooks.said))
         return replace(
-            finding, location=notebooks.placed(finding.location), message=notebooks.said(finding.message), fix=fix
+            finding,
+            location=notebooks.placed(finding.location),
+            message=mapped(finding.message, notebooks.said),
+            fix=fix,
         )
 
     unread = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.unread)

@@ -127,7 +127,8 @@ class _NetworkCheck:
         heard = _Heard()
         in_force = self._in_force_of(found, heard, facts)
         hits = self._not_known(in_force, heard, facts)
-        for hit in found:  # what all layers share, all that are left share
+        # "All layers" in a joined message means all that the user still wants to hear of.
+        for hit in found:
             if hit.indices and hit.number not in heard.left:
                 applicable[hit.rule.info.code] -= 1
 
@@ -155,7 +156,7 @@ class _NetworkCheck:
         self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host, whole))
 
     def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:
-        """Asks the baseline about flaws that only come to light once what it holds is mended: they still occur."""
+        """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""
         known, self.known = self.known, None
         identities, self.identities = self.identities, self.identities.copied()
         again = self._promise(hits, heard, timing, facts, (), anew=True)
@@ -170,7 +171,7 @@ class _NetworkCheck:
         self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts,
         estimates: Sequence[LayerEstimate | None], *, anew: bool = False,
     ) -> Promise:  # fmt: skip
-        """B, and the hits with what each of them earns in it; `anew`: as if nothing were known."""
+        """B, the fastest network that advice leads to, and what each hit earns in it; `anew` ignores the baseline."""
         layers = self.network.layers
         plays = (may_play, narrowing) if "narrower" in self.allow else (may_play,)
         playing = {
@@ -338,9 +339,9 @@ class _NetworkCheck:
 
 
 class _Heard:
-    """What the user silenced: layers that keep a setting, and groups that keep a width; and the hits that are left.
+    """What the user silenced, by comment or baseline: layers that keep a setting, groups that keep a width.
 
-    Of the groups, some were silenced, and a baseline holds the others.
+    `left` are the hits that are in force. `silenced` are the groups of comments alone, without those of a baseline.
     """
 
     def __init__(self) -> None:

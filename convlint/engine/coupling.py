@@ -1,4 +1,4 @@
-"""What hangs together by the width of channels: which layers' flaws are the same number's, and what they all get."""
+"""Layers that share a channel width: which flaws are about one number, and what a new width sets in each layer."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from msgspec.structs import replace
 from convlint.engine.hits import Evaluator, Flaw, Hit, with_fix
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
-from convlint.files.languages.saying import say, sentence
+from convlint.files.languages.saying import sentence
 from convlint.model.channels import Axis, ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.model.text import Text, joined
 
 _SIDES = ("K", "C")
 _NAMED = 4  # layers, each way
-_MOST_TAKEN, _MOST_WIDENING = 1 / 8, 1 / 2  # of the channels
+# A fix that takes or adds a larger share of the channels than this gives another network, and is not split by sides.
+_MOST_TAKEN, _MOST_WIDENING = 1 / 8, 1 / 2
 _MOST_WIDTHS = 256  # that are tried for one group: what suits vectors and tiles recurs sooner
 
 
 class Coupling:
-    """The groups of a network's channels, as far as more than one layer has them."""
+    """The channel groups of a network that more than one layer shares."""
 
     def __init__(self, network: Network) -> None:
         self.layers = network.layers
@@ -34,7 +36,7 @@ class Coupling:
 
     @cached_property
     def channels(self) -> Channels:
-        """All groups; found once somebody asks."""
+        """All groups, worked out at the first use: most checks of small networks never need them."""
         return channels_of(self._network)
 
     def group_of(self, index: int, name: str) -> int | None:
@@ -178,15 +180,10 @@ class Coupling:
             (sentence("C of {layers}"), [each for each in whole if (each, "C") != (index, side)]),
             (sentence("part of C of {layers}"), part),
         )
-        text = say(" and ").join(say(what, layers=self._names(which)) for what, which in places if which)
+        text = joined(Text(" and "), [Text(what, layers=self._names(which)) for what, which in places if which])
         if group.fixed and widens:
-            why = group.fixed[0]
-            return say(
-                "{others} with it; but {reason}",
-                others=text,
-                reason=say(why.template, name=why.name, groups=why.groups),
-            )
-        return say("{others} with it", others=text)
+            return Text("{others} with it; but {reason}", others=text, reason=group.fixed[0])
+        return Text("{others} with it", others=text)
 
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)

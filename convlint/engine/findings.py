@@ -40,6 +40,7 @@ from convlint.model.report import (
 )
 from convlint.model.runtime import Runtime
 from convlint.model.source import SourceReport
+from convlint.model.text import filled
 from convlint.rulebook.book import Rulebook
 
 Silences = Callable[[Finding], bool]  # whether the user silenced this finding; it has no price yet
@@ -292,13 +293,13 @@ def _join(group: list[Hit]) -> Hit:
             merged.setdefault(index, {}).update(changes)
             own.setdefault(index, (name, identity))
     names = tuple(name for name, _ in own.values())
-    text = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(list(names), 4))
+    blanks = {COUNT: str(len(names)), LAYERS: shortened(names, 4)}
     return Hit(
         flaw=first.flaw,
         indices=tuple(merged),
         names=names,
         location=first.location,
-        message=text,
+        message=filled(first.flaw.join_message, blanks),
         sets=tuple(merged.values()),
         other=first.other if all(hit.other == first.other for hit in group) else {},
         severity=first.severity,

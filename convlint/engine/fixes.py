@@ -14,12 +14,13 @@ from convlint.engine.hits import Hit, Price, with_fix
 from convlint.engine.levers import Validity, takes_away
 from convlint.engine.timing import SAME, Changes, Pricer
 from convlint.estimate import LayerEstimate
-from convlint.files.languages.saying import say
 from convlint.model.gemm import flops
 from convlint.model.layer import Allowance, ConvLayer
 from convlint.model.report import Alternative, Fix
+from convlint.model.text import Text, joined
 
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
+# Each batch that is tried costs an estimate of every kind of layer: few are, and large networks are sampled.
 _BATCHES_TRIED = 6  # on each side
 _MOST_KINDS = 400  # kinds of layers on which every batch is tried
 _SAMPLE = 100  # of a network with more: every n-th of them, from the longest to the shortest
@@ -220,7 +221,7 @@ def fix_of(
     describe = _with_effects(hit.flaw.describe, offered)
     asked = hit.sets_batch and bool(first) and "batch" in allow
     if hit.follows:
-        describe = say("{fix}; {follows}", fix=describe, follows=hit.follows)
+        describe = Text("{fix}; {follows}", fix=describe, follows=hit.follows)
     return Fix(
         describe=describe,
         safety=spec.safety,
@@ -263,7 +264,7 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
         sides = [changes for changes in (*hit.sets[:1], hit.other) if "N" in changes]
         return tuple(_batch(hit, int(changes["N"]), batches) for changes in sides)
     if hit.changes_us:
-        named = say("use {sizes}", sizes=_sizes(hit.other))
+        named = Text("use {sizes}", sizes=_sizes(hit.other))
         change_us = hit.changes_us[-1]
         return (Alternative(describe=named, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
     if not is_alternative(hit) or len(hit.indices) > MOST_PRICED:
@@ -277,7 +278,7 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
         shared = first if hit.follows or all(changes == first for changes in sets) else {}
         found.append(
             Alternative(
-                describe=say("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe,
+                describe=Text("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe,
                 set=dict(shared),
                 time_change_us=effect.time_after - effect.time_before,
                 work_change=effect.work_after / effect.work_before - 1,
@@ -290,7 +291,7 @@ def _batch(hit: Hit, N: int, batches: Batches) -> Alternative:
     now = batches.layers[hit.indices[0]].N or N
     change_us = batches.us_per_image(now, N) - batches.us_per_image(now, now)
     return Alternative(
-        describe=say("use {sizes}", sizes=f"N={N}"), set={"N": N}, time_change_us=change_us, work_change=0.0
+        describe=Text("use {sizes}", sizes=f"N={N}"), set={"N": N}, time_change_us=change_us, work_change=0.0
     )
 
 
@@ -301,9 +302,9 @@ def _with_effects(describe: str, ways: Sequence[tuple[Changes, str]]) -> str:
     (first, effect), *others = ways
     offered = [_sizes(said) + words for said, words in others]
     if describe and all(_sizes({name: value}) in describe for name, value in first.items()):
-        return say(" or ").join([describe + effect, *offered])
-    effects = say(" or ").join([_sizes(first) + effect, *offered])
-    return say("{fix}: {effects}", fix=describe, effects=effects) if describe else say("use {sizes}", sizes=effects)
+        return joined(Text(" or "), [describe + effect, *offered])
+    effects = joined(Text(" or "), [_sizes(first) + effect, *offered])
+    return Text("{fix}: {effects}", fix=describe, effects=effects) if describe else Text("use {sizes}", sizes=effects)
 
 
 def _sizes(changes: Changes) -> str:
@@ -425,7 +426,7 @@ def _per_image(hit: Hit, N: int, batches: Batches) -> str:
     now = batches.layers[hit.indices[0]].N or N
     ratio = batches.us_per_image(now, N) / batches.us_per_image(now, now)
     image, step = 100 * (ratio - 1), 100 * (ratio * N / now - 1)
-    return say(" (time per image {image:+.0f} %, per step {step:+.0f} %)", image=image, step=step)
+    return Text(" (time per image {image:+.0f} %, per step {step:+.0f} %)", image=image, step=step)
 
 
 class _Effect(NamedTuple):
@@ -472,9 +473,9 @@ def _in_words(effect: _Effect | None) -> str:
         return ""
     time, work = 100 * (effect.time_after / effect.time_before - 1), 100 * (effect.work_after / effect.work_before - 1)
     if round(work):
-        return say(" (time {time:+.0f} %, work {work:+.0f} %)", time=time, work=work)
+        return Text(" (time {time:+.0f} %, work {work:+.0f} %)", time=time, work=work)
     return _time_in_words(effect.time_after - effect.time_before, effect.time_before)
 
 
 def _time_in_words(change_us: float, now_us: float) -> str:
-    return say(" (time {time:+.0f} %)", time=100 * change_us / now_us)
+    return Text(" (time {time:+.0f} %)", time=100 * change_us / now_us)

@@ -12,11 +12,11 @@ from convlint.errors import RuleError
 from convlint.estimate.results import Basis
 from convlint.facts.layer import OWN_NAMES, LayerFacts
 from convlint.facts.target import assumptions
-from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
 from convlint.model.report import Identity, Scalar, Severity
 from convlint.model.runtime import Runtime
+from convlint.model.text import Blank, Text, joined
 from convlint.rulebook.book import builtin_folder
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
 from convlint.rulebook.rule import Case, Rule
@@ -108,9 +108,9 @@ def _divides(layer: ConvLayer) -> bool:
     return all(size is None or (layer.groups > 0 and size % layer.groups == 0) for size in (layer.C, layer.K))
 
 
-# stand in a joined message for what is only known once all layers were checked
-COUNT, LAYERS = "\x00count\x00", "\x00layers\x00"
-_STAND_INS = {"count": COUNT, "layers": LAYERS}
+# in a joined message what is only known once all layers were checked
+COUNT, LAYERS = Blank("count"), Blank("layers")
+_BLANKS = {"count": COUNT, "layers": LAYERS}
 
 
 class Flaw(Struct, frozen=True, kw_only=True):
@@ -139,12 +139,12 @@ class Flaw(Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
-        """The flaw, its texts rendered while the values are at hand. Raises UnknownValue."""
+        """The flaw with its texts, which only the facts of its layer can fill. Raises UnknownValue."""
         return Found.of(rule, case, values).worded(values)
 
 
 class Found(NamedTuple):
-    """A flaw without words: where a specific one silences it, none are made."""
+    """A flaw without its texts, which are not rendered where a more specific flaw silences it."""
 
     rule: Rule
     case: Case
@@ -169,25 +169,25 @@ class Found(NamedTuple):
 
     def worded(self, values: LayerFacts) -> Flaw:
         """With its texts; `values` are those that it was found with."""
-        rule, case, fix = self.rule, self.case, self.case.fix
+        rule, case, fix, code = self.rule, self.case, self.case.fix, self.rule.info.code
         join = rule.join is not None and (rule.join.when is None or rule.join.when.holds(values))
         return Flaw(
             rule=rule,
             case=case,
             places=self.places,
-            message=case.message.render(values) + _assumed(rule, values),
-            describe="" if fix is None else fix.describe.render(values, self.stated),
+            message=case.message.render(values, code=code) + _assumed(rule, values),
+            describe="" if fix is None else fix.describe.render(values, self.stated, code=code),
             set=self.set,
             other=self.other,
             join=join,
-            join_message=rule.join.message.render(values, _STAND_INS) if join and rule.join else "",
+            join_message=rule.join.message.render(values, _BLANKS, code=code) if join and rule.join else "",
         )
 
 
 def _assumed(rule: Rule, values: LayerFacts) -> str:
     """What the verdict on the whole network takes for granted: settings that were left out have a default."""
     words = assumptions(values.context.runtime, rule.names()) if rule.scope == "network" else []
-    return say(" ({effect})", effect=say("; ").join(words)) if words else ""
+    return Text(" ({effect})", effect=joined(Text("; "), words)) if words else ""
 
 
 def places_of(case: Case, values: LayerFacts) -> tuple[str, ...]:
@@ -417,6 +417,8 @@ def _case(rule: Rule, facts: LayerFacts) -> Case:
     return next((case for case in rule.cases[:-1] if holds(case.when, facts)), rule.cases[-1])
 
 
+# Severity by price: a large loss warns by itself. Where many small losses make up most of what the advice saves, the
+# largest of them warn too, so that a network with much to gain never has infos alone.
 WARNING_SHARE = 0.01  # of the network's time: what loses that much is a warning
 SAVING_SHARE = 0.05  # where all advice saves that much,
 SAID_SHARE = 0.5  # warnings have to come to this share of what it saves

@@ -1,4 +1,4 @@
-"""All levers of a network played together: which are pulled, what each of them saves, what is promised."""
+"""All advice on a network taken together: which of it is followed, what each piece saves, what the whole promises."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from convlint.estimate import LayerEstimate
 from convlint.estimate.host import Hosted, hosted
 from convlint.estimate.results import Basis
 from convlint.facts.network import shortened
-from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer
 from convlint.model.report import LayerTimes, Scalar
+from convlint.model.text import Text, filled, joined
 
 
 class Deal(NamedTuple):
@@ -73,7 +73,10 @@ class _Dealing:
         return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
-        """The share of all sizes, dealt out to each."""
+        """The share of all sizes, divided among them.
+
+        By what each one loses if it alone is left out: exact shares of so many players would take 2**n times.
+        """
         best = self.best
         losses = {
             key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
@@ -198,7 +201,7 @@ class _Joint:
         return Settled(found + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
-        """One hit, or none, where the first of several stands."""
+        """Puts one hit, or none, in the place of the first of several."""
         self.in_place_of.update((hit.number, []) for hit in hits)
         if by is not None:
             self.in_place_of[hits[0].number] = [by]
@@ -257,7 +260,7 @@ class _Joint:
         then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe
-        return say("{fix}; then {then}", fix=first.describe, then=then.describe)
+        return Text("{fix}; then {then}", fix=first.describe, then=then.describe)
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
         """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
@@ -280,7 +283,8 @@ class _Joint:
         message = first.message
         if len(own) > 1 and first.flaw.join_message:
             names = [self.layers[index].name for index in order]
-            message = first.flaw.join_message.replace(COUNT, str(len(names))).replace(LAYERS, shortened(names, _NAMED))
+            blanks = {COUNT: str(len(names)), LAYERS: shortened(names, _NAMED)}
+            message = filled(first.flaw.join_message, blanks)
         return first._replace(
             indices=tuple(order),
             names=tuple(self.layers[index].name for index in order),
@@ -348,8 +352,8 @@ class _Joint:
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
         if self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
-            return say("use {side}={width}", side=side, width=width)
-        return say("use {width} channels in place of {before}", width=width, before=group.width)
+            return Text("use {side}={width}", side=side, width=width)
+        return Text("use {width} channels in place of {before}", width=width, before=group.width)
 
     # Forms of single layers.
 
@@ -398,9 +402,9 @@ def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
     if not codes:
         return flaw
     if len(codes) == 1:
-        once = say("once {code} is mended, ", code=codes[0])
+        once = Text("once {code} is mended, ", code=codes[0])
     else:
-        once = say("once {codes} are mended, ", codes=say(" and ").join(codes))
+        once = Text("once {codes} are mended, ", codes=joined(Text(" and "), codes))
     return replace(flaw, message=once + flaw.message, join_message=once + flaw.join_message)
 
 
@@ -408,11 +412,11 @@ def _further(hit: Hit, lever: Lever) -> str:
     """What a form comes to that was taken further than its rule asks as things are."""
     if lever.changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(lever.changes.items()))
-        return say("use {sizes}", sizes=sizes)
+        return Text("use {sizes}", sizes=sizes)
     last = lever.asking[-1][1]
     if last.describe == hit.flaw.describe:
         return hit.flaw.describe
-    return say("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
+    return Text("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
 
 
 class Promise(NamedTuple):

@@ -23,21 +23,23 @@ from convlint.facts.source_layers import (
     Width,
     in_order,
     is_inside,
+    map_in_words,
     map_of,
     proviso,
     setting_of,
 )
 from convlint.facts.target import TargetFacts
 from convlint.files.bounded_file import is_quiet
-from convlint.files.languages.saying import say
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
 from convlint.model.report import Finding, Fix, Identity, SkippedRule
 from convlint.model.runtime import Runtime
 from convlint.model.source import SourceLayer, SourceReading, StatedLiteral, TrainingProgram
+from convlint.model.text import Text, filled, joined
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule, Scope
 
+# Ranks of literals by which one is to blame for a width: see `of_width`.
 _FACTOR = 7  # up to it, a whole number is more often a factor, a divisor or an index than a width
 _VECTOR = 8  # what widths are best a multiple of, as 16 bits want it
 _NONE = 9
@@ -145,7 +147,7 @@ class FindingMember(Struct, frozen=True, order=True):
     path: str
     side: str = ""
     value: int = 0
-    map: str = ""  # such as ", at 56x56", where that is known
+    map: tuple[int, ...] = ()  # height and width of what it reads, where they are known
 
 
 class RuleStatement(Struct, frozen=True, kw_only=True):
@@ -196,9 +198,8 @@ def _at_site(found: Sequence[_Broken]) -> RuleStatement:
 
 def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
     """The flaw with what is known of all these only."""
-    at = map_of(records)
-    message, describe = (text.replace(PROVISO, provisos).replace(MAP, at) for text in (flaw.message, flaw.describe))
-    return replace(flaw, message=message, describe=describe)
+    blanks = {PROVISO: provisos, MAP: map_in_words(map_of(records))}
+    return replace(flaw, message=filled(flaw.message, blanks), describe=filled(flaw.describe, blanks))
 
 
 def widths(
@@ -391,16 +392,16 @@ def _worded(
 ) -> Finding:
     flaw = draft.flaw
     names = () if draft.is_program else tuple(dict.fromkeys(member.name for member in members))
-    getting = _getting(members)
+    blanks = {GETTING: _getting(members)}
     fix = None
     if flaw.case.fix is not None:
-        describe = flaw.describe.replace(GETTING, getting)
+        describe = filled(flaw.describe, blanks)
         spec = flaw.case.fix
         fix = Fix(describe=describe, safety=spec.safety, changes=spec.changes, set=flaw.set, advised=False)
     return Finding(
         rule=flaw.rule.info,
         severity=flaw.case.severity,
-        message=flaw.message.replace(GETTING, getting),
+        message=filled(flaw.message, blanks),
         location=draft.at,
         layer=names[0] if len(names) == 1 else None,
         layers=names if len(names) > 1 else (),
@@ -417,16 +418,18 @@ def _getting(members: Sequence[FindingMember]) -> str:
     for member in members:
         numbers.setdefault(member.name, {}).setdefault(member.side, set()).add(member.value)
     several = [
-        say(
+        Text(
             "{numbers} of {name}",
-            numbers=say(" and ").join(f"{side}={_few(values)}" for side, values in sides.items()),
+            numbers=joined(Text(" and "), [f"{side}={_few(values)}" for side, values in sides.items()]),
             name=name,
         )
         for name, sides in numbers.items()
     ]
     maps = {member.map for member in members}
-    at = maps.pop() if len(maps) == 1 else ""
-    return shortened(several, _MOST_NAMED) + (at if len(several) > 1 else at.replace(", ", " ", 1))
+    sizes = maps.pop() if len(maps) == 1 else ()
+    if len(several) == 1 and sizes:  # English sets a comma only after a list of layers
+        return several[0] + Text(" at {H}x{W}", H=sizes[0], W=sizes[1])
+    return shortened(several, _MOST_NAMED) + map_in_words(sizes)
 
 
 def _few(numbers: Collection[int]) -> str:

@@ -13,11 +13,12 @@ from convlint.estimate import LayerEstimate, workspace_bytes
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
-from convlint.files.languages.saying import say, sentence
+from convlint.files.languages.saying import sentence
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Edge
 from convlint.model.runtime import Runtime
+from convlint.model.text import Text, joined
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
@@ -340,7 +341,7 @@ NETWORK: Table = {
 }
 
 
-def shortened(names: list[str], most: int) -> str:
+def shortened(names: Sequence[str], most: int) -> str:
     """Names for a message: `a, b, c and 4 more`."""
-    shown = ", ".join(names[:most])
-    return say("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown
+    shown = joined(", ", names[:most])
+    return Text("{names} and {count} more", names=shown, count=len(names) - most) if len(names) > most else shown

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from convlint.facts.quantity import Quantity, Table, known, number, text, truth
 from convlint.facts.target import RUNTIME
-from convlint.files.languages.saying import say
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
+from convlint.model.text import Blank, Text, joined
 
 _BACKENDS = "torch.backends."
 
@@ -40,7 +40,7 @@ def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetti
 
 
 def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] | None:
-    """The two statements that contradict each other: the earlier, and the later."""
+    """The two statements that contradict each other, the earlier one first."""
     if program.conflict is None:
         return None
     one, other = program.conflict
@@ -48,9 +48,9 @@ def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] 
     return (other, one) if places.get(one.at, -1) > places.get(other.at, -1) >= 0 else (one, other)
 
 
-def _said(setting: ProgramSetting) -> str:
+def _stated(setting: ProgramSetting) -> Text:
     shown = f"{setting.name.removeprefix(_BACKENDS)}={setting.value}"
-    return say("{what} at {place}", what=shown, place=place(setting.at))
+    return Text("{what} at {place}", what=shown, place=place(setting.at))
 
 
 def place(at: Location) -> str:
@@ -64,13 +64,13 @@ def _conflict(program: TrainingProgram) -> str:
     if pair is None:
         return ""
     earlier, later = (
-        _said(each) + (say(" (if {condition})", condition=each.guard) if each.guard else "") for each in pair
+        _stated(each) + (Text(" (if {condition})", condition=each.guard) if each.guard else "") for each in pair
     )
-    return say("{later} follows {earlier}", later=later, earlier=earlier)
+    return Text("{later} follows {earlier}", later=later, earlier=earlier)
 
 
 def _evidence(program: TrainingProgram) -> str:
-    return ", ".join(say("{what} at {place}", what=words, place=place(at)) for words, at in program.evidence)
+    return joined(", ", [Text("{what} at {place}", what=words, place=place(at)) for words, at in program.evidence])
 
 
 def _plain(quantity: Quantity, program: TrainingProgram) -> Any:
@@ -133,10 +133,8 @@ RUNTIME_OF_PROGRAM: Table = {
 
 Side = Literal["C", "K"]
 SIDES: tuple[Side, ...] = ("C", "K")
-# stand for what is only known once all were judged: the layers that get a number, under which provisos, on which map
-GETTING = "\x00layers\x00"
-PROVISO = "\x00proviso\x00"
-MAP = "\x00map\x00"
+# what is only known once all were judged: the layers that get a number, under which provisos, on which map
+GETTING, PROVISO, MAP = Blank("layers"), Blank("proviso"), Blank("map")
 _MOST_DEFAULTS = 2  # that are named
 
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
@@ -228,8 +226,10 @@ def _weighs(record: SourceLayer) -> bool:
 
 def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """With which defaults and under which test the numbers that `literals` make are so: the end of a message."""
-    text = say(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
-    return text + (say(", only if {condition}", condition=record.condition) if record.condition else "")
+    text = (
+        Text(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
+    )
+    return text + (Text(", only if {condition}", condition=record.condition) if record.condition else "")
 
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
@@ -237,15 +237,16 @@ def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     found = dict.fromkeys(each for each in literals if each.default and each.name)
     if not 1 <= len(found) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]
-        return say("the defaults of {whose}()", whose=whose) if whose.isidentifier() else say("its defaults")
-    return say(" and ").join(
-        say("{name}={value}, the default at {place}", name=each.name, value=each.value, place=place(each.at))
+        return Text("the defaults of {whose}()", whose=whose) if whose.isidentifier() else Text("its defaults")
+    each_of_them = [
+        Text("{name}={value}, the default at {place}", name=each.name, value=each.value, place=place(each.at))
         for each in found
-    )
+    ]
+    return joined(Text(" and "), each_of_them)
 
 
-def map_of(records: Iterable[SourceLayer]) -> str:
-    """Such as ", at 56x56": the height and width of what all of them read; empty where that is not known, or not one.
+def map_of(records: Iterable[SourceLayer]) -> tuple[int, ...]:
+    """The height and width of what all of them read; empty where that is not known, or not one.
 
     A part of a network that was run alone, of arguments that nobody knows, says nothing of that.
     """
@@ -255,7 +256,12 @@ def map_of(records: Iterable[SourceLayer]) -> str:
         if record.layer.C is not None or not _alone(record)
     }
     H, W = sizes.pop() if len(sizes) == 1 else (None, None)
-    return "" if H is None or W is None else say(", at {H}x{W}", H=H, W=W)
+    return () if H is None or W is None else (H, W)
+
+
+def map_in_words(sizes: tuple[int, ...]) -> str:
+    """Such as ", at 56x56", to end a message with."""
+    return Text(", at {H}x{W}", H=sizes[0], W=sizes[1]) if sizes else ""
 
 
 def _alone(record: SourceLayer) -> bool:

@@ -13,11 +13,11 @@ from convlint.estimate.board import converts_bf16
 from convlint.estimate.host import Hosted
 from convlint.facts.network import NETWORK, Held, Whole
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
-from convlint.files.languages.saying import say
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import OWNERS, Runtime, Version, framework_of
+from convlint.model.text import Text
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
@@ -55,17 +55,18 @@ def setting_of(runtime: Runtime, name: str) -> Any:
     return DEFAULTS.get(framework_of(runtime) or "", {}).get(name, (None, ""))[0]
 
 
-def assumptions(runtime: Runtime, names: frozenset[str]) -> list[str]:
+def assumptions(runtime: Runtime, names: frozenset[str]) -> list[Text]:
     """What rules that read `names`, such as runtime.deterministic, take for granted, in words."""
-    framework, words = framework_of(runtime), []
+    framework = framework_of(runtime)
+    words = []
     if runtime.framework is None and framework is not None and "runtime.framework" in names:
         own = next(setting for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None)
-        words.append(say("{setting} is a setting of {framework}", setting=own, framework=framework))
+        words.append(Text("{setting} is a setting of {framework}", setting=own, framework=framework))
     for name, (value, _) in DEFAULTS.get(framework or "", {}).items():
         if f"runtime.{name}" in names and getattr(runtime, name) is None:
-            shown = (say("on") if value else say("off")) if isinstance(value, bool) else value
+            shown = (Text("on") if value else Text("off")) if isinstance(value, bool) else value
             words.append(
-                say(
+                Text(
                     "{setting} is not given: {framework}'s default is {value}",
                     setting=name,
                     framework=framework,

@@ -12,23 +12,9 @@ from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network, Operation
+from convlint.model.text import Text
 
-
-class Reason(str):
-    """Why channels cannot change, in English; its template and values are kept for translations."""
-
-    template: str
-    name: str
-    groups: int
-
-    def __new__(cls, template: str, name: str = "", groups: int = 0) -> Reason:
-        """The template with `{name}` and `{groups}` filled in."""
-        made = super().__new__(cls, template.format(name=name, groups=groups))
-        made.template, made.name, made.groups = template, name, groups
-        return made
-
-
-THE_INPUT = Reason("it is the network's input")
+THE_INPUT = Text("it is the network's input")
 
 Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here (a pixel shuffle: 1/4)
 Axis = tuple[Part, ...]  # the channels of a tensor, as the groups that they come from, in order
@@ -55,7 +41,7 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
     depthwise: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     multiple_of: int = 1
-    fixed: tuple[Reason, ...] = ()
+    fixed: tuple[Text, ...] = ()
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -135,7 +121,7 @@ def channels_of(network: Network) -> Channels:
     for number, operation in enumerate(network.operations):
         axis = walk.operation(number, operation)
         if operation.output and axis is not None:
-            walk.fix(axis, Reason("the network hands it out"))
+            walk.fix(axis, Text("the network hands it out"))
         walk.axes.append(axis)
     return walk.result()
 
@@ -151,8 +137,8 @@ class _Walk:
         self.axes: list[Axis | None] = []
         self.width: list[int] = []
         self.parent: list[int] = []
-        self.reasons: list[tuple[int, Reason]] = []
-        self.fixed: dict[int, tuple[Axis, set[Reason]]] = {}  # by the id of an axis, which the tuple keeps alive
+        self.reasons: list[tuple[int, Text]] = []
+        self.fixed: dict[int, tuple[Axis, set[Text]]] = {}  # by the id of an axis, which is kept alive with it
         self.divisors: list[tuple[int, int]] = []
         self.inputs: list[tuple[int, int]] = []
         self.written: dict[int, Axis] = {}
@@ -200,7 +186,7 @@ class _Walk:
         wide = [axis for axis in given if self._of(axis) == widest]
         for axis in given:
             if self._of(axis) != widest:  # one channel for all
-                self.fix(axis, Reason("{name} spreads it over other channels", _named(operation)))
+                self.fix(axis, Text("{name} spreads it over other channels", name=_named(operation)))
         for axis in wide[1:]:
             self._equal(wide[0], axis, _named(operation))
         if operation.groups > 1:
@@ -209,10 +195,10 @@ class _Walk:
 
     def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
         """A new axis, for an operation that may do anything; it and the inputs cannot change."""
-        reason = Reason("{name} depends on it", _named(operation))
+        reason = Text("{name} depends on it", name=_named(operation))
         for axis in given:
             self.fix(axis, reason)
-        return self._fixed(self._fresh(operation.C), Reason("{name} makes it", _named(operation)))
+        return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
 
     def _alone(self, index: int) -> Axis | None:
         """The axis that a layer without a recorded input reads."""
@@ -225,7 +211,7 @@ class _Walk:
         """The axis of a convolution's output: that of its input if it is depthwise, else one of its own."""
         layer = self.layers[index]
         if given is not None and self._of(given) != layer.C:
-            self.fix(given, Reason("{name} does not fit it", layer.name))
+            self.fix(given, Text("{name} does not fit it", name=layer.name))
             given = None
         if given is not None and index in self.read:
             self._equal(self.read[index], given, layer.name)
@@ -233,9 +219,11 @@ class _Walk:
             self.read[index] = given
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
             if given is None:
-                return self._fixed(self._fresh(layer.K), Reason("{name} reads channels that are not known", layer.name))
+                return self._fixed(
+                    self._fresh(layer.K), Text("{name} reads channels that are not known", name=layer.name)
+                )
             if layer.head:
-                self.fix(given, Reason("{name} is a head: the task fixes it", layer.name))
+                self.fix(given, Text("{name} is a head: the task fixes it", name=layer.name))
             times = layer.K // layer.C
             return tuple((number, scale * times) for number, scale in given)
         if layer.groups > 1 and given is not None:
@@ -248,7 +236,7 @@ class _Walk:
             if layer.groups > 1:
                 self._divisible(begun, layer.groups, layer.name)
             if layer.head:
-                self.fix(begun, Reason("{name} is a head: the task fixes it", layer.name))
+                self.fix(begun, Text("{name} is a head: the task fixes it", name=layer.name))
         return self.written[index]
 
     def _tie(self, one: int, other: int) -> None:
@@ -258,13 +246,13 @@ class _Walk:
                 self._equal(axes[one], axes[other], self.layers[other].name)
             elif one in axes or other in axes:
                 given = axes[one if one in axes else other]
-                self.fix(given, Reason("{name} has the same weights", self.layers[other].name))
+                self.fix(given, Text("{name} has the same weights", name=self.layers[other].name))
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Makes every part of an axis a multiple of `groups`, so that their sum is one."""
         for number, scale in axis:
             if self.width[self.find(number)] * scale % groups:
-                self.fix(axis, Reason("{name} has {groups} groups across it", name, groups))
+                self.fix(axis, Text("{name} has {groups} groups across it", name=name, groups=groups))
                 return
         for number, scale in axis:
             self.divisors.append((number, (Fraction(groups) / scale).numerator))
@@ -276,12 +264,12 @@ class _Walk:
         self.parent.append(len(self.parent))
         return ((len(self.parent) - 1, _ONE),)
 
-    def _fixed(self, axis: Axis | None, reason: Reason) -> Axis | None:
+    def _fixed(self, axis: Axis | None, reason: Text) -> Axis | None:
         if axis is not None:
             self.fix(axis, reason)
         return axis
 
-    def fix(self, axis: Axis, reason: Reason) -> None:
+    def fix(self, axis: Axis, reason: Text) -> None:
         """Notes that no part of an axis can change, with up to MOST_REASONS reasons."""
         given = self.fixed.setdefault(id(axis), (axis, set()))[1]
         if len(given) < MOST_REASONS and reason not in given:
@@ -296,7 +284,7 @@ class _Walk:
                 self.parent[self.find(second)] = self.find(first)
         else:
             for axis in (one, other):
-                self.fix(axis, Reason("{name} joins it with channels that are composed in another way", name))
+                self.fix(axis, Text("{name} joins it with channels that are composed in another way", name=name))
 
     def _of(self, axis: Axis) -> int:
         return int(sum(self.width[number] * scale for number, scale in axis))
@@ -330,7 +318,7 @@ class _Walk:
         for known in (*axes, *read.values()):
             for group, scale in known or ():
                 multiple[group] = lcm(multiple[group], scale.denominator)
-        reasons: list[dict[Reason, None]] = [{} for _ in range(count)]
+        reasons: list[dict[Text, None]] = [{} for _ in range(count)]
         for segment, reason in self.reasons:
             reasons[own[segment]][reason] = None
         inputs: list[list[int]] = [[] for _ in range(count)]

@@ -1,55 +1,64 @@
-"""A report in one language: of every text that the engine has said in two, one half is kept."""
+"""A report in another language than English: the one place where texts of findings are translated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
-from convlint.files.languages import ENGLISH
-from convlint.files.languages.catalogue import Catalogue, catalogue
-from convlint.files.languages.saying import english_of, other_of, tidied
+from convlint.files.languages.catalogue import catalogue
+from convlint.files.languages.saying import tidied
 from convlint.model.report import Finding, Report, RuleInfo
+from convlint.model.text import Text, fill
 
 
 def in_language(report: Report, language: str) -> Report:
-    """The report of a run in two languages as this one has it; of a run in English alone, the report itself."""
-    if language == ENGLISH:
-        return _Half(english_of, None).report(report)
-    return _Half(lambda text: tidied(other_of(text)), catalogue(language)).report(report)
+    """The report with its findings, fixes and rules in a language that is not English, as far as they are known."""
+    translator = Translator(language)
+    return replace(
+        report,
+        findings=tuple(map(translator.finding, report.findings)),
+        suppressed=tuple(replace(each, finding=translator.finding(each.finding)) for each in report.suppressed),
+        rules=tuple(map(translator.rule, report.rules)),
+    )
 
 
-def title_of(rule: RuleInfo, known: Catalogue) -> RuleInfo:
-    """The rule with its title and rationale in another language, as far as they are translated."""
-    title, rationale = (known.of_rule(rule.code, text) or text for text in (rule.title, rule.rationale))
-    return replace(rule, title=title, rationale=rationale)
+class Translator:
+    """Shows texts in a language that is not English."""
 
+    def __init__(self, language: str) -> None:
+        self._known = catalogue(language)
+        self._rules: dict[RuleInfo, RuleInfo] = {}  # many findings share a rule
 
-class _Half:
-    def __init__(self, half: Callable[[str], str], known: Catalogue | None) -> None:
-        self.half, self.known = half, known
-        self._infos: dict[int, tuple[RuleInfo, RuleInfo]] = {}  # by id: the rule, which is kept alive, and as it reads
+    def text(self, text: str) -> str:
+        """The text in the language; a plain string stays as it is."""
+        return tidied(self._text(text))
 
-    def report(self, report: Report) -> Report:
-        return replace(
-            report,
-            findings=tuple(map(self._finding, report.findings)),
-            suppressed=tuple(replace(each, finding=self._finding(each.finding)) for each in report.suppressed),
-            errors=tuple(replace(each, message=self.half(each.message)) for each in report.errors),
-            rules=tuple(map(self._info, report.rules)),
-        )
+    def _text(self, text: str) -> str:
+        if not isinstance(text, Text):
+            return text
+        known, code = self._known, text.code
+        template = known.of_rule(code, text.template) if code else known.sentence(text.template)
+        if template is None:  # a rule of the user's own
+            return fill(text.template, {field: self._text(value) for field, value in text.values.items()})
+        return fill(template, {field: self._value(value, field, code) for field, value in text.values.items()})
 
-    def _finding(self, finding: Finding) -> Finding:
+    def _value(self, value: str, field: str, code: str) -> str:
+        """A text translated, and a word that the rule chose; names that stand in an input stay."""
+        if not code or isinstance(value, Text) or "." in field:
+            return self._text(value)
+        return self._known.of_rule(code, value) or self._known.sentence(value)
+
+    def finding(self, finding: Finding) -> Finding:
+        """The finding with its message, its fix and its alternatives."""
         fix = finding.fix
         if fix is not None:
-            fix = replace(fix, describe=self.half(fix.describe), no_edit=self.half(fix.no_edit))
-        others = tuple(replace(each, describe=self.half(each.describe)) for each in finding.alternatives)
-        rule, message = self._info(finding.rule), self.half(finding.message)
+            fix = replace(fix, describe=self.text(fix.describe), no_edit=self.text(fix.no_edit))
+        others = tuple(replace(each, describe=self.text(each.describe)) for each in finding.alternatives)
+        rule, message = self.rule(finding.rule), self.text(finding.message)
         return replace(finding, rule=rule, message=message, fix=fix, alternatives=others)
 
-    def _info(self, info: RuleInfo) -> RuleInfo:
-        if self.known is None:
-            return info
-        if id(info) not in self._infos:
-            self._infos[id(info)] = info, title_of(info, self.known)
-        return self._infos[id(info)][1]
+    def rule(self, info: RuleInfo) -> RuleInfo:
+        """The rule with its title and rationale."""
+        if info not in self._rules:
+            title, rationale = (self._known.of_rule(info.code, text) or text for text in (info.title, info.rationale))
+            self._rules[info] = replace(info, title=title, rationale=rationale)
+        return self._rules[info]

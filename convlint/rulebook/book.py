@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.errors import RuleError, suggestion
-from convlint.files.languages import ENGLISH
 from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr
@@ -271,9 +270,8 @@ _OF_NETWORKS = ("layer", "edge", "network")
 class Rulebook:
     """All rules, sorted by code, found by code or name."""
 
-    def __init__(self, rules: Iterable[Rule], folders: tuple[str, ...] = (), language: str = ENGLISH) -> None:
+    def __init__(self, rules: Iterable[Rule], folders: tuple[str, ...] = ()) -> None:
         self.folders = folders  # beside the built-in rules
-        self.language = language  # what they speak; if that is not English, they speak both
         self.rules = tuple(sorted(rules, key=lambda rule: rule.info.code))
         self.by_key = {key: rule for rule in self.rules for key in (rule.info.code, rule.info.name)}
         self.of_networks = tuple(rule for rule in self.rules if rule.scope in _OF_NETWORKS)
@@ -292,11 +290,8 @@ class Rulebook:
         return suggestion(key, self.by_key)
 
 
-def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Rulebook:
-    """The built-in rules and those in `folders`. Raises RuleError at the first defect, with file and line.
-
-    In another language than English they say both, as pairs; what has no translation says English alone.
-    """
+def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
+    """The built-in rules and those in `folders`. Raises RuleError at the first defect, with file and line."""
     folders = tuple(folders)
     rules = list(cached_rules(rule_files(builtin_folder())))
     for folder in folders:
@@ -308,13 +303,7 @@ def load_rulebook(folders: Iterable[str] = (), language: str = ENGLISH) -> Ruleb
         if not files:
             raise RuleError("holds no rule (*.yaml)", path=folder)
         rules += [read_rule(path) for path in files]
-    rules = linked(rules)
-    if language != ENGLISH:
-        from convlint.files.languages.catalogue import catalogue
-        from convlint.rulebook.file import translated
-
-        rules = [translated(rule, catalogue(language)) for rule in rules]
-    return Rulebook(rules, folders, language)
+    return Rulebook(linked(rules), folders)
 
 
 def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from msgspec.structs import replace
@@ -245,16 +245,6 @@ class Pieces:
         if any("{" in part or "}" in part for part in parts if isinstance(part, str)):
             self.fail(f"{what}: a message holds {{names}} only", value)
         return Template(tuple(part for part in parts if part))
-
-
-def parts_of(text: str) -> Iterator[str | tuple[str, str]]:
-    """The parts of a template that is known to be sound: texts, and (name, format)."""
-    end = 0
-    for match in _FIELD.finditer(text):
-        yield from filter(None, (text[end : match.start()],))
-        yield match.group(1), match.group(2) or ""
-        end = match.end()
-    yield from filter(None, (text[end:],))
 
 
 def _formats(form: str) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr
 
 from convlint.model.layer import Loss, equal_without
 from convlint.model.report import RuleInfo, Severity
+from convlint.model.text import COMMA, Text, joined, printed
 from convlint.rulebook.compiled import GLOBALS, decision_code, function
 from convlint.rulebook.expr import UNKNOWN, Expr
 
@@ -68,14 +69,15 @@ _NOTHING: Mapping[str, Any] = {}
 class Template:
     """A message with `{name}` or `{name:format}` in it; only names, never expressions."""
 
-    __slots__ = ("_steps", "names", "parts")
+    __slots__ = ("_steps", "names", "parts", "text")
 
     def __init__(self, parts: tuple[str | tuple[str, str], ...]) -> None:
         self.parts = parts
         self.names = frozenset(part[0] for part in parts if isinstance(part, tuple))
-        # text, or (name, what stands before its dot, what behind it, format): every finding is rendered
+        self.text = "".join(part if isinstance(part, str) else f"{{{_field(*part)}}}" for part in parts)
+        # (field, name, what stands before its dot, what behind it, format): every finding is rendered
         self._steps = tuple(
-            part if isinstance(part, str) else (part[0], *part[0].partition(".")[::2], part[1]) for part in parts
+            (_field(*part), part[0], *part[0].partition(".")[::2], part[1]) for part in parts if isinstance(part, tuple)
         )
 
     def __eq__(self, other: object) -> bool:
@@ -84,14 +86,10 @@ class Template:
     def __hash__(self) -> int:
         return hash(self.parts)
 
-    def render(self, values: Mapping[str, Any], over: Mapping[str, Any] = _NOTHING) -> str:
-        """The text under `values`, and `over` before them; what is unknown shows as "?"."""
-        out = []
-        for step in self._steps:
-            if isinstance(step, str):
-                out.append(step)
-                continue
-            name, first, attribute, how = step
+    def render(self, values: Mapping[str, Any], over: Mapping[str, Any] = _NOTHING, *, code: str = "") -> Text:
+        """The text of the rule `code` under `values`, and `over` before them; what is unknown shows as "?"."""
+        shown = {}
+        for shown_as, name, first, attribute, form in self._steps:
             if name in over:
                 value = over[name]
             elif not attribute or name in values:
@@ -99,19 +97,21 @@ class Template:
             else:
                 value = values[first]
                 value = value if value is UNKNOWN else getattr(value, attribute)
-            out.append("?" if value is UNKNOWN else format(value, how))
-        return "".join(out)
+            shown[shown_as] = "?" if value is UNKNOWN else printed(value, form)
+        return Text.of(self.text, shown, code)
+
+
+def _field(name: str, form: str) -> str:
+    return f"{name}:{form}" if form else name
 
 
 class Fragments:
     """A message made of the texts whose condition is known to hold, joined by commas; `otherwise` where none does."""
 
-    __slots__ = ("comma", "names", "otherwise", "pieces")
+    __slots__ = ("names", "otherwise", "pieces")
 
-    def __init__(
-        self, pieces: tuple[tuple[Expr | None, Template], ...], otherwise: Template, comma: str = ", "
-    ) -> None:
-        self.pieces, self.otherwise, self.comma = pieces, otherwise, comma
+    def __init__(self, pieces: tuple[tuple[Expr | None, Template], ...], otherwise: Template) -> None:
+        self.pieces, self.otherwise = pieces, otherwise
         read = [expr.names for expr, _ in pieces if expr is not None]
         self.names = frozenset().union(*read, *(text.names for _, text in pieces))
 
@@ -121,10 +121,11 @@ class Fragments:
     def __hash__(self) -> int:
         return hash((self.pieces, self.otherwise))
 
-    def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING) -> str:
-        """The text under `values`, and `over` before them; what is unknown shows as "?". Raises ExprError."""
-        texts = [text.render(values, over) for when, text in self.pieces if when is None or when.holds(values)]
-        return self.comma.join(texts) or self.otherwise.render(values, over)
+    def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING, *, code: str = "") -> str:
+        """As of a template. Raises ExprError."""
+        held = [text for when, text in self.pieces if when is None or when.holds(values)]
+        texts = [text.render(values, over, code=code) for text in held]
+        return joined(Text.of(COMMA, code=code), texts) or self.otherwise.render(values, over, code=code)
 
 
 Message = Template | Fragments

@@ -127,7 +127,7 @@ class Options(Struct, frozen=True, kw_only=True):
     mends: bool = False  # whether what is found is to be mended
     proposes: bool = False  # whether findings are to carry the edits of their fix
     unsafe_fixes: bool = False  # also where that changes the network
-    language: str | None = ENGLISH  # of the texts, beside English; None: what the config of the current folder says
+    language: str | None = ENGLISH  # of the report; None: what the config of the current folder says
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
 
 
@@ -187,7 +187,7 @@ class RunPlanner:
         options = self.options
         folders = tuple(dict.fromkeys((*config.rules, *options.rules)))
         if folders not in self._rulebooks:
-            self._rulebooks[folders] = load_rulebook(folders, self.language)
+            self._rulebooks[folders] = load_rulebook(folders)
         rulebook = self._rulebooks[folders]
         for word in config.target:
             _at(word, lambda text: resolve_targets([text]))

@@ -21,7 +21,6 @@ from convlint.config.find import shown_path
 from convlint.engine.findings import NetworkResult, assemble
 from convlint.errors import UsageError
 from convlint.files.languages import ENGLISH
-from convlint.files.languages.saying import speaking
 from convlint.files.safe import clean_path
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
@@ -136,7 +135,7 @@ def _checked(processes: Processes, task: Task) -> InputResult:
         return InputResult(None, [])
     try:
         # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-        asked = pickle.dumps((source, rulebook.folders, rulebook.language, job, gc.get_threshold()))
+        asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
         result: InputResult | str = pickle.loads(processes.ask(asked))
     except ChildDied as died:
         what = "could not be started" if died.unstarted else "died"
@@ -147,26 +146,25 @@ def _checked(processes: Processes, task: Task) -> InputResult:
 
 
 @cache
-def _rulebook(folders: tuple[str, ...], language: str) -> Rulebook:
+def _rulebook(folders: tuple[str, ...]) -> Rulebook:
     """The rules, loaded once in each process: they hold compiled code, which cannot be pickled."""
-    return load_rulebook(folders, language)
+    return load_rulebook(folders)
 
 
 def work(channel: Channel) -> None:
     """The loop of a worker process: checks each input that it is sent."""
     with Reading(on_output=say) as reading:
         while (request := channel.receive()) is not None:
-            source, folders, language, job, collected = pickle.loads(request)
+            source, folders, job, collected = pickle.loads(request)
             gc.set_threshold(*collected)  # as seldom as in the process that asks
             result: InputResult | str
             try:
-                with speaking(language, both=True):
-                    if source.part:
-                        from convlint.mend.source_fixing import outcome_of_part
+                if source.part:
+                    from convlint.mend.source_fixing import outcome_of_part
 
-                        result = outcome_of_part(source, job)
-                    else:
-                        result = outcome_of(source, _rulebook(folders, language), job, reading)
+                    result = outcome_of_part(source, job)
+                else:
+                    result = outcome_of(source, _rulebook(folders), job, reading)
             except UsageError as error:
                 result = str(error)
             channel.send(pickle.dumps(result))
@@ -286,7 +284,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     found: tuple[Finding, ...] = ()
     old: tuple[Finding, ...] = ()
     stale: tuple[BaselineEntry, ...] = ()
-    language: str = ENGLISH  # where it is another one, the report says its texts in both
+    language: str = ENGLISH  # that its report is to be shown in
 
 
 def lint_paths(
@@ -310,25 +308,6 @@ def lint_paths(
     each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
     """
     planner = RunPlanner(options, today or date.today())
-    with speaking(planner.language, both=True):
-        return _linted(
-            paths, planner, baseline, adopt=adopt, on_inputs=on_inputs, on_start=on_start, on_done=on_done,
-            settled=settled,
-        )  # fmt: skip
-
-
-def _linted(
-    paths: Sequence[str],
-    planner: RunPlanner,
-    baseline: Baseline | None,
-    *,
-    adopt: bool,
-    on_inputs: Callable[[Sequence[Input], RunPlanner], None],
-    on_start: Callable[[int], None],
-    on_done: Callable[[str], None],
-    settled: Callable[[InputResult], InputResult],
-) -> Verdict:
-    options = planner.options
     models = planner.models()
     inputs, errors = find_inputs(paths or ([] if models else ["."]), planner)
     inputs += models

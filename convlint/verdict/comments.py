@@ -78,12 +78,14 @@ def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | No
     return Finding(
         rule=rule.info,
         severity=case.severity,
-        message=case.message.render(values),
+        message=case.message.render(values, code=rule.info.code),
         location=mention.location,
         layer=mention.layer,
         fix=None
         if fix is None
-        else Fix(describe=fix.describe.render(values), safety=fix.safety, changes=fix.changes, set={}),
+        else Fix(
+            describe=fix.describe.render(values, code=rule.info.code), safety=fix.safety, changes=fix.changes, set={}
+        ),
     )
 
 

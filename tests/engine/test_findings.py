@@ -34,6 +34,7 @@ from convlint.model.report import (
     fingerprint,
 )
 from convlint.model.runtime import Runtime
+from convlint.model.text import Text
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
@@ -317,7 +318,7 @@ def hit(
     sets = sets or {"C": 64}
     flaw = Flaw(
         rule=rule, case=rule.cases[-1], places=(), message="m", describe=words, set=sets, join=True,
-        join_message=f"{COUNT}: {LAYERS}",
+        join_message=Text("{count}: {layers}", count=COUNT, layers=LAYERS),
     )  # fmt: skip
     return Hit(
         flaw=flaw, indices=(index,), names=(f"l{index}",), location=Location(path="a", line=index), message="m",

@@ -25,6 +25,7 @@ from convlint.facts.source_layers import GETTING, Width
 from convlint.model.layer import Dtype
 from convlint.model.report import Finding
 from convlint.model.source import SourceLayer, StatedLiteral
+from convlint.model.text import Text
 
 INSIDE = StatedLiteral(at=at(100, column=30), value=1)
 
@@ -422,10 +423,12 @@ WIDTH, SITE, SCRIPT = (
 
 
 def draft_of_saying(
-    rule: object = WIDTH, line: int = 1, *names: str, message: str = f"{GETTING}!", **given: bool
+    rule: object = WIDTH, line: int = 1, *names: str, message: str = GETTING + Text("!"), **given: bool
 ) -> RuleStatement:
     assert isinstance(rule, type(WIDTH))
-    flaw = Flaw(rule=rule, case=rule.cases[-1], places=(), message=message, describe=f"use {GETTING}")
+    flaw = Flaw(
+        rule=rule, case=rule.cases[-1], places=(), message=message, describe=Text("use {layers}", layers=GETTING)
+    )
     members = tuple(FindingMember(name, "net.py", "K", 1) for name in names or ("a",))
     return RuleStatement(flaw=flaw, at=at(line), members=members, **given)
 

@@ -19,6 +19,7 @@ from convlint.facts.source_layers import (
     Width,
     in_order,
     is_inside,
+    map_in_words,
     map_of,
     proviso,
     setting_of,
@@ -175,7 +176,7 @@ def test_provisos(given: dict[str, Any], literals: tuple[StatedLiteral, ...], ex
     ],
 )
 def test_maps(sizes: list[dict[str, Any]], expected: str) -> None:
-    assert map_of([record(**each) for each in sizes]) == expected
+    assert map_in_words(map_of([record(**each) for each in sizes])) == expected
     assert View(CONSTRUCTION, record()).map == MAP
 
 

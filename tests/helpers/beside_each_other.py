@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from convlint.checking.examples import examined
-from convlint.files.languages.saying import english_of, other_of, tidied
 from convlint.files.located_yaml import parse, read_text
 from convlint.model.report import Finding
+from convlint.reporters.translated import Translator
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
 
@@ -30,21 +30,22 @@ class Beside(Struct, frozen=True, kw_only=True):
 
 def in_both(language: str) -> Iterator[Beside]:
     """The texts of the findings of every failing example, each once."""
+    translator = Translator(language)
     said: set[tuple[str, str]] = set()
     for rule in load_rulebook().rules:
-        for finding in findings_in_both(rule, language):
+        for finding in findings_of_examples(rule):
             for text in (finding.message, finding.fix.describe if finding.fix is not None else ""):
-                key = rule.info.code, english_of(text)
+                key = rule.info.code, str(text)
                 if text and key not in said:
                     said.add(key)
-                    yield Beside(code=rule.info.code, english=english_of(text), other=tidied(other_of(text)))
+                    yield Beside(code=rule.info.code, english=text, other=translator.text(text))
 
 
-def findings_in_both(rule: Rule, language: str) -> Iterator[Finding]:
-    """What the rule finds in its failing examples, its texts as pairs."""
+def findings_of_examples(rule: Rule) -> Iterator[Finding]:
+    """What the rule finds in its failing examples."""
     document = parse(read_text(rule.path))
     for item in document.data["examples"].data["fail"].data:
-        yield from examined(rule, item.data["given"], language)
+        yield from examined(rule, item.data["given"])
 
 
 def main(language: str, *codes: str) -> None:

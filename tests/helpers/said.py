@@ -41,7 +41,7 @@ def sentences() -> dict[str, str]:
 def _in_code(tree: ast.AST, name: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-            if node.func.id in ("say", "sentence", "Reason") and isinstance(node.args[0], ast.Constant):
+            if node.func.id in ("say", "sentence", "Text") and isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
             elif node.func.id in _COUNTED and not name.startswith(ENGLISH_PLACES):
                 yield from (f"{{count}} {noun.value}" for noun in node.args[1:] if isinstance(noun, ast.Constant))

@@ -18,7 +18,7 @@ from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
 from convlint.cli.streams.progress import Progress
 from convlint.errors import InputFault, UsageError
-from convlint.files.languages.saying import plural, speaking
+from convlint.files.languages.saying import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
 from convlint.model.location import Span
@@ -190,11 +190,8 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
     refuse_clashes(files_of(shown.outputs), _read([], planner, []))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
-    with speaking(planner.language, both=True):
-        result = judged(
-            network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations, allow=plan.job.allow
-        )
-        verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
+    result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations, allow=plan.job.allow)
+    verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
     write_outputs(verdict.report, shown, language=verdict.language)
     return verdict.exit_code
 

@@ -13,10 +13,11 @@ from convlint.config.find import Configs
 from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
 from convlint.errors import RuleError, UsageError
 from convlint.files.languages import ENGLISH, language_chosen
-from convlint.files.languages.saying import is_english, other_of, plural, rule_text, say, sentence, speaking, spoken
+from convlint.files.languages.saying import is_english, plural, rule_text, say, sentence, speaking, spoken
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
 from convlint.reporters.ink import wrap
+from convlint.reporters.translated import Translator
 from convlint.reporters.words import CHANGES, page_of
 from convlint.rulebook.book import Rulebook, linked, load_rulebook, rule_files
 from convlint.rulebook.file import read_rule
@@ -117,8 +118,8 @@ def document(rule: Rule, width: int) -> str:
 def _message(rule: Rule, item: Value) -> str:
     """What a failing example says, in another language than English by being run."""
     english: str = item.data["message"].data
-    found = () if is_english() else examined(rule, item.data["given"], spoken())
-    return other_of(found[0].message) if found else english
+    found = () if is_english() else examined(rule, item.data["given"])
+    return Translator(spoken()).text(found[0].message) if found else english
 
 
 JUDGED = {

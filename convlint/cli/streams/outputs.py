@@ -80,7 +80,7 @@ def write_outputs(
 ) -> None:
     """Renders each format to its place, which is `stream` (default: standard output) where it has no file.
 
-    `report` is that of a run in `language`, which formats for people speak. Raises UsageError where a file cannot be
+    Formats for people are in `language`. Raises UsageError where a file cannot be
     written after all.
     """
     for place in shown.outputs:
@@ -94,17 +94,15 @@ def write_outputs(
 def append_summary(file: str, report: Report) -> None:
     """Adds the job's summary, which is English, to its file. Raises UsageError where it cannot be written."""
     from convlint.reporters import github
-    from convlint.reporters.translated import in_language
 
-    append(file, harmless(github.summary(in_language(report, ENGLISH))))
+    append(file, harmless(github.summary(report)))
 
 
 def _said(report: Report, language: str, found: Reporter, style: Style) -> str:
     """The report in a format that speaks the `language` of its run, or English."""
-    if language == ENGLISH:
+    if language == ENGLISH or not found.for_people:
         return found(report, style)
     from convlint.reporters.translated import in_language
 
-    own = language if found.for_people else ENGLISH
-    with speaking(own):
-        return found(in_language(report, own), style)
+    with speaking(language):
+        return found(in_language(report, language), style)

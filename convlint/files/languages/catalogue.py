@@ -1,4 +1,4 @@
-"""The translations of one language: pairs of an English text and its own, by rule, and of all that is said beside."""
+"""Reads the translations of one language: pairs of an English text and its own, by rule or by part of a report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 
 from msgspec import Struct
+
+from convlint.model.text import COMMA
 
 _CODE = re.compile(r"[A-Z]{2,8}[0-9]{3,4}")
 
@@ -22,24 +24,26 @@ class Translation(Struct, frozen=True, kw_only=True):
 
     @property
     def of_rule(self) -> bool:
-        """Whether it is a text of one rule, and not a sentence that anything may say."""
+        """Whether it is a text of one rule, and no sentence of the program."""
         return _CODE.fullmatch(self.section) is not None
 
 
 class Catalogue:
-    """What texts are in one language. A text that it lacks stays English: so do rules of the user's own."""
+    """The texts of one language. A text that it lacks stays English, as do rules of the user's own."""
 
     def __init__(self, language: str, entries: tuple[Translation, ...]) -> None:
         self.language = language
         self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
         self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
+        # Fragments of a rule are joined as in their own language, so a rule that is not translated keeps its commas.
+        self._rules.update({(code, COMMA): self.sentence(COMMA) for code, _ in self._rules})
 
     def of_rule(self, code: str, english: str) -> str | None:
         """A title, rationale or template of a rule; None where there is none."""
         return self._rules.get((code, english))
 
     def sentence(self, english: str) -> str:
-        """What is said beside the rules."""
+        """A sentence of the program; the English where there is none."""
         return self._sentences.get(english, english)
 
 

@@ -12,28 +12,21 @@ import pytest
 import yaml
 from cases import for_each
 from checkout import ROOT
-from hypothesis import given
-from hypothesis import strategies as st
 from said import sentences, untranslated_rules
 
 from convlint.files.languages import ENGLISH, LANGUAGES
 from convlint.files.languages.catalogue import Translation, catalogue, entries_of
 from convlint.files.languages.saying import (
-    english_of,
     is_english,
-    other_of,
-    pair,
     rule_text,
     say,
     sentence,
     speaking,
     spoken,
     tidied,
-    unmarked,
 )
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.file import texts_of
-from convlint.rulebook.judgement import parts_of
 
 OTHERS = [language for language in LANGUAGES if language != ENGLISH]
 ENTRIES = [(language, each) for language in OTHERS for each in entries_of(language)]
@@ -134,7 +127,7 @@ def test_each_text_stands_there_once(language: str) -> None:
 def test_values_and_tags_are_those_of_the_english_text(language: str, entry: Translation) -> None:
     assert values_of(entry.other) == values_of(entry.english)
     if entry.of_rule:
-        assert "".join(part if isinstance(part, str) else "" for part in parts_of(entry.other)).count("{") == 0
+        assert "{" not in _FIELD.sub("", entry.other)
 
 
 @for_each("entry", [each for language, each in ENTRIES if language == "zh"])
@@ -168,46 +161,6 @@ def test_what_is_left_in_english_is_said_openly() -> None:
     assert [what for what in LEFT_IN_ENGLISH if what not in text] == []
 
 
-ALIKE = pair("K=60 is odd", "K=60 是奇数")
-TEXTS = st.text(st.characters(exclude_characters="\x02\x03\x1f"), max_size=20)
-
-
-def test_each_half_is_what_was_put_in() -> None:
-    assert (english_of(ALIKE), other_of(ALIKE)) == ("K=60 is odd", "K=60 是奇数")
-    assert pair("same", "same") == "same"
-    assert (english_of("plain"), other_of("plain")) == ("plain", "plain")
-
-
-def test_words_before_behind_and_between_are_those_of_their_language() -> None:
-    text = f"{pair('once CL1 is mended, ', '改正 CL1 之后，')}{ALIKE} (a100)"
-    assert english_of(text) == "once CL1 is mended, K=60 is odd (a100)"
-    assert other_of(text) == "改正 CL1 之后，K=60 是奇数 (a100)"
-
-
-def test_pairs_stand_within_pairs() -> None:
-    text = pair(f"{ALIKE}; then stop", f"{ALIKE}；然后停下")
-    assert english_of(text) == "K=60 is odd; then stop"
-    assert other_of(text) == "K=60 是奇数；然后停下"
-
-
-def test_what_is_filled_in_later_is_filled_into_both() -> None:
-    text = pair("of \x00layers\x00", "\x00layers\x00 的").replace("\x00layers\x00", pair("a and b", "a 和 b"))
-    assert (english_of(text), other_of(text)) == ("of a and b", "a 和 b 的")
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_any_text_survives(english: str, other: str, beside: str) -> None:
-    text = beside + pair(english, other) + beside
-    assert english_of(text) == beside + english + beside
-    assert other_of(text) == beside + other + beside
-
-
-@given(st.text("\x02\x03\x1fab", max_size=40))
-def test_no_mark_is_left_whatever_a_name_holds(text: str) -> None:
-    for half in (english_of(text), other_of(text), unmarked(text)):
-        assert not {"\x02", "\x03", "\x1f"} & set(half)
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("修正 （可选） 或 K", "修正（可选）或 K"), ("a, b (c)", "a, b (c)"), ("K=64 （时间）", "K=64（时间）"), ("", "")],
@@ -239,12 +192,6 @@ def test_an_end_by_an_exception_ends_it_too() -> None:
     except KeyError:
         pass
     assert is_english()
-
-
-def test_both_are_said_while_the_format_is_not_known() -> None:
-    with speaking("zh", both=True):
-        text = say("use {side}={width}", side="K", width=64)
-    assert (english_of(text), other_of(text)) == ("use K=64", "使用 K=64")
 
 
 def test_what_has_no_translation_is_said_in_english() -> None:
