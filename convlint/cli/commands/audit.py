@@ -19,8 +19,7 @@ from convlint.audit.subjects import Found, Subject, subjects_of
 from convlint.cli.streams import tables
 from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Destination, Presentation, deliver
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Destination, Presentation, Progress, deliver
 from convlint.errors import UsageError
 from convlint.files.languages.saying import plural
 from convlint.model.report import InputError

@@ -7,16 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
-from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
-from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Destination, Presentation, Progress, append_summary, files_of, write_outputs
 from convlint.errors import InputFault, UsageError
 from convlint.files.languages.saying import plural, speaking
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
@@ -34,6 +33,9 @@ from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
 from convlint.verdict.select import incomplete
+
+if TYPE_CHECKING:
+    from convlint.cli.commands.fix import Mender
 
 _MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
 _MOST_NAMED = 5  # entries of a baseline
@@ -64,7 +66,7 @@ def check(
 
     `diff`: how they would be mended is all that is printed. Raises UsageError.
     """
-    mender = Mender(diff=diff)
+    mender = _mender(diff=diff) if options.mends else None
     proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
     summary = _job_summary(shown.outputs)
     if files.prune and files.read is None:
@@ -81,20 +83,29 @@ def check(
             on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
             on_start=progress.start,
             on_done=progress.done,
-            settled=mender.settled,
+            settled=(lambda outcome: outcome) if mender is None else mender.settled,
         )
-    if diff:
+    if mender is not None and diff:
         return _shown_as_diff(mender, verdict, shown)
-    mender.answer_stdin()
     report = _with_sources(verdict.report)
-    _say(mender.notes())
-    if not shown.quiet:
-        _say(mender.done())
-    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None, language=verdict.language)
+    stream = None  # reports go to standard output, unless that holds the fixed standard input
+    if mender is not None:
+        mender.answer_stdin()
+        stream = sys.stderr if mender.answers_stdin else None
+        _say(mender.notes())
+        if not shown.quiet:
+            _say(mender.done())
+    write_outputs(report, shown, stream, language=verdict.language)
     if summary is not None:
         append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
+
+
+def _mender(*, diff: bool) -> Mender:
+    from convlint.cli.commands.fix import Mender  # a check without --fix does not load what writes files
+
+    return Mender(diff=diff)
 
 
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:

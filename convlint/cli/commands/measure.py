@@ -25,8 +25,7 @@ from convlint.checking.one_input import (
 )
 from convlint.cli.streams.files import FileUse, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Presentation, deliver, files_of
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Presentation, Progress, deliver, files_of
 from convlint.engine.check import Target
 from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
