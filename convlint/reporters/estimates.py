@@ -17,7 +17,7 @@ from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass
 from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters import Style
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, Glyphs, Paint, columns, painter, shorten, wrap
+from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, Glyphs, Paint, columns, finished, painter, shorten, wrap
 from convlint.reporters.machine import (
     basis_notes,
     batch_notes,
@@ -269,8 +269,7 @@ def render_table(report: Report, style: Style) -> str:
         else:
             page.detailed()
     lines = [*page.lines, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
-    text = "\n".join(line.rstrip() for line in lines)
-    return text if style.unicode else ascii_only(text)
+    return finished(lines, unicode=style.unicode)
 
 
 class _EstimateText:
