@@ -17,7 +17,21 @@ from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass
 from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters import Style
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, Glyphs, Paint, columns, finished, painter, shorten, wrap
+from convlint.reporters.ink import (
+    ASCII,
+    GRADE_INKS,
+    UNICODE,
+    Glyphs,
+    Paint,
+    columns,
+    error_lines,
+    finished,
+    note_lines,
+    painter,
+    shorten,
+    shown,
+    wrap,
+)
 from convlint.reporters.machine import (
     basis_notes,
     batch_notes,
@@ -126,7 +140,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         if not total.time_us:
             continue
         letter = total.grade or "-"
-        name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
+        name, rate = shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
         text = f"{name}: {clock(total.time_us)}{most} of convolutions per {step(total.mode)}, grade {letter}, "
         text += f"{figures(rate)} TFLOPS, {total.hardware}"
@@ -141,15 +155,12 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines.append("")
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
     of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
-    for note in (*network_notes(report), *of_times):
-        first, *rest = wrap(_shown(note, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
+    lines += note_lines((*network_notes(report), *of_times), glyphs, width)
     if report.errors:
         lines.append("")
     for error in report.errors:
         where = place(error.path, error.line, error.column)
-        first, *rest = wrap(_shown(f"error: {where}: {error.message}", glyphs), width - 2)
-        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+        lines += error_lines(shown(f"error: {where}: {error.message}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
 
 
@@ -178,12 +189,7 @@ def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> s
         line += ": complete"
     elif not unknown and not unread:
         line += ": incomplete"
-    return paint("poor" if report.errors else "good", _shown(line, glyphs))
-
-
-def _shown(text: str, glyphs: Glyphs) -> str:
-    text = clean(text)
-    return ascii_only(text) if glyphs.line.isascii() else text
+    return paint("poor" if report.errors else "good", shown(line, glyphs))
 
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.

@@ -44,8 +44,8 @@ def excerpt(
     end = max(min(end, len(text)), start + 1)
     if len(text) <= width and text.isascii() and text.isprintable():
         return clean(text), start, end - start
-    shown, start, length = _window(text, start, end, width, unicode)
-    return clean(shown), start, length
+    window, start, length = _window(text, start, end, width, unicode)
+    return clean(window), start, length
 
 
 def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple[str, int, int]:
@@ -70,9 +70,9 @@ def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple
         right = max(bisect_right(offset, offset[left] + room) - 1, left)
         before, after = before or left > 0, after or right < len(cells)
     prefix = more if before else ""
-    shown = prefix + "".join(cells[left:right]) + (more if after else "")
+    window = prefix + "".join(cells[left:right]) + (more if after else "")
     underline = offset[max(min(stop, right), at)] - offset[at]
-    return shown, len(prefix) + offset[at] - offset[left], max(underline, 1)
+    return window, len(prefix) + offset[at] - offset[left], max(underline, 1)
 
 
 def _cells(text: str, unicode: bool) -> list[str]:
@@ -279,6 +279,19 @@ def row(cells: Sequence[str], sizes: Sequence[int], sides: str, more: str = UNIC
         space = " " * (size - columns(cut))
         placed.append(space + cut if side == "r" else cut + space)
     return "  ".join(placed)
+
+
+def shown(text: str, glyphs: Glyphs) -> str:
+    """The text, made harmless, and in ASCII where the frames are."""
+    text = clean(text)
+    return ascii_only(text) if glyphs.line.isascii() else text
+
+
+def note_lines(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Notes below a table: each in lines of at most `width` columns, set in, further lines more than the first."""
+    for note in notes:
+        first, *rest = wrap(shown(note, glyphs), width - 4)
+        yield from (f"  {first}", *(f"    {line}" for line in rest))
 
 
 def finished(lines: Iterable[str], *, unicode: bool) -> str:

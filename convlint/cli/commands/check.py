@@ -1,4 +1,4 @@
-"""`convlint check` and `convlint layer`: from options to a written report and an exit code."""
+"""`convlint check` and `convlint layer`: check inputs, write the report and return an exit code."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from convlint.verdict.select import incomplete
 if TYPE_CHECKING:
     from convlint.cli.commands.fix import Mender
 
-_MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
-_MOST_NAMED = 5  # entries of a baseline
+_MOST_SOURCE = 2**21  # characters of broken files kept to show lines of: many broken files must not fill the memory
+_MOST_NAMED = 5  # stale entries of a baseline that one note names
 FLAGS_PATH = "<flags>"
 
 
@@ -62,9 +62,9 @@ def refuse_beside_diff(**options: object) -> None:
 def check(
     paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles, *, diff: bool = False
 ) -> int:
-    """Checks `paths`, mends them where `options` say so, writes the report and returns the exit code.
+    """Checks `paths`, fixes them where `options` ask for it, writes the report and returns the exit code.
 
-    `diff`: how they would be mended is all that is printed. Raises UsageError.
+    `diff`: prints only what --fix would change. Raises UsageError.
     """
     mender = _mender(diff=diff) if options.mends else None
     proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
@@ -80,7 +80,8 @@ def check(
             replace(options, proposes=proposes),
             baseline=baseline,
             adopt=files.write is not None,
-            on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
+            # before any input is read: an output that would overwrite one ends the run at once
+            on_inputs=lambda sources, planner: refuse_clashes(written, _read(sources, planner, baselines)),
             on_start=progress.start,
             on_done=progress.done,
             settled=(lambda outcome: outcome) if mender is None else mender.settled,
@@ -109,7 +110,7 @@ def _mender(*, diff: bool) -> Mender:
 
 
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:
-    """Prints the diff; what is wrong with inputs is said beside it."""
+    """Prints the diff, and on standard error what is wrong with inputs. Returns the exit code."""
     mender.show_diff(shown.color)
     errors = verdict.report.errors
     _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
@@ -139,7 +140,7 @@ def _with_sources(report: Report) -> Report:
 
 
 def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
-    """Writes what is to be written; yields what to say about it."""
+    """Writes the new or the pruned baseline; yields notes on it for standard error."""
     if files.write is not None and verdict.report.errors:
         yield f"{files.write} is not written: the check is incomplete"
     elif files.write is not None:
@@ -173,7 +174,7 @@ def _job_summary(outputs: Sequence[Destination]) -> str | None:
 def _written(
     outputs: Sequence[Destination], files: BaselineFiles, summary: str | None
 ) -> tuple[list[FileUse], list[FileUse]]:
-    """What this run writes, and the baseline that it only reads; renewing one in its place is no clash."""
+    """The files that this run writes, and the baseline that it only reads. Rewriting one in its place is no clash."""
     written = files_of(outputs)
     if summary is not None:
         written.append(FileUse(role="the job summary", path=summary))
@@ -187,9 +188,9 @@ def _written(
     return written, read
 
 
-def _read(found: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
+def _read(sources: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
-    yield from inputs(found)
+    yield from inputs(sources)
     yield from baselines
     yield from in_force(planner)
 

@@ -1,7 +1,8 @@
-"""`convlint estimate`: what each layer and pass is predicted to take, and how that comes about."""
+"""`convlint estimate`: the predicted time of each layer and pass, and what it is made of."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -44,9 +45,8 @@ def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, sh
 
 
 def _terminal_style(color: str) -> Style:
-    import os
-
     style = style_of(sys.stdout, color)
+    # Output into a file or a pipe gets every column: 80 columns, which is the default there, would leave some out.
     measured = sys.stdout.isatty() or os.environ.get("COLUMNS")
     return style if measured else replace(style, width=_PLAIN_WIDTH)
 
