@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -202,15 +202,22 @@ COLUMNS = (
 
 def render_csv(report: Report) -> str:
     """The header and one row per layer, GPU and pass that runs; what is unknown is empty, its reason last."""
+    return csv_text(
+        COLUMNS,
+        (
+            [clean_path(entry.layer.path), entry.layer.locate().line, clean(entry.layer.name), clean(label), which,
+             entry.layer.calls, *_cells(entry, which, estimate, label)]
+            for entry in report.layers
+            for label, estimate in entry.estimates.items()
+            for which in passes_run(entry)
+        ),
+    )  # fmt: skip
+
+
+def csv_text(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV; None is an empty cell."""
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for entry in report.layers:
-        layer = entry.layer
-        identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
-        for label, estimate in entry.estimates.items():
-            for which in passes_run(entry):
-                rows.writerow([*identity, clean(label), which, layer.calls, *_cells(entry, which, estimate, label)])
+    csv.writer(text, lineterminator="\n").writerows([titles, *rows])
     return text.getvalue()
 
 

@@ -122,17 +122,22 @@ def render_text(planned: Planned, style: Style) -> str:
     return finished([*lines, ""], unicode=style.unicode)
 
 
+def _cells(before: State, after: State) -> tuple[str, ...]:
+    """Time before and after, what that saves, the grade, and how much parameters and FLOPs change."""
+    return (
+        duration(before.time_us),
+        duration(after.time_us),
+        percent(before.time_us, after.time_us),
+        after.grade or "-",
+        percent(before.parameters, after.parameters),
+        percent(before.flops, after.flops),
+    )
+
+
 def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     if not plan.steps:
         return []
-    rows = [
-        (
-            str(position), duration(step.before.time_us), duration(step.after.time_us),
-            percent(step.before.time_us, step.after.time_us), step.after.grade or "-",
-            percent(step.before.parameters, step.after.parameters), percent(step.before.flops, step.after.flops),
-        )
-        for position, step in enumerate(plan.steps, start=1)
-    ]  # fmt: skip
+    rows = [(str(position), *_cells(step.before, step.after)) for position, step in enumerate(plan.steps, start=1)]
     sizes = column_sizes([_TITLES, *rows])
     sides = "r" * len(sizes)
     lines = ["", paint("faint", row(_TITLES, sizes, sides))]
@@ -244,12 +249,7 @@ def render_markdown(planned: Planned) -> str:
     ]
     size = sum(len(line.encode()) + 1 for line in lines)
     for position, taken in enumerate(plan.steps, start=1):
-        before, after = taken.before, taken.after
-        line = (
-            f"| {position} | {prose(change(taken))} | {duration(before.time_us)} | {duration(after.time_us)} "
-            f"| {percent(before.time_us, after.time_us)} | {after.grade or '-'} "
-            f"| {percent(before.parameters, after.parameters)} | {percent(before.flops, after.flops)} |"
-        )
+        line = f"| {' | '.join((str(position), prose(change(taken)), *_cells(taken.before, taken.after)))} |"
         size += len(line.encode()) + 1
         if size > MOST_CHARACTERS - _NOTE_ROOM:
             lines += ["", f"*{plural(len(plan.steps) - position + 1, 'step')} left out: this is as much as fits here.*"]

@@ -16,7 +16,7 @@ from convlint.facts.network import shortened
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
 from convlint.reporters import Style
-from convlint.reporters.estimates import why_no_time
+from convlint.reporters.estimates import render_csv, render_table, why_no_time
 from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
 from convlint.run.run import check_planned
 from convlint.verdict.select import incomplete
@@ -60,13 +60,7 @@ def _render(name: str, report: Report, style: Style) -> str:
         from convlint.reporters.page.assembling import page
 
         return page(report, judged=False, unicode=style.unicode)
-    if name == "csv":
-        from convlint.reporters.estimates import render_csv
-
-        return render_csv(report)
-    from convlint.reporters.estimates import render_table
-
-    return render_table(report, style)
+    return render_csv(report) if name == "csv" else render_table(report, style)
 
 
 def with_unknown_times(report: Report) -> Report:

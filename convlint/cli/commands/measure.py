@@ -45,7 +45,7 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
-from convlint.reporters.measurements import Measurement, percent
+from convlint.reporters.measurements import Measurement, percent, render_json, render_text
 from convlint.rulebook.book import load_rulebook
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
@@ -125,18 +125,9 @@ def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> 
     found = _measured(source, job, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
-        deliver(place.file, _render(place.format, found, style), style)
+        text = render_json(found) if place.format == "json" else render_text(found, style)
+        deliver(place.file, text, style)
     return incomplete(found.errors) or (INCOMPLETE if found.waiting else 0)
-
-
-def _render(name: str, found: Measurement, style: Style) -> str:
-    if name == "json":
-        from convlint.reporters.measurements import render_json
-
-        return render_json(found)
-    from convlint.reporters.measurements import render_text
-
-    return render_text(found, style)
 
 
 def _measured(
