@@ -30,7 +30,7 @@ from convlint.reporters.ink import (
 from convlint.reporters.words import place
 
 CUT = UNICODE.more
-_MOST_NAME = 40  # columns of one in a note
+_MOST_NAME = 40  # columns of a name in a note, which holds several
 _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
 
 

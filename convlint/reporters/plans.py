@@ -224,7 +224,7 @@ def _added(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-_NOTE_ROOM = 1000  # bytes kept for what comes behind the table
+_NOTE_ROOM = 1000  # bytes kept for the line that counts the steps left out
 
 
 def render_markdown(planned: Planned) -> str:

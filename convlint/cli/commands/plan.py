@@ -1,4 +1,4 @@
-"""`convlint plan`: what to change in a whole network, in which order, and what each step brings."""
+"""`convlint plan`: plans the changes of a whole network, in their order, with the time that each step saves."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _render(name: str, planned: Planned, style: Style) -> str:
 
 
 def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Planned:
-    """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
+    """The plan for one input; what is wrong with the input is a value in it. Raises only RuleError and UsageError."""
     errors: list[InputError] = []
     found: NetworkPlan | None = None
     uses: tuple[CalibrationUse, ...] = ()
@@ -132,7 +132,7 @@ def _judged(
 
 
 def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, list[str]]:
-    """The network with dtypes that run, where errors are why layers have no time; and what these are."""
+    """The network with dtypes that its GPU runs, where errors are why layers have no time; and notes on the changes."""
     timeless = {entry.layer.name for entry in result.layers if None in entry.times.values()}
     errors = [
         finding

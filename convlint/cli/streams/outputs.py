@@ -52,6 +52,7 @@ def parse_outputs(
         if name not in known:
             raise UsageError(f"unknown format {name!r}{suggestion(name, known)}; known are {', '.join(known)}")
         if not path and name in files_only:
+            # an image or a table in a binary format is of no use in a terminal
             raise UsageError(f"--output {name} needs a file: --output {name}=FILE.{name}")
         if not path and any(other.file is None for other in places):
             raise UsageError(f"two formats write to standard output; give one of them a file: {name}=FILE")
@@ -91,7 +92,7 @@ def write_outputs(
         found = reporter(place.format)
         plain = Style(quiet=shown.quiet, color=False)
         style = style_of(stream or sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
-        text = _said(report, language, found, style)
+        text = _rendered(report, language, found, style)
         deliver(place.file, text, style, annotations=found.annotations, stream=stream)
 
 
@@ -103,7 +104,7 @@ def append_summary(file: str, report: Report) -> None:
     append(file, harmless(github.summary(in_language(report, ENGLISH))))
 
 
-def _said(report: Report, language: str, found: Reporter, style: Style) -> str:
+def _rendered(report: Report, language: str, found: Reporter, style: Style) -> str:
     """The report in a format that speaks the `language` of its run, or English."""
     if language == ENGLISH:
         return found(report, style)
