@@ -1,4 +1,4 @@
-"""The command line: options in, exit code out. A command is one function, and one line in `COMMANDS`."""
+"""The table of commands, each built only when it is asked for. A command is one function and one line in `COMMANDS`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LazyCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """What is asked for; an unknown name is compared with all of them."""
-        if args[0] not in COMMANDS:
+        if args[0] not in COMMANDS:  # Typer suggests only commands that are built
             for name in COMMANDS:
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
@@ -60,6 +60,7 @@ class LazyCommands(TyperGroup):
 
 
 def _built(name: str) -> Any:
+    """The command as Typer makes it: by an app of its own, so that the others need not be imported."""
     module, _, function = COMMANDS[name].partition(":")
     command: Callable[..., None] = getattr(import_module(f"convlint.cli.{module}"), function)
     holder = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

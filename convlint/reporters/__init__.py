@@ -70,7 +70,7 @@ class Reporter(Struct, frozen=True, kw_only=True):
 
 def reporter(name: str) -> Reporter:
     """The reporter of a format. Raises KeyError for an unknown name; imports only that format's module."""
-    found = import_module(f"{__name__}.{REPORTERS[name]}").REPORTER
-    if not isinstance(found, Reporter):
+    chosen = import_module(f"{__name__}.{REPORTERS[name]}").REPORTER
+    if not isinstance(chosen, Reporter):  # a module is untyped until it is loaded
         raise TypeError(f"{REPORTERS[name]}.REPORTER is no Reporter")
-    return found
+    return chosen

@@ -16,11 +16,21 @@ from convlint.audit.ranking import Lost, RankedChange, Some, Tally
 from convlint.files.languages.saying import plural
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
-from convlint.reporters.ink import GRADE_INKS, Paint, columns, painter, shorten, wrap
+from convlint.reporters.ink import (
+    GRADE_INKS,
+    UNICODE,
+    Paint,
+    column_sizes,
+    error_lines,
+    painter,
+    row,
+    without_middle,
+    wrap,
+)
 from convlint.reporters.words import place
 
-CUT = "…"
-_MOST_NAME = 40  # columns of one in a note
+CUT = UNICODE.more
+_MOST_NAME = 40  # columns of a name in a note, which holds several
 _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
 
 
@@ -65,7 +75,7 @@ def notes(summary: Summary) -> Iterator[str]:
     if unused is not None and unused.rows:
         match = "matches" if unused.rows == 1 else "match"
         more = f", {CUT}" if unused.rows > len(unused.names) else ""
-        names = ", ".join(without_middle(clean(name), _MOST_NAME) for name in unused.names)
+        names = ", ".join(without_middle(clean(name), _MOST_NAME, CUT) for name in unused.names)
         yield f"{plural(unused.rows, 'row')} of weights ({hours(unused.hours)} h) {match} no model: {names}{more}"
     if ranking.lost:
         rest = [
@@ -107,16 +117,8 @@ def covered(summary: Summary) -> str:
 
 
 def _named(some: Some) -> str:
-    named = ", ".join(without_middle(clean(name), _MOST_NAME) for name in some.names)
+    named = ", ".join(without_middle(clean(name), _MOST_NAME, CUT) for name in some.names)
     return named + (f", {CUT}" if some.pairs > len(some.names) else "")
-
-
-def without_middle(cell: str, size: int) -> str:
-    """The cell, without its middle where it is too long: the ends of paths and names tell most."""
-    if len(cell) <= size or columns(cell) > len(cell):
-        return shorten(cell, size, CUT)
-    end = (size - 1) // 2
-    return cell[: size - 1 - end] + CUT + cell[len(cell) - end :]
 
 
 def _hours_of(some: Some, summary: Summary) -> str:
@@ -226,21 +228,13 @@ def _table(
     title: str, titles: Row, rows: Sequence[Row], sides: str, elastic: int, paint: Paint, width: int
 ) -> list[str]:
     """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
-    sizes = [max(map(columns, column)) for column in zip(titles, *rows, strict=True)]
+    sizes = column_sizes([titles, *rows])
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
 
-    def line(cells: Row) -> str:
-        placed = []
-        for cell, size, side in zip(cells, sizes, sides, strict=True):
-            cut = without_middle(cell, size) if side == "m" else shorten(cell, size, CUT)
-            space = " " * (size - columns(cut))
-            placed.append(space + cut if side == "r" else cut + space)
-        return "  ".join(placed).rstrip()
-
-    lines = [paint("strong", title), paint("faint", line(titles))]
+    lines = [paint("strong", title), paint("faint", row(titles, sizes, sides, CUT).rstrip())]
     for cells in rows:
-        text = line(cells)
+        text = row(cells, sizes, sides, CUT).rstrip()
         if cells[0] in GRADE_INKS:
             text = paint(GRADE_INKS[cells[0]], text[0]) + text[1:]
         lines.append(text)
@@ -248,11 +242,7 @@ def _table(
 
 
 def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
-    lines = []
-    for error in errors(summary.tally):
-        first, *rest = wrap(error, width)
-        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
-    return lines
+    return [line for error in errors(summary.tally) for line in error_lines(error, width, paint)]
 
 
 def _mean(models: int, value: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -17,7 +17,21 @@ from convlint.model.gemm import gemm
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass
 from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters import Style
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, Glyphs, Paint, columns, painter, shorten, wrap
+from convlint.reporters.ink import (
+    ASCII,
+    GRADE_INKS,
+    UNICODE,
+    Glyphs,
+    Paint,
+    columns,
+    error_lines,
+    finished,
+    note_lines,
+    painter,
+    shorten,
+    shown,
+    wrap,
+)
 from convlint.reporters.machine import (
     basis_notes,
     batch_notes,
@@ -29,7 +43,7 @@ from convlint.reporters.machine import (
 )
 from convlint.reporters.words import partly_read, place, shape, step
 
-_WORTH_SAYING = 1.05
+_WORTH_SAYING = 1.05  # a ratio: what makes less than 5 % of difference is left out of the totals
 
 
 class EstimateTotal(Struct, frozen=True, kw_only=True):
@@ -126,7 +140,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         if not total.time_us:
             continue
         letter = total.grade or "-"
-        name, rate = _shown(total.label, glyphs), total.flops / total.time_us * 1e-6
+        name, rate = shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
         text = f"{name}: {clock(total.time_us)}{most} of convolutions per {step(total.mode)}, grade {letter}, "
         text += f"{figures(rate)} TFLOPS, {total.hardware}"
@@ -141,15 +155,12 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines.append("")
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
     of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
-    for note in (*network_notes(report), *of_times):
-        first, *rest = wrap(_shown(note, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
+    lines += note_lines((*network_notes(report), *of_times), glyphs, width)
     if report.errors:
         lines.append("")
     for error in report.errors:
         where = place(error.path, error.line, error.column)
-        first, *rest = wrap(_shown(f"error: {where}: {error.message}", glyphs), width - 2)
-        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+        lines += error_lines(shown(f"error: {where}: {error.message}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
 
 
@@ -178,12 +189,7 @@ def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> s
         line += ": complete"
     elif not unknown and not unread:
         line += ": incomplete"
-    return paint("poor" if report.errors else "good", _shown(line, glyphs))
-
-
-def _shown(text: str, glyphs: Glyphs) -> str:
-    text = clean(text)
-    return ascii_only(text) if glyphs.line.isascii() else text
+    return paint("poor" if report.errors else "good", shown(line, glyphs))
 
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
@@ -196,15 +202,22 @@ COLUMNS = (
 
 def render_csv(report: Report) -> str:
     """The header and one row per layer, GPU and pass that runs; what is unknown is empty, its reason last."""
+    return csv_text(
+        COLUMNS,
+        (
+            [clean_path(entry.layer.path), entry.layer.locate().line, clean(entry.layer.name), clean(label), which,
+             entry.layer.calls, *_cells(entry, which, estimate, label)]
+            for entry in report.layers
+            for label, estimate in entry.estimates.items()
+            for which in passes_run(entry)
+        ),
+    )  # fmt: skip
+
+
+def csv_text(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV; None is an empty cell."""
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for entry in report.layers:
-        layer = entry.layer
-        identity = [clean_path(layer.path), layer.locate().line, clean(layer.name)]
-        for label, estimate in entry.estimates.items():
-            for which in passes_run(entry):
-                rows.writerow([*identity, clean(label), which, layer.calls, *_cells(entry, which, estimate, label)])
+    csv.writer(text, lineterminator="\n").writerows([titles, *rows])
     return text.getvalue()
 
 
@@ -257,6 +270,7 @@ _COLUMNS: tuple[tuple[str, _Cell], ...] = (
     ("peak %", lambda one: f"{100 * one.peak_share:.0f}"),
     ("bound", lambda one: one.bound_by),
 )
+# In a narrow terminal columns go in this order: what can be worked out from others first; pass, GEMM and time stay.
 _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave %", "bound", "tile")
 
 
@@ -269,8 +283,7 @@ def render_table(report: Report, style: Style) -> str:
         else:
             page.detailed()
     lines = [*page.lines, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
-    text = "\n".join(line.rstrip() for line in lines)
-    return text if style.unicode else ascii_only(text)
+    return finished(lines, unicode=style.unicode)
 
 
 class _EstimateText:

@@ -1,10 +1,10 @@
-"""Colours, widths and excerpts of source in a terminal."""
+"""Colours, widths, rows of tables and excerpts of source in a terminal."""
 
 from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -44,8 +44,8 @@ def excerpt(
     end = max(min(end, len(text)), start + 1)
     if len(text) <= width and text.isascii() and text.isprintable():
         return clean(text), start, end - start
-    shown, start, length = _window(text, start, end, width, unicode)
-    return clean(shown), start, length
+    window, start, length = _window(text, start, end, width, unicode)
+    return clean(window), start, length
 
 
 def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple[str, int, int]:
@@ -70,9 +70,9 @@ def _window(text: str, start: int, end: int, width: int, unicode: bool) -> tuple
         right = max(bisect_right(offset, offset[left] + room) - 1, left)
         before, after = before or left > 0, after or right < len(cells)
     prefix = more if before else ""
-    shown = prefix + "".join(cells[left:right]) + (more if after else "")
+    window = prefix + "".join(cells[left:right]) + (more if after else "")
     underline = offset[max(min(stop, right), at)] - offset[at]
-    return shown, len(prefix) + offset[at] - offset[left], max(underline, 1)
+    return window, len(prefix) + offset[at] - offset[left], max(underline, 1)
 
 
 def _cells(text: str, unicode: bool) -> list[str]:
@@ -245,3 +245,56 @@ def shorten(text: str, width: int, more: str) -> str:
             break
         kept.append(char)
     return "".join(kept) + more
+
+
+def without_middle(text: str, width: int, more: str) -> str:
+    """The text, cut to `width` columns with `more` in its middle: the ends of paths and names tell most."""
+    if len(text) <= width or columns(text) > len(text):
+        return shorten(text, width, more)
+    end = (width - 1) // 2
+    return text[: width - 1 - end] + more + text[len(text) - end :]
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """The text, made harmless, in lines of at most `width` columns, each set in by `indent`."""
+    return [indent + line for line in wrap(clean(text), width - len(indent))]
+
+
+def error_lines(text: str, width: int, paint: Paint) -> list[str]:
+    """A text that begins with `error:`, which is painted; further lines are set in."""
+    first, *rest = wrap(text, width)
+    return [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+
+
+def column_sizes(rows: Iterable[Sequence[str]]) -> list[int]:
+    """How wide the columns of a table are."""
+    return [max(map(columns, cells)) for cells in zip(*rows, strict=True)]
+
+
+def row(cells: Sequence[str], sizes: Sequence[int], sides: str, more: str = UNICODE.more) -> str:
+    """One line of a table. Of `sides`, "r" sets a cell at the right; "m" cuts its middle where it is too long."""
+    placed = []
+    for cell, size, side in zip(cells, sizes, sides, strict=True):
+        cut = without_middle(cell, size, more) if side == "m" else shorten(cell, size, more)
+        space = " " * (size - columns(cut))
+        placed.append(space + cut if side == "r" else cut + space)
+    return "  ".join(placed)
+
+
+def shown(text: str, glyphs: Glyphs) -> str:
+    """The text, made harmless, and in ASCII where the frames are."""
+    text = clean(text)
+    return ascii_only(text) if glyphs.line.isascii() else text
+
+
+def note_lines(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
+    """Notes below a table: each in lines of at most `width` columns, set in, further lines more than the first."""
+    for note in notes:
+        first, *rest = wrap(shown(note, glyphs), width - 4)
+        yield from (f"  {first}", *(f"    {line}" for line in rest))
+
+
+def finished(lines: Iterable[str], *, unicode: bool) -> str:
+    """The lines as one text without spaces at their ends, in ASCII where the terminal has no Unicode."""
+    text = "\n".join(line.rstrip() for line in lines)
+    return text if unicode else ascii_only(text)

@@ -10,14 +10,24 @@ from msgspec import Struct
 
 from convlint import __version__
 from convlint.files.languages.saying import duration, plural
-from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
 from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
 from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
 from convlint.model.report import InputError
 from convlint.reporters import Style
-from convlint.reporters.ink import ASCII, UNICODE, Paint, painter, shorten, wrap
+from convlint.reporters.ink import (
+    ASCII,
+    UNICODE,
+    Paint,
+    column_sizes,
+    error_lines,
+    finished,
+    painter,
+    row,
+    wrapped,
+)
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.words import place
 
@@ -113,7 +123,7 @@ def notes(one: Measurement) -> Iterator[str]:
 
 
 _NARROW, _WIDE = 60, 120
-_TITLES = ("pass", "predicted", "measured", "spread", "ratio")
+_TITLES, _SIDES = ("layer", "pass", "predicted", "measured", "spread", "ratio"), "llrrrr"
 _INKS: dict[Held, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
 
 
@@ -122,25 +132,25 @@ def render_text(found: Measurement, style: Style) -> str:
     paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
     lines: list[str] = []
     if found.device is not None and not style.quiet:
-        lines += _wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
+        lines += wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
         lines += _table(found, paint, width, unicode=style.unicode)
         if found.agreement is not None:
-            lines += ["", *_wrapped(agreed(found.agreement, found.gpu), width)]
+            lines += ["", *wrapped(agreed(found.agreement, found.gpu), width)]
     if found.outcomes:
         lines += _advice(found, paint, width)
     if not style.quiet:
         said = list(notes(found))
-        lines += ["", *(line for note in said for line in _wrapped(note, width, "  "))] if said else []
+        lines += ["", *(line for note in said for line in wrapped(note, width, "  "))] if said else []
     for error in found.errors:
-        first, *rest = _wrapped(f"error: {place(error.path, error.line, error.column)}: {error.message}", width)
-        lines += ["", first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
-    text = "\n".join(line.rstrip() for line in [*lines, ""]).lstrip("\n")
-    return text if style.unicode else ascii_only(text)
+        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
+        lines += ["", *error_lines(text, width, paint)]
+    return finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
 
 def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> list[str]:
     rows = [
         (
+            clean(each.layer),
             each.which,
             "-" if each.predicted_us is None else duration(each.predicted_us),
             "-" if each.measured_us is None else duration(each.measured_us),
@@ -151,19 +161,12 @@ def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> li
     ]
     if not rows:
         return []
-    sizes = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
-    room = width - sum(sizes) - 2 * len(sizes)
-
-    def line(layer: str, cells: tuple[str, ...]) -> str:
-        name = shorten(clean(layer), room, more).ljust(room)
-        return name + "  " + cells[0].ljust(sizes[0]) + "".join(
-            "  " + cell.rjust(size) for cell, size in zip(cells[1:], sizes[1:], strict=True)
-        )  # fmt: skip
-
+    sizes = column_sizes([_TITLES, *rows])
+    sizes[0] = width - sum(sizes[1:]) - 2 * len(sizes[1:])  # names get what the numbers leave
     more = (UNICODE if unicode else ASCII).more
-    lines, before = ["", paint("faint", line("layer", _TITLES))], ""
-    for each, cells in zip(found.compared, rows, strict=True):
-        lines.append(line("" if each.layer == before else each.layer, cells))
+    lines, before = ["", paint("faint", row(_TITLES, sizes, _SIDES, more))], ""
+    for each, (name, *cells) in zip(found.compared, rows, strict=True):
+        lines.append(row(["" if each.layer == before else name, *cells], sizes, _SIDES, more))
         before = each.layer
     return lines
 
@@ -174,13 +177,9 @@ def _advice(found: Measurement, paint: Paint, width: int) -> list[str]:
         finding = one.trial.finding
         where = f"{finding.layer}: " if finding.layer is not None else ""
         fix = finding.fix.describe if finding.fix is not None else ""
-        first, *rest = _wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
+        first, *rest = wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
         lines += [first.replace(one.held, paint(_INKS[one.held], one.held), 1), *(f"  {line}" for line in rest)]
     return lines
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    return [indent + line for line in wrap(clean(text), width - len(indent))]
 
 
 def render_json(found: Measurement) -> str:

@@ -11,11 +11,11 @@ from msgspec import Struct
 from convlint import __version__
 from convlint.engine.steps import LEAST_GAIN, NetworkPlan, PlannedStep, State
 from convlint.files.languages.saying import duration, plural
-from convlint.files.safe import ascii_only, clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
 from convlint.model.report import Finding, InputError
 from convlint.reporters import Style
-from convlint.reporters.ink import GRADE_INKS, Paint, painter, wrap
+from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
 from convlint.reporters.words import place, step
@@ -98,7 +98,7 @@ def unpriced(finding: Finding) -> str:
 
 
 _NARROW, _WIDE = 60, 120
-_TITLES = ("time", "after", "change", "grade", "parameters", "FLOPs")
+_TITLES = ("", "time", "after", "change", "grade", "parameters", "FLOPs")
 
 
 def render_text(planned: Planned, style: Style) -> str:
@@ -107,50 +107,46 @@ def render_text(planned: Planned, style: Style) -> str:
     plan = planned.plan
     lines: list[str] = []
     if plan is not None:
-        lines += _wrapped(f"{clean_path(planned.path)}: {headline(plan)}", width, "")
+        lines += wrapped(f"{clean_path(planned.path)}: {headline(plan)}", width)
         lines += _table(plan, paint, width)
     said = list(notes(planned))
     lines += [""] if lines and (said or planned.errors) else []
     for note in said:
-        lines += _wrapped(note, width, "  ")
+        lines += wrapped(note, width, "  ")
     for error in planned.errors:
-        first, *rest = _wrapped(f"error: {place(error.path, error.line, error.column)}: {error.message}", width, "")
-        lines += [first.replace("error:", paint("error", "error:"), 1), *(f"  {line}" for line in rest)]
+        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
+        lines += error_lines(text, width, paint)
     if plan is not None:
-        first, *rest = _wrapped(verdict(plan), width - 2, "")
+        first, *rest = wrapped(verdict(plan), width - 2)
         lines += ["", paint("poor" if plan.is_reached is False else "good", first), *(f"  {line}" for line in rest)]
-    text = "\n".join(line.rstrip() for line in [*lines, ""])
-    return text if style.unicode else ascii_only(text)
+    return finished([*lines, ""], unicode=style.unicode)
+
+
+def _cells(before: State, after: State) -> tuple[str, ...]:
+    """Time before and after, what that saves, the grade, and how much parameters and FLOPs change."""
+    return (
+        duration(before.time_us),
+        duration(after.time_us),
+        percent(before.time_us, after.time_us),
+        after.grade or "-",
+        percent(before.parameters, after.parameters),
+        percent(before.flops, after.flops),
+    )
 
 
 def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     if not plan.steps:
         return []
-    rows = [
-        (
-            duration(step.before.time_us), duration(step.after.time_us),
-            percent(step.before.time_us, step.after.time_us), step.after.grade or "-",
-            percent(step.before.parameters, step.after.parameters), percent(step.before.flops, step.after.flops),
-        )
-        for step in plan.steps
-    ]  # fmt: skip
-    sizes = [max(map(len, column)) for column in zip(_TITLES, *rows, strict=True)]
-    margin = len(str(len(rows)))
-
-    def line(number: str, cells: tuple[str, ...]) -> str:
-        return f"{number:>{margin}}  " + "  ".join(cell.rjust(size) for cell, size in zip(cells, sizes, strict=True))
-
-    lines = ["", paint("faint", line("", _TITLES).rstrip())]
-    for position, (taken, cells) in enumerate(zip(plan.steps, rows, strict=True), start=1):
-        letter = cells[3]
-        row = line(str(position), cells)
-        lines.append(row.replace(f" {letter} ", f" {paint(GRADE_INKS.get(letter, 'strong'), letter)} ", 1))
-        lines += _wrapped(change(taken), width, " " * (margin + 2))
+    rows = [(str(position), *_cells(step.before, step.after)) for position, step in enumerate(plan.steps, start=1)]
+    sizes = column_sizes([_TITLES, *rows])
+    sides = "r" * len(sizes)
+    lines = ["", paint("faint", row(_TITLES, sizes, sides))]
+    for taken, cells in zip(plan.steps, rows, strict=True):
+        letter = cells[_TITLES.index("grade")]
+        painted = f" {paint(GRADE_INKS.get(letter, 'strong'), letter)} "
+        lines.append(row(cells, sizes, sides).replace(f" {letter} ", painted, 1))
+        lines += wrapped(change(taken), width, " " * (sizes[0] + 2))  # below the first title, beside the number
     return lines
-
-
-def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    return [indent + line for line in wrap(clean(text), width - len(indent))]
 
 
 def render_json(planned: Planned) -> str:
@@ -228,7 +224,7 @@ def _added(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-_NOTE_ROOM = 1000  # bytes kept for what comes behind the table
+_NOTE_ROOM = 1000  # bytes kept for the line that counts the steps left out
 
 
 def render_markdown(planned: Planned) -> str:
@@ -253,15 +249,10 @@ def render_markdown(planned: Planned) -> str:
     ]
     size = sum(len(line.encode()) + 1 for line in lines)
     for position, taken in enumerate(plan.steps, start=1):
-        before, after = taken.before, taken.after
-        row = (
-            f"| {position} | {prose(change(taken))} | {duration(before.time_us)} | {duration(after.time_us)} "
-            f"| {percent(before.time_us, after.time_us)} | {after.grade or '-'} "
-            f"| {percent(before.parameters, after.parameters)} | {percent(before.flops, after.flops)} |"
-        )
-        size += len(row.encode()) + 1
+        line = f"| {' | '.join((str(position), prose(change(taken)), *_cells(taken.before, taken.after)))} |"
+        size += len(line.encode()) + 1
         if size > MOST_CHARACTERS - _NOTE_ROOM:
             lines += ["", f"*{plural(len(plan.steps) - position + 1, 'step')} left out: this is as much as fits here.*"]
             break
-        lines.append(row)
+        lines.append(line)
     return "\n".join([*lines, ""])

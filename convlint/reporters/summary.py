@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 
 from convlint.files.languages.saying import duration, plural, say, sentence
-from convlint.files.safe import ascii_only, clean
+from convlint.files.safe import clean
 from convlint.model.report import SEVERITIES, Report, Severity, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell
-from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, padded, shorten, wrap
+from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
 from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
 from convlint.reporters.words import costs_nothing, partly_read, place, place_of, severity_word, verdicts
 
@@ -118,7 +117,6 @@ def _lacks_size(skip: SkippedRule) -> bool:
 
 _LEAST_TITLE = 24  # columns of a rule's code and name beside the times lost on several targets
 _LEAST_CODE = 12  # the same beside those of one
-_ONE_LINE = 1_000_000  # columns
 _CODES = 6  # rules named where many could not be checked
 _REASONS = {
     "config": sentence("{count} built from config"),
@@ -140,25 +138,11 @@ _WAYS = {
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
     lines = _table(report, paint, glyphs, width)
-    notes = [
-        *_verdicts(report, paint, glyphs, width),
-        *_basis(report, glyphs, width),
-        *_broken(_free(report), glyphs, width),
-        *_broken(_fixable(report), glyphs, width),
-        *_not_checked(report, glyphs, width),
-        *_not_read(report, glyphs, width),
-        *_broken(_suppressed(report), glyphs, width),
-    ]
-    if lines and notes:
+    texts = [*_basis(report), *_free(report), *_gaps(report, glyphs)]
+    below = [*_verdicts(report, paint, glyphs, width), *note_lines(texts, glyphs, width)]
+    if lines and below:
         lines.append("")
-    return lines + notes
-
-
-def _broken(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
-    """Notes in lines of the width, each set in."""
-    for note in notes:
-        first, *rest = wrap(_shown(note, glyphs), width - 4)
-        yield from (f"  {first}", *(f"    {line}" for line in rest))
+    return lines + below
 
 
 def _free(report: Report) -> list[str]:
@@ -181,14 +165,12 @@ def _fixable(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the times rest on, and what was not checked, not read or suppressed, one line each, for a page."""
-    texts = [
-        *_basis(report, UNICODE, _ONE_LINE),
-        *_fixable(report),
-        *_not_checked(report, UNICODE, _ONE_LINE),
-        *_not_read(report, UNICODE, _ONE_LINE),
-        *_suppressed(report),
-    ]
-    return [text.strip() for text in texts]
+    return [shown(text, UNICODE) for text in (*_basis(report), *_gaps(report, UNICODE))]
+
+
+def _gaps(report: Report, glyphs: Glyphs) -> list[str]:
+    """What --fix would mend, and what was not checked, not read or suppressed."""
+    return [*_fixable(report), *_not_checked(report, glyphs), *_not_read(report), *_suppressed(report)]
 
 
 def coverage_ink(report: Report) -> str:
@@ -223,17 +205,17 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
         losses = {}
     heads = {}
     if losses:
-        heads = {gpu: _shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus}
+        heads = {gpu: shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus}
     sizes = {gpu: max(9, columns(head)) for gpu, head in heads.items()}
-    rule, found = _shown(say("rule"), glyphs), _shown(say("findings"), glyphs)
-    words = {severity: _shown(severity_word(severity), glyphs) for severity in SEVERITIES}
+    rule, found = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
+    words = {severity: shown(severity_word(severity), glyphs) for severity in SEVERITIES}
     graves = max(7, *(columns(words[severity]) for severity in worst.values()))
     fixed = 10 + graves + max(8, columns(found))
     room = width - fixed - sum(size + 2 for size in sizes.values())
     beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
         room = width - fixed
-    titles = {code: shorten(_shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
+    titles = {code: shorten(shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
     title_width = max(map(columns, titles.values()))
     title_width = max(title_width, columns(rule))
     head = f"  {'':{graves}}  {padded(rule, title_width)}  {' ' * (8 - columns(found))}{found}"
@@ -251,7 +233,7 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
         lines.append(row)
         if own and not beside:
             each = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
-            text = _shown(say("lost: {each}", each=each), glyphs)
+            text = shown(say("lost: {each}", each=each), glyphs)
             lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
     return lines
 
@@ -262,7 +244,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     several = len(report.targets) > 1
     for total, text in verdicts(report):
         line = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=text) if several else text
-        first, *rest = wrap(_shown(line, glyphs), width - 4)
+        first, *rest = wrap(shown(line, glyphs), width - 4)
         if total.grade is not None:
             letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
             before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
@@ -271,13 +253,12 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     return lines
 
 
-def _basis(report: Report, glyphs: Glyphs, width: int) -> list[str]:
+def _basis(report: Report) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
-    return list(_broken(of_times, glyphs, width))
+    return [*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report)]
 
 
-def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
+def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
     """What was needed, which rules, on how many layers: one entry for the network, one per set of values of layers."""
     rules: dict[tuple[str, ...], dict[str, None]] = {}
     layers: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -287,23 +268,23 @@ def _not_checked(report: Report, glyphs: Glyphs, width: int) -> list[str]:
         rules.setdefault(needs, {})[skip.code] = None
         if skip.layer is not None:
             layers.setdefault(needs, set()).add((skip.path, skip.layer))
-    lines = []
+    texts = []
     for needs, codes in rules.items():
         named = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
         where = say(" on {layers}", layers=plural(len(layers[needs]), "layer")) if needs in layers else ""
-        text = say(
-            "not checked: {rules}{where} for want of {missing} ({codes})",
-            rules=plural(len(codes), "rule"),
-            where=where,
-            missing=", ".join(map(say, needs)) or say("a value"),
-            codes=named,
+        texts.append(
+            say(
+                "not checked: {rules}{where} for want of {missing} ({codes})",
+                rules=plural(len(codes), "rule"),
+                where=where,
+                missing=", ".join(map(say, needs)) or say("a value"),
+                codes=named,
+            )
         )
-        first, *rest = wrap(_shown(text, glyphs), width - 4)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-    return lines
+    return texts
 
 
-def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
+def _not_read(report: Report) -> list[str]:
     """Of how many convolutions in Python C or K is unknown, by reason; and what was not read at all."""
     source, texts = report.source, []
     if source is None:
@@ -322,7 +303,7 @@ def _not_read(report: Report, glyphs: Glyphs, width: int) -> list[str]:
                 reasons=say(", ").join(unknown),
             )
         )
-    return list(_broken((*texts, *unread_parts(report)), glyphs, width))
+    return [*texts, *unread_parts(report)]
 
 
 def _suppressed(report: Report) -> list[str]:
@@ -334,9 +315,3 @@ def _suppressed(report: Report) -> list[str]:
     by = say(", ").join(say(_WAYS[way], count=count) for way, count in ways.items())
     count = plural(len(report.suppressed), "finding")
     return [say("suppressed: {findings} ({by})", findings=count, by=by)]
-
-
-def _shown(text: str, glyphs: Glyphs) -> str:
-    """Cleaned, and in ASCII where the frames are."""
-    text = clean(text)
-    return ascii_only(text) if glyphs.line.isascii() else text

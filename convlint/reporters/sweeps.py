@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
@@ -12,7 +10,7 @@ from convlint.estimate.sweep import Metric, Point, Series, Sweep, ticks
 from convlint.files.safe import ascii_only, clean, number
 from convlint.model.layer import ConvLayer
 from convlint.reporters import Style
-from convlint.reporters.estimates import clock, figures
+from convlint.reporters.estimates import clock, csv_text, figures
 from convlint.reporters.ink import Paint, painter, shorten, wrap
 
 X_LABELS: Mapping[str, str] = {
@@ -247,9 +245,7 @@ def _rows(names: list[str], sizes: list[int], width: int) -> list[str]:
 
 def render_csv(sweep: Sweep) -> str:
     """One row per line of the figure and value; what is unknown is empty, with its reason in the last column."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
+    rows: list[list[object]] = []
     for one in sweep.series:
         for point in one.points:
             estimate = point.estimate
@@ -261,5 +257,5 @@ def render_csv(sweep: Sweep) -> str:
                     number(estimate.tile_efficiency, 4), number(estimate.wave_efficiency, 4),
                     number(estimate.arithmetic_intensity), estimate.bound_by,
                 ]  # fmt: skip
-            rows.writerow([sweep.parameter, point.x, one.label, one.gpu, one.which, *cells, clean(point.reason)])
-    return text.getvalue()
+            rows.append([sweep.parameter, point.x, one.label, one.gpu, one.which, *cells, clean(point.reason)])
+    return csv_text(COLUMNS, rows)

@@ -7,7 +7,6 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.concise import finding_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
 from convlint.reporters.words import (
@@ -37,6 +36,8 @@ _NAMES = 12  # layers named where a finding joins many
 def render(report: Report, style: Style) -> str:
     """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
+        from convlint.reporters.concise import finding_lines
+
         lines = [*finding_lines(report, linker(style.links), with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _TextReport(report, style)

@@ -103,34 +103,7 @@ def test_figure_4_of_the_guide() -> None:
 
 
 def test_three_dimensions_by_flags() -> None:
-    ran = convlint(
-        "layer",
-        *[
-            "-N",
-            "2",
-            "-C",
-            "8",
-            "-D",
-            "16",
-            "-H",
-            "32",
-            "-W",
-            "32",
-            "-K",
-            "8",
-            "-T",
-            "3",
-            "-R",
-            "3",
-            "-S",
-            "3",
-            "--pad",
-            "1",
-            "--dtype",
-            "fp16",
-            "-o",
-            "json",
-        ],
-    )
+    flags = "-N 2 -C 8 -D 16 -H 32 -W 32 -K 8 -T 3 -R 3 -S 3 --pad 1 --dtype fp16 -o json"
+    ran = convlint("layer", *flags.split())
     (found,) = json.loads(ran.out)["layers"]
     assert [found[key] for key in "DZTPQ"] == [16, 16, 3, 32, 32]

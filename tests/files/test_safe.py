@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from convlint.cli.streams.gate import harmless
 from convlint.files.safe import ascii_only, clean, clean_path, is_exact, number
-from convlint.reporters.harmless import harmless
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.reporters.ink import columns, excerpt
+from convlint.reporters.ink import column_sizes, columns, error_lines, excerpt, finished, painter, row
 
 
 def shown(
@@ -85,3 +85,16 @@ def test_any_line_fits_and_its_underline_too(text: str, column: int, end: int, w
     assert length >= 1
     assert start <= columns(line)
     assert len(line.splitlines()) <= 1
+
+
+def test_rows_of_a_table_are_aligned_and_cut_to_their_columns() -> None:
+    rows = [("a", "12", "networks/resnet50.yaml"), ("名", "3", "x")]
+    assert column_sizes(rows) == [2, 2, 22]
+    assert [row(cells, [2, 4, 9], "lrm", "…") for cells in rows] == ["a     12  netw…yaml", "名     3  x        "]
+    assert row(("networks",), [6], "l", "...") == "net..."
+    assert row(("名名名名",), [6], "m", "…") == "名名… "  # wide text is cut at its end: columns are counted
+
+
+def test_errors_are_painted_and_set_in() -> None:
+    assert error_lines("error: a b", 8, painter(True)) == ["\x1b[1;31merror:\x1b[0m a", "  b"]
+    assert finished(["a  ", "é"], unicode=False) == "a\n\\xe9"

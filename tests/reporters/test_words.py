@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 
+from convlint.cli.streams.gate import harmless
 from convlint.files.languages.saying import duration
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
 from convlint.model.report import Alternative, Fix, InputError, NetworkTotal, Report, SkippedRule, Source
 from convlint.reporters import Style, reporter
-from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS
 from convlint.reporters.summary import coverage
 from convlint.reporters.words import (

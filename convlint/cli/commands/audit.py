@@ -19,8 +19,7 @@ from convlint.audit.subjects import Found, Subject, subjects_of
 from convlint.cli.streams import tables
 from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Destination, Presentation, deliver
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Destination, Presentation, Progress, deliver
 from convlint.errors import UsageError
 from convlint.files.languages.saying import plural
 from convlint.model.report import InputError
@@ -35,7 +34,7 @@ _STATE = "-resume.sqlite"
 
 
 class AuditRequest(Struct, frozen=True, kw_only=True):
-    """What is to be audited, where, and what becomes of it."""
+    """What to audit, where, and which answer to give."""
 
     paths: tuple[str, ...]
     lists: tuple[str, ...] = ()
@@ -91,7 +90,7 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
 
 @contextmanager
 def _running(asked: AuditRequest, jobs: int) -> Iterator[Run]:
-    """What audits tasks, where that is asked for. Raises UsageError for a cluster that cannot be used."""
+    """How tasks are run: here, in processes, or on a cluster. Raises UsageError for a cluster that cannot be used."""
     if asked.cluster is None:
         yield audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
         return
@@ -102,7 +101,7 @@ def _running(asked: AuditRequest, jobs: int) -> Iterator[Run]:
 
 
 def _or_nothing(subjects: Iterator[Found], asked: AuditRequest) -> Iterator[Found]:
-    """The subjects; an audit of none says so, unless that is forgiven."""
+    """The subjects; where there are none, an error that says so, unless --allow-empty is given."""
     found = None
     for found in subjects:
         if not (asked.allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
@@ -163,7 +162,8 @@ def _read(asked: AuditRequest) -> Iterator[FileUse]:
 
 
 def _apart(subjects: Iterator[Found], uses: Sequence[FileUse]) -> Iterator[Found]:
-    """The subjects, none of which is written over. Raises UsageError."""
+    """The subjects. Raises UsageError for one that an output would be written over."""
+    # Subjects come one by one, of lists of any length, so they cannot be compared with the outputs beforehand.
     there = {identify(use.path): use for use in uses if os.path.isfile(use.path)}
     there.pop(None, None)  # may be shared
     for found in subjects:

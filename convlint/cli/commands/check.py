@@ -1,4 +1,4 @@
-"""`convlint check` and `convlint layer`: from options to a written report and an exit code."""
+"""`convlint check` and `convlint layer`: check inputs, write the report and return an exit code."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
-from convlint.cli.commands.fix import Mender
 from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
-from convlint.cli.streams.outputs import Destination, Presentation, append_summary, files_of, write_outputs
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Destination, Presentation, Progress, append_summary, files_of, write_outputs
 from convlint.errors import InputFault, UsageError
 from convlint.files.languages.saying import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
@@ -35,8 +34,11 @@ from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
 from convlint.verdict.select import incomplete
 
-_MOST_SOURCE = 2**21  # characters of broken files that are kept to show lines of them
-_MOST_NAMED = 5  # entries of a baseline
+if TYPE_CHECKING:
+    from convlint.cli.commands.fix import Mender
+
+_MOST_SOURCE = 2**21  # characters of broken files kept to show lines of: many broken files must not fill the memory
+_MOST_NAMED = 5  # stale entries of a baseline that one note names
 FLAGS_PATH = "<flags>"
 
 
@@ -60,11 +62,11 @@ def refuse_beside_diff(**options: object) -> None:
 def check(
     paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles, *, diff: bool = False
 ) -> int:
-    """Checks `paths`, mends them where `options` say so, writes the report and returns the exit code.
+    """Checks `paths`, fixes them where `options` ask for it, writes the report and returns the exit code.
 
-    `diff`: how they would be mended is all that is printed. Raises UsageError.
+    `diff`: prints only what --fix would change. Raises UsageError.
     """
-    mender = Mender(diff=diff)
+    mender = _mender(diff=diff) if options.mends else None
     proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
     summary = _job_summary(shown.outputs)
     if files.prune and files.read is None:
@@ -78,27 +80,37 @@ def check(
             replace(options, proposes=proposes),
             baseline=baseline,
             adopt=files.write is not None,
-            on_inputs=lambda found, planner: refuse_clashes(written, _read(found, planner, baselines)),
+            # before any input is read: an output that would overwrite one ends the run at once
+            on_inputs=lambda sources, planner: refuse_clashes(written, _read(sources, planner, baselines)),
             on_start=progress.start,
             on_done=progress.done,
-            settled=mender.settled,
+            settled=(lambda outcome: outcome) if mender is None else mender.settled,
         )
-    if diff:
+    if mender is not None and diff:
         return _shown_as_diff(mender, verdict, shown)
-    mender.answer_stdin()
     report = _with_sources(verdict.report)
-    _say(mender.notes())
-    if not shown.quiet:
-        _say(mender.done())
-    write_outputs(report, shown, sys.stderr if mender.answers_stdin else None, language=verdict.language)
+    stream = None  # reports go to standard output, unless that holds the fixed standard input
+    if mender is not None:
+        mender.answer_stdin()
+        stream = sys.stderr if mender.answers_stdin else None
+        _say(mender.notes())
+        if not shown.quiet:
+            _say(mender.done())
+    write_outputs(report, shown, stream, language=verdict.language)
     if summary is not None:
         append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
 
 
+def _mender(*, diff: bool) -> Mender:
+    from convlint.cli.commands.fix import Mender  # a check without --fix does not load what writes files
+
+    return Mender(diff=diff)
+
+
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:
-    """Prints the diff; what is wrong with inputs is said beside it."""
+    """Prints the diff, and on standard error what is wrong with inputs. Returns the exit code."""
     mender.show_diff(shown.color)
     errors = verdict.report.errors
     _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
@@ -128,7 +140,7 @@ def _with_sources(report: Report) -> Report:
 
 
 def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
-    """Writes what is to be written; yields what to say about it."""
+    """Writes the new or the pruned baseline; yields notes on it for standard error."""
     if files.write is not None and verdict.report.errors:
         yield f"{files.write} is not written: the check is incomplete"
     elif files.write is not None:
@@ -162,7 +174,7 @@ def _job_summary(outputs: Sequence[Destination]) -> str | None:
 def _written(
     outputs: Sequence[Destination], files: BaselineFiles, summary: str | None
 ) -> tuple[list[FileUse], list[FileUse]]:
-    """What this run writes, and the baseline that it only reads; renewing one in its place is no clash."""
+    """The files that this run writes, and the baseline that it only reads. Rewriting one in its place is no clash."""
     written = files_of(outputs)
     if summary is not None:
         written.append(FileUse(role="the job summary", path=summary))
@@ -176,9 +188,9 @@ def _written(
     return written, read
 
 
-def _read(found: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
+def _read(sources: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
     """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
-    yield from inputs(found)
+    yield from inputs(sources)
     yield from baselines
     yield from in_force(planner)
 

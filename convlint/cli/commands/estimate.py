@@ -1,7 +1,8 @@
-"""`convlint estimate`: what each layer and pass is predicted to take, and how that comes about."""
+"""`convlint estimate`: the predicted time of each layer and pass, and what it is made of."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -15,7 +16,7 @@ from convlint.facts.network import shortened
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
 from convlint.reporters import Style
-from convlint.reporters.estimates import why_no_time
+from convlint.reporters.estimates import render_csv, render_table, why_no_time
 from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
 from convlint.run.run import check_planned
 from convlint.verdict.select import incomplete
@@ -44,9 +45,8 @@ def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, sh
 
 
 def _terminal_style(color: str) -> Style:
-    import os
-
     style = style_of(sys.stdout, color)
+    # Output into a file or a pipe gets every column: 80 columns, which is the default there, would leave some out.
     measured = sys.stdout.isatty() or os.environ.get("COLUMNS")
     return style if measured else replace(style, width=_PLAIN_WIDTH)
 
@@ -60,13 +60,7 @@ def _render(name: str, report: Report, style: Style) -> str:
         from convlint.reporters.page.assembling import page
 
         return page(report, judged=False, unicode=style.unicode)
-    if name == "csv":
-        from convlint.reporters.estimates import render_csv
-
-        return render_csv(report)
-    from convlint.reporters.estimates import render_table
-
-    return render_table(report, style)
+    return render_csv(report) if name == "csv" else render_table(report, style)
 
 
 def with_unknown_times(report: Report) -> Report:

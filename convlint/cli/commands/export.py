@@ -1,4 +1,4 @@
-"""`convlint export`: what a reader saw, as a spec to edit and to check again."""
+"""`convlint export`: writes a model as a spec, to edit and to check again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `convlint check` does with files that are to be mended: writes them, or prints how they would differ."""
+"""`convlint check --fix` and `--diff`: writes the fixed files, or prints how they would differ."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from contextlib import suppress
 
 from convlint.checking.one_input import Edited, InputResult
 from convlint.cli.streams.files import refuse_way_out, replace_file
-from convlint.cli.streams.gate import bare, silence, style_of, write
+from convlint.cli.streams.gate import bare, harmless, silence, style_of, write
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages.saying import plural
 from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import InputError
-from convlint.reporters.harmless import harmless
 from convlint.reporters.ink import painter
 
 _STDIN = "-"
-_MOST_NOTES = 50
+_MOST_NOTES = 50  # what is wrong is seen by then, and a terminal holds no more
 _INKS = {"---": "strong", "+++": "strong", "@@ ": "label"}
 
 
 class Mender:
-    """Takes what inputs are to become, one after the other: `diff` prints how they differ, else files are written."""
+    """Writes the fixed files of one input after the other; with `diff` it only keeps them, to be shown."""
 
     def __init__(self, *, diff: bool) -> None:
         self._diff = diff
@@ -48,9 +47,9 @@ class Mender:
         return self._files > 0
 
     def settled(self, outcome: InputResult) -> InputResult:
-        """Writes what an input became: all of its files or none, each once, whichever inputs have it too.
+        """Writes the fixed files of an input: all of them or none, and a file that several inputs share only once.
 
-        Where that cannot be done, it is an error, and what was found before stands.
+        Where that fails, the outcome has an error, and the findings from before the fix.
         """
         fixed = outcome.fixed
         if fixed is None:
@@ -105,13 +104,13 @@ class Mender:
             silence(stream)
 
     def notes(self) -> Iterator[str]:
-        """What is to be said of what is not fixed, on standard error."""
+        """Notes on what is not fixed, for standard error."""
         yield from map(clean, self._notes[:_MOST_NOTES])
         if len(self._notes) > _MOST_NOTES:
             yield f"and {len(self._notes) - _MOST_NOTES} more notes on what is not fixed"
 
     def done(self) -> Iterator[str]:
-        """What is to be said of what is fixed."""
+        """How many findings and files are fixed, for standard error."""
         done = "would fix" if self._diff else "fixed"
         if self._files:
             yield f"{done} {plural(self._findings, 'finding')} in {plural(self._files, 'file')}"
@@ -120,7 +119,8 @@ class Mender:
 
 
 def _rewrite(files: Sequence[Edited]) -> InputError | None:
-    """Puts the new contents in the files' places: all of them, or none and what is wrong with one."""
+    """Writes all of the files, or none, and returns what is wrong with one of them."""
+    # Every file is looked at before the first is written: most faults, such as a read-only file, then undo nothing.
     done: list[Edited] = []
     for step in (_refuse, _replace):
         for edited in files:
@@ -168,7 +168,10 @@ def _replace(edited: Edited) -> None:
 
 
 def _second(path: str) -> int:
-    """In which a file was written."""
+    """The second in which the file was last written; 0 where that is not known.
+
+    Python tells whether bytecode is stale by the size and the whole second of its source.
+    """
     with suppress(OSError):
         return int(os.stat(path).st_mtime)
     return 0

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from convlint.cli.streams.gate import style_of, write
 from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu
-from convlint.reporters.ink import wrap
+from convlint.reporters.ink import column_sizes, row, wrap
 
 COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "int8", "also called")
+_SIDES = "llrrrrrrr"  # of all but the last column
 
 
 def run(name: str | None, color: str) -> int:
@@ -30,15 +31,11 @@ def _table(width: int | None) -> str:
     for alias, gpu_id in aliases().items():
         names.setdefault(gpu_id, []).append(alias)
     rows = [COLUMNS, *(cells_of(load_gpu(gpu_id), names.get(gpu_id, [])) for gpu_id in gpu_names())]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS) - 1)]
-    longest = max(len(name) for row in rows for name in row[-1].split(", "))
+    sizes = column_sizes([cells[:-1] for cells in rows])
+    longest = max(len(name) for cells in rows for name in cells[-1].split(", "))
     lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column >= 2 else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        lines += _flowing("".join(f"{cell}  " for cell in cells), row[-1].split(", "), width, longest + 1)
+    for cells in rows:
+        lines += _flowing(f"{row(cells[:-1], sizes, _SIDES)}  ", cells[-1].split(", "), width, longest + 1)
     note = (
         "Peaks are dense TFLOPS (int8: TOPS): fp32 on CUDA cores; tf32, fp16 and int8 on Tensor Cores,"
         " fp16 accumulated in fp32."

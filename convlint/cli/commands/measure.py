@@ -1,4 +1,4 @@
-"""`convlint measure`: layers timed on the user's device, and the file of timings."""
+"""`convlint measure`: times layers and advice on the user's device, and keeps the timings in a file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from convlint.checking.one_input import (
 )
 from convlint.cli.streams.files import FileUse, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Presentation, deliver, files_of
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams.outputs import Presentation, Progress, deliver, files_of
 from convlint.engine.check import Target
 from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
@@ -46,7 +45,7 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
-from convlint.reporters.measurements import Measurement, percent
+from convlint.reporters.measurements import Measurement, percent, render_json, render_text
 from convlint.rulebook.book import load_rulebook
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
@@ -63,14 +62,14 @@ class TimingsFile:
         try:
             self.rows = list(rows_of(text)) if text else []
         except InputFault as fault:
-            raise _another(f"{path}:{fault.line}", fault) from None
+            raise _not_timings(f"{path}:{fault.line}", fault) from None
 
     def known(self, device: Device, workloads: Collection[Workload]) -> dict[Workload, TimingRow]:
         """The timings of these on this device, with its libraries."""
         return {row.workload: row for row in self.rows if row.is_of(device) and row.workload in workloads}
 
     def settle(self) -> None:
-        """Leaves out what was timed again, and what an interrupt has cut off. Raises UsageError."""
+        """Removes rows that were timed again, and a line that an interrupt cut off. Raises UsageError."""
         last = {(row.workload, row.device, row.framework_version, row.cudnn, row.cuda): row for row in self.rows}
         if len(last) < len(self.rows) or (self._is_cut and not self._is_empty):
             self.rows, self._is_cut = list(last.values()), False
@@ -91,10 +90,11 @@ def _text(path: str) -> str:
             raise InputFault(f"more than {MOST_BYTES >> 20} MiB")
         return raw.decode()
     except (InputFault, UnicodeDecodeError) as fault:
-        raise _another(path, fault) from None
+        raise _not_timings(path, fault) from None
 
 
-def _another(at: str, fault: Exception) -> UsageError:
+def _not_timings(at: str, fault: Exception) -> UsageError:
+    # The name may be a slip: another file is never written over.
     return UsageError(f"{at}: {fault}; --csv names another file")
 
 
@@ -126,18 +126,9 @@ def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> 
     found = _measured(source, job, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
-        deliver(place.file, _render(place.format, found, style), style)
+        text = render_json(found) if place.format == "json" else render_text(found, style)
+        deliver(place.file, text, style)
     return incomplete(found.errors) or (INCOMPLETE if found.waiting else 0)
-
-
-def _render(name: str, found: Measurement, style: Style) -> str:
-    if name == "json":
-        from convlint.reporters.measurements import render_json
-
-        return render_json(found)
-    from convlint.reporters.measurements import render_text
-
-    return render_text(found, style)
 
 
 def _measured(
@@ -159,13 +150,13 @@ def _measured(
                     csv = asked.csv or f"convlint-{_name(bench.device)}.csv"
                     if asked.csv is None:
                         refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
-                    found = _on(bench, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
+                    found = _timed_on(bench, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
                 errors.append(InputError(path=source.name, message=str(error)))
     return replace(found, errors=tuple(errors))
 
 
-def _on(
+def _timed_on(
     bench: Bench,
     network: Network,
     job: Job,
@@ -177,7 +168,7 @@ def _on(
 ) -> Measurement:
     own, name, stated = gpu_of(bench.device), _name(bench.device), network.runtime.cudnn
     target = _target(bench.device, own, network, job)
-    if stated is None and bench.device.cudnn:
+    if stated is None and bench.device.cudnn:  # predictions are for the library that times, unless the input names one
         network = replace(network, runtime=replace(network.runtime, cudnn=Version(bench.device.cudnn)))
     (target,), uses = calibrated([target], network.runtime, job.calibrations)
     mode = network.mode or default_mode(network.runtime)
@@ -185,9 +176,9 @@ def _on(
     if not asked.tries:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))
-    kept.settle()
+    kept.settle()  # before timing too: an interrupt of the run before may have left a line cut off
     known = {} if asked.again else kept.known(bench.device, frozenset(workloads))
-    with _told_of(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
+    with _noting_interrupts(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
             workloads, bench, name, known, kept.add,
@@ -232,8 +223,8 @@ def _calibrated(path: str, kept: TimingsFile, device: Device, errors: list[Input
 
 
 @contextmanager
-def _told_of(kept: TimingsFile) -> Iterator[None]:
-    """Says of an interrupted run where its timings are."""
+def _noting_interrupts(kept: TimingsFile) -> Iterator[None]:
+    """Tells the user of an interrupted run where its timings are."""
     before = len(kept.rows)
     try:
         yield

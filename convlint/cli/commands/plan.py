@@ -1,4 +1,4 @@
-"""`convlint plan`: what to change in a whole network, in which order, and what each step brings."""
+"""`convlint plan`: plans the changes of a whole network, in their order, with the time that each step saves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.machine import batch_note, calibration_notes
-from convlint.reporters.plans import Planned
+from convlint.reporters.plans import Planned, render_json, render_markdown, render_text
 from convlint.rulebook.book import Rulebook
 from convlint.run.plan import Options, RunPlanner, refuse_idle
 from convlint.run.plan import RunPlan as Project
@@ -78,25 +78,17 @@ def run(source: Input, job: Job, wishes: Wishes, shown: Presentation, file: str 
 
 
 def _render(name: str, planned: Planned, style: Style) -> str:
-    if name == "json":
-        from convlint.reporters.plans import render_json
-
-        return render_json(planned)
-    if name == "markdown":
-        from convlint.reporters.plans import render_markdown
-
-        return render_markdown(planned)
     if name == "html":
-        from convlint.reporters.page.plan_page import render_html
+        from convlint.reporters.page.plan_page import render_html  # needs Jinja2, which is optional
 
         return render_html(planned, style)
-    from convlint.reporters.plans import render_text
-
-    return render_text(planned, style)
+    if name == "json":
+        return render_json(planned)
+    return render_markdown(planned) if name == "markdown" else render_text(planned, style)
 
 
 def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Planned:
-    """The plan for one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
+    """The plan for one input; what is wrong with the input is a value in it. Raises only RuleError and UsageError."""
     errors: list[InputError] = []
     found: NetworkPlan | None = None
     uses: tuple[CalibrationUse, ...] = ()
@@ -140,7 +132,7 @@ def _judged(
 
 
 def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, list[str]]:
-    """The network with dtypes that run, where errors are why layers have no time; and what these are."""
+    """The network with dtypes that its GPU runs, where errors are why layers have no time; and notes on the changes."""
     timeless = {entry.layer.name for entry in result.layers if None in entry.times.values()}
     errors = [
         finding

@@ -1,4 +1,7 @@
-"""The planned network as a spec: the user's own, edited, where that reads as the planned network; else a new one."""
+"""`convlint plan --write`: the planned network as a spec.
+
+The user's own spec is edited where the result reads as the planned network; otherwise a new one is written.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,20 @@ from convlint.readers.reading import format_of_input
 from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 
-_OF_ITEMS = ("C", "K", "groups", "N")  # what an item may leave to what it reads
+_OF_ITEMS = ("C", "K", "groups", "N")  # sizes that an item may leave out, to have those of its input
 _TARGET = ("target", "targets", "gpu")
 
 
-def written(found: NetworkPlan, source: Input) -> str:
+def written(plan: NetworkPlan, source: Input) -> str:
     """The spec of a plan, on the GPU and in the mode that it is for."""
-    network = replace(found.network, targets=(found.gpu,), mode=found.mode)
+    network = replace(plan.network, targets=(plan.gpu,), mode=plan.mode)
     text = _text(source)
     edited = None if text is None else _edited(text, network)
     return spec_text(network) if edited is None else edited
 
 
 def opened(source: Input) -> tuple[Input, tuple[InputError, ...]]:
-    """Standard input with what it holds, since it can be read once, and what is wrong with that; others as they are."""
+    """Standard input with its content, as it can be read only once, and the errors of that; other inputs unchanged."""
     source = with_content(source)
     if source.raw is None:
         return source, ()
@@ -68,6 +71,7 @@ def _edited(text: str, planned: Network) -> str | None:
     edits = spec_edits(text, read, list(_changes(read, planned)))
     if edits.refused:
         return None
+    # Comments, anchors and defaults may give an edit another meaning than it was made for, so the result is read again.
     result = _headed(applied(text, edits.edits), read, planned)
     again, errors = read_spec(result, planned.path)
     if again is None or errors:
@@ -80,7 +84,7 @@ def _edited(text: str, planned: Network) -> str | None:
 
 
 def _wires(network: Network) -> list[tuple[object, ...]]:
-    # what a convolution hands on is its layer's K
+    # a convolution has no C of its own to compare: what it hands on is its layer's K
     return [
         (each.kind, each.name, each.inputs, each.layer, None if each.kind == "conv" else each.C)
         for each in network.operations
@@ -88,7 +92,7 @@ def _wires(network: Network) -> list[tuple[object, ...]]:
 
 
 def _changes(read: Network, planned: Network) -> Iterator[ValueChange]:
-    """The values that have to be written anew; what the spec leaves to be carried on follows by itself."""
+    """The values to write anew; sizes that the spec leaves out follow from those of the input."""
     numbered = reversed(list(enumerate(read.operations)))
     position_of = {operation.layer: number for number, operation in numbered if operation.layer is not None}
     batches = set()

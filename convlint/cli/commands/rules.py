@@ -1,4 +1,4 @@
-"""`convlint rule`: a rule's documentation from its file, the list of all rules, and the test of a folder of rules."""
+"""`convlint rule`: documents a rule from its file, lists all rules, or tests a folder of rules."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _fragments(code: str, message: Value, width: int) -> list[str]:
 
 
 def _hanging(texts: Sequence[str], width: int) -> list[str]:
-    if not is_english():  # textwrap knows no wide characters
+    if not is_english():  # textwrap counts a wide character as one column, and breaks only at spaces
         broken = (wrap(text, width - 6) for text in texts)
         return [f"{' ' * (6 if number else 2)}{line}" for lines in broken for number, line in enumerate(lines)]
     return [

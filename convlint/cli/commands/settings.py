@@ -24,9 +24,7 @@ DEFAULTS = {
     "strict": "false",
     "lang": ENGLISH,
 }
-
-
-# what the command line adds to, rather than replaces
+# lists of the config that the command line adds to instead of replacing them
 _ADDED = ("ignore", "allow", "extend-select", "rules")
 
 
@@ -37,10 +35,7 @@ def run(path: str, file: str | None, given: Mapping[str, Given], *, isolated: bo
     head = (
         "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
     )
-    write(
-        sys.stdout,
-        "\n".join([head, "", *lines(config, given)]),
-    )
+    write(sys.stdout, "\n".join([head, "", *lines(config, given)]))
     return 0
 
 
@@ -48,7 +43,7 @@ def lines(config: Config, given: Mapping[str, Given]) -> list[str]:
     """One line per setting, and for those that are tables one per entry."""
     rows = [row for key in KEYS for row in _with_given(key, given, config)]
     key_width, value_width = (max(len(row[i]) for row in rows) for i in (0, 1))
-    value_width = min(value_width, 60)
+    value_width = min(value_width, 60)  # one long value does not push the places of all others off the screen
     return [f"{key:<{key_width}}  {value:<{value_width}}  {place}" for key, value, place in rows]
 
 

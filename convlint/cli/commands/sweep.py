@@ -41,12 +41,12 @@ from convlint.reporters.words import place as where
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
 
-_MOST_LINES = 24  # GPUs times passes: more cannot be told apart
+_MOST_LINES = 24  # GPUs times passes: a chart with more lines cannot be read
 _LONGEST_NAME = 100  # columns of a title
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """How the sweep is to be shown; `plot` None leaves it to whether the output is a terminal."""
+    """How to show the sweep; where `plot` is None, a terminal gets a chart and a file a table."""
 
     outputs: tuple[Destination, ...]
     metric: Metric | None = None
@@ -156,6 +156,7 @@ def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...
             raise layer
         return layer
 
+    # Some values of a range may make no valid layer: the others are shown, and these named with their reason.
     layers = [layer for layer in made.values() if isinstance(layer, ConvLayer)]
     if not layers:
         layer_at(values[0])

@@ -1,4 +1,4 @@
-"""Files that the command line writes: replaced as a whole, and no two outputs into one."""
+"""Files that the command line writes: replaced as a whole, never an input, and no two outputs to the same one."""
 
 from __future__ import annotations
 

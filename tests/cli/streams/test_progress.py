@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from convlint.cli.streams import progress
-from convlint.cli.streams.progress import Progress
+from convlint.cli.streams import outputs
+from convlint.cli.streams.outputs import Progress
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def shown(stream: io.StringIO, *, seconds: float, quiet: bool = False) -> str:
 
 
 def test_a_long_run_on_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "DELAY_S", 0.01)
+    monkeypatch.setattr(outputs, "DELAY_S", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     text = shown(Terminal(), seconds=0.5)
     assert "checking" in text
@@ -43,7 +43,7 @@ def test_a_long_run_on_a_terminal_shows_how_far_it_is(monkeypatch: pytest.Monkey
 def test_otherwise_nothing_is_shown(
     stream: io.StringIO, quiet: bool, delay: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "DELAY_S", delay)
+    monkeypatch.setattr(outputs, "DELAY_S", delay)
     assert shown(stream, seconds=0.1, quiet=quiet) == ""
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parsed import workflow_commands
 
-from convlint.reporters.harmless import harmless
+from convlint.cli.streams.gate import harmless
 from convlint.reporters.ink import INK_CODES, painter
 
 ANNOTATION = "::error file=a.yaml,line=3,title=CL102 x::C is 60%0AFix: use C=64"
