@@ -1,4 +1,4 @@
-"""None"""
+"""How a file is cut into segments, and which of them a program may reach."""
 
 from __future__ import annotations
 
