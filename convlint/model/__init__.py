@@ -1,1 +1,1 @@
-"""What a convolution and a network are, in the letters of the guide; sizes that nobody knows are None."""
+"""Convolutions and networks, in the letters of the guide; unknown sizes are None."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from convlint.errors import InputFault, shown, suggestion
@@ -232,6 +233,15 @@ COMPOSITES: Mapping[str, tuple[str, str, str]] = {
     "dilation": ("DilD", "DilH", "DilW"),
     "output_padding": ("OutPadD", "OutPadH", "OutPadW"),
 }
+# Keys with a single value -> how that is read, given the key as written.
+_SINGLE: Mapping[str, Callable[[str, Value], Any]] = {
+    **dict.fromkeys((*SIZES, "groups", "calls"), integer),
+    **dict.fromkeys(BOOLEANS, boolean),
+    "dtype": lambda _, value: dtype_of(value),
+    "layout": lambda _, value: layout_of(value),
+    "residual_inputs": partial(integer, minimum=0),
+    "name": word,
+}
 
 
 class Fields:
@@ -274,8 +284,8 @@ def _read_field(fields: Fields, key: str, value: Value, dims: int, where: str) -
     span = value.span
     if name is None:
         raise fault(f"unknown key {shown(key)!r} in {where}{suggestion(key, CANONICAL)}", value.key_span or span)
-    if name in SIZES or name in ("groups", "calls"):
-        fields.put(name, integer(key, value), span, key)
+    if name in _SINGLE:
+        fields.put(name, _SINGLE[name](key, value), span, key)
     elif name in COMPOSITES:
         numbers = axes(name, value, dims, minimum=NEUTRAL[name])
         for letter, number in zip(COMPOSITES[name], numbers, strict=True):
@@ -292,15 +302,5 @@ def _read_field(fields: Fields, key: str, value: Value, dims: int, where: str) -
         number = integer(key, value, minimum=0)
         fields.put(name, number, span, key)
         fields.put(name + "_end", number, span, key)
-    elif name == "dtype":
-        fields.put(name, dtype_of(value), span, key)
-    elif name == "layout":
-        fields.put(name, layout_of(value), span, key)
-    elif name in BOOLEANS:
-        fields.put(name, boolean(key, value), span, key)
-    elif name == "residual_inputs":
-        fields.put(name, integer(key, value, minimum=0), span, key)
-    elif name == "name":
-        fields.put(name, word(key, value), span, key)
     else:  # op, dims, inputs, weights, scale and size mean something for some operations only, which read them
         fields.spans[name] = span
