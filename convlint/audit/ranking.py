@@ -86,7 +86,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
 
 
 def ranking_of(base: sqlite3.Connection, most: int, *, weighed: bool) -> Ranking:
-    """The first `most` of each kind of what a ledger has written down."""
+    """The first `most` entries of each ranking, from the tables that a ledger has filled."""
     pairs, counted, hours, assumed, lost = base.execute(
         "SELECT COUNT(*), COUNT(lost), TOTAL(hours) FILTER (WHERE lost IS NOT NULL), "
         "TOTAL(hours) FILTER (WHERE lost IS NOT NULL AND NOT shared), TOTAL(lost) FROM temp.ranked"
@@ -202,7 +202,7 @@ def columns(table: Table) -> tuple[str, ...]:
 
 
 def told(store: Store, weights: Weights, ledger: Ledger, tally: Tally, on_row: Callable[[Table, Cells], None]) -> None:
-    """Goes through all rows; `on_row` hears of each, with its cells in the order of its table's columns."""
+    """Calls `on_row` for each row, with its cells in the order of its table's columns, and counts what they hold."""
     for rows in store.rows():
         _count(rows, tally)
         heavy: dict[str, tuple[ModelRow, Weight | None]] = {}

@@ -259,7 +259,7 @@ def lost_hours(lost_us: float | None, row: ModelRow, weight: Weight | None) -> f
 
 FORMAT = 3  # of the file; another one is of another convlint
 _MOST_BYTES = 1 << 30  # of a model's rows: 100,000 layers have a tenth
-_EVERY = 100  # models after which what was found is on the disk
+_EVERY = 100  # models between two commits: an audit that is killed loses no more, and the disk is seldom waited for
 _SCHEMA = """
 CREATE TABLE meta (format INTEGER, run INTEGER);
 INSERT INTO meta VALUES (%d, 0);
@@ -286,6 +286,7 @@ class Store:
         self._is_new = path != "" and not os.path.lexists(path)
         with self.guarded():
             self._base = sqlite3.connect(path, isolation_level=None)
+            # Two audits that write one output would each delete the rows of the other.
             self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute("BEGIN EXCLUSIVE")
@@ -347,7 +348,7 @@ class Store:
 
     def put(self, name: str, audited: Audited) -> None:
         """What the audit of a claimed subject came to."""
-        found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)
+        found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)  # rows repeat themselves: the fastest level does
         until = None if audited.until is None else audited.until.isoformat()
         with self.guarded():
             self._base.execute(

@@ -137,7 +137,7 @@ def _groups(value: Any, at: Spot, most: int) -> tuple[Group, ...]:
             factor=number_of(table["factor"], here.below("factor"), *_FACTOR) if "factor" in table else None,
         )
         key = group.kind, group.dtype.value, group.which
-        if key in groups:
+        if key in groups:  # which of the two factors holds, nobody could tell
             here.fail(f"{' '.join(key)} is there twice")
         groups[key] = group
     return tuple(groups.values())

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 _MOST_NEAR = 500  # files beside a missing one that may be what was meant
 OWN_FILE, SHARED_FILE = "convlint.toml", "pyproject.toml"
-_MAX_EXTENDS = 20
+_MAX_EXTENDS = 20  # each of them is read: a longer chain is a mistake
 _PATTERNS = ("include", "exclude", "per-file-ignores", "per-layer-ignores")  # each is tried on every file or layer
 _JOINED = ("extend-select", "severity", "per-file-ignores", "per-layer-ignores")  # a child's entries join its parent's
 MOST_PATTERNS, MOST_WORDS = 200, 1_000  # entries of a key, those it inherits included
+# TOML lets every ASCII character of a key be written as an escape.
 _ESCAPED = re.compile(rb"\\(?:u00|U000000|x)([0-7][0-9a-fA-F])")
 
 
@@ -81,7 +82,7 @@ class Configs:
         """The closest config from `folder` upward. Raises UsageError where it is wrong."""
         if self._fixed is not None:
             return self._fixed
-        passed = []
+        passed = []  # folders without a config of their own: each is looked into once in a run
         found = NO_CONFIG
         while folder not in self._by_folder:
             passed.append(folder)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from convlint.errors import UsageError, shown, suggestion
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, read_settings
 
+# tomllib has no limits of its own: these are checked on the tokens, before it sees the text.
 MOST_MARKS = 50_000  # of `[`, `{`, `,`, `.` and `=`: some ten thousand lines
 MOST_PARTS = 16  # names joined by dots in one key
 MOST_NESTED = 32  # brackets within brackets

@@ -412,10 +412,10 @@ def _agreed(document: Document, unwritable: Unwritable) -> Iterator[tuple[str, D
     for key, entry in document.defaults.found.items() if document.defaults is not None else ():
         old = data_of(entry.value)
         new = [holder.drawn[key] for holder in document.holders if key in holder.drawn]
-        if len(dims_read) > 1 and any(_is_longer(data, old) for data in new):
+        if not new or (len(dims_read) > 1 and any(_is_longer(data, old) for data in new)):
             continue  # a list has one length, and layers of all dimensions read it
         wanted = {holder.drawn.get(key, old) for holder in document.holders if _draws(holder, key, document.defaults)}
-        value = wanted.pop() if new and len(wanted) == 1 else old
+        value = wanted.pop() if len(wanted) == 1 else old
         if value != old and unwritable(entry.value, old, value) is None:
             yield key, value
 

@@ -20,7 +20,7 @@ from convlint.measuring.workload import Device, gpu_of, layer_of, runtime_of
 from convlint.model.layer import ConvLayer, Dtype, Pass, layer_identity
 from convlint.model.runtime import Runtime, Version
 
-_MOST_ITERATIONS: Final = 50
+_MOST_ITERATIONS: Final = 50  # weights may swing between two rows without end
 _TO_DEVIATION: Final = 1.4826  # of a normal distribution over its median distance from the middle
 _HUBER: Final = 1.345  # deviations beyond which a row counts by its sign; 95 % efficient on normal errors
 _LEAST_SCALE: Final = 1e-9
@@ -28,7 +28,7 @@ _CONVERGED: Final = 1e-10
 
 
 def scale_of(residuals: Sequence[float]) -> float:
-    """The standard deviation of residuals, by their median distance from zero."""
+    """The standard deviation of residuals, estimated from their median distance from zero: outliers do not move it."""
     return max(_LEAST_SCALE, _TO_DEVIATION * median(map(abs, residuals)))
 
 
@@ -193,6 +193,7 @@ def _rows(timed: Iterable[TimedPass], gpu: Gpu) -> _Rows:
         row for row in timed
         if isfinite(row.us) and row.us > 0 and pass_time_us(row.layer, row.which, gpu, row.runtime) is not None
     ]  # fmt: skip
+    # Sums of floats depend on their order: sorted, the same rows give the same calibration.
     usable.sort(key=lambda row: (row.us, row.which, repr(layer_identity(row.layer))))
     shapes = [shape_of(row.layer) for row in usable]
     passes, several = len({(layer_identity(row.layer), row.which) for row in usable}), len(set(shapes))

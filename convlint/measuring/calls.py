@@ -12,7 +12,7 @@ from convlint.measuring.workload import Workload
 from convlint.model.layer import Dtype, output_size, transposed_output_size
 
 Call = Callable[[], Any]
-MOST_SETS = 200
+MOST_SETS = 200  # of tensors: small layers would fill a large cache with thousands, which take long to make
 _DTYPES = {
     Dtype.fp64: torch.float64, Dtype.fp32: torch.float32, Dtype.tf32: torch.float32,
     Dtype.fp16: torch.float16, Dtype.bf16: torch.bfloat16,

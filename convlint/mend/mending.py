@@ -112,7 +112,7 @@ class Mending(Generic[D]):
         found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
         planner = EditPlanner(network, self.draft.job.overridden(), result.silenced, self._staying)
         others = [wish for wish in found if "N" not in wish.sets]
-        # which batch is best depends on everything else
+        # Which batch is best depends on everything else, so that it is set last.
         return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
 
     def _tried(self, planner: EditPlanner, asked: Sequence[Wish]) -> bool:

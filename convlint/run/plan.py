@@ -160,7 +160,7 @@ class RunPlanner:
         """The plan for an input; for what is no file, as for None, by the config of the current folder."""
         path = None if source is None else _path_of(source)
         config = self.configs.of(path) if path is not None else self.configs.of_folder(os.getcwd())
-        plan = self._plans.get(id(config))
+        plan = self._plans.get(id(config))  # `Configs` keeps every config alive, so that no id comes twice
         if plan is None:
             plan = self._plans[id(config)] = self._make(config)
         return plan

@@ -241,7 +241,7 @@ def _worth(tasks: Sequence[Task]) -> int:
 def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:
     """The inputs in their order, each group of Python files where its first one stood."""
     members: dict[tuple[int, str], dict[str, bool]] = {}  # config and repository -> path -> whether it was named
-    found: list[Input | tuple[int, str]] = []
+    found: list[Input | tuple[int, str]] = []  # a key stands for the group that begins there
     for source in inputs:
         if source.kind != "source":
             found.append(source)

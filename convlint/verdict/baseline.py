@@ -208,7 +208,7 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
 
 
 class _Entries:
-    """Makes entries of JSON's objects as they are read, so that only one of these is held at a time."""
+    """Turns JSON objects into entries while they are parsed: a dict for each would take several times the memory."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}  # rules, files and GPUs, which many entries share
@@ -254,7 +254,7 @@ def stale(
     unread = {clean_path(error.path) for error in report.errors}
     rules = {rule.code for rule in report.rules}
     kinds = {entry.kind for entry in seen.values()}
-    may_exist = cache(_may_exist)  # thousands of entries have one path
+    may_exist = cache(_may_exist)  # thousands of entries share a path
 
     def gone(entry: BaselineEntry) -> bool:
         if entry.fingerprint in seen or (entry.joined and entry.kind in kinds):

@@ -96,9 +96,9 @@ _BODY = re.compile(
     r"(?:[ \t]+until[ \t]+(?P<until>[^ \t]+))?(?:[ \t]*--[ \t]*(?P<reason>.*))?"
 )
 _SCALAR_SIGNS = "'\"|>"  # quoted scalars and blocks begin with these
-_MOST_TEXT = 500
+_MOST_TEXT = 500  # characters of a reason, which every report shows
 _MOST_RULES = 100  # in one comment
-MOST_NAMED = 2_000  # in all comments of a file
+MOST_NAMED = 2_000  # in all comments of a file: each may become a finding of its own
 _USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
 
 
@@ -158,7 +158,7 @@ def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
 def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Those places (line, column), given in order, that lie in a scalar: a # there begins no comment."""
     if not any(sign in text for sign in _SCALAR_SIGNS):
-        return set()  # plain scalars hold no such #
+        return set()  # in a plain scalar, a # behind a space begins a comment
     held = set()
     following = 0  # the first place that no scalar so far lies behind
     token: Any

@@ -1,10 +1,14 @@
-"""Findings that the user silenced: by comments, by the config, by a baseline."""
+"""Findings that the user silenced: by comments, by the config, by a baseline.
+
+Findings are judged for one layer at a time, before layers are joined: a comment takes its own layer out alone.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -21,14 +25,14 @@ from convlint.verdict.select import Exemption, matching
 
 
 class NamedRule:
-    """One rule of one comment, and the codes that it means; without a key, a comment that cannot be read."""
+    """One rule of one comment, with the codes that match it; `key` is None for a comment that cannot be read."""
 
     def __init__(self, comment: Comment, key: RuleKey | None, codes: set[str], problem: str, *, expired: bool) -> None:
         self.comment, self.key, self.codes, self.problem, self.expired = comment, key, codes, problem, expired
         self.used = False
 
     def mention(self, path: str, *, used: bool, layer: str | None = None) -> Mention:
-        """It as the rules on suppressions see it; `used` also where nobody can say that it is not."""
+        """The record that rules on suppressions judge; `used` also if nobody can tell that it is unused."""
         comment, key = self.comment, self.key
         column, end_column = (comment.column, comment.end_column) if key is None else (key.column, key.end_column)
         return Mention(
@@ -47,7 +51,7 @@ class NamedRule:
 
 
 class Naming:
-    """What comments name, by one rulebook, today; each key is looked up once."""
+    """Looks up the rules that comments name, each key once, and whether a comment has expired today."""
 
     def __init__(self, rulebook: Rulebook, today: date) -> None:
         self._rulebook, self._today = rulebook, today
@@ -77,6 +81,13 @@ def line_below(comment: Comment, lines: Sequence[str]) -> int:
     while line <= len(lines) and lines[line - 1].lstrip().startswith("#"):
         line += 1
     return line
+
+
+def _reason_of(applying: Sequence[NamedRule]) -> str | None:
+    """The reason of the first; all of them count as used, since each alone would silence the finding."""
+    for named in applying:
+        named.used = True
+    return applying[0].comment.reason if applying else None
 
 
 _Line = tuple[str, int]
@@ -117,9 +128,7 @@ class SourceComments:
             applying += self._of_file.get((code, at.path), ())
             for line in range(at.line or 0, max(at.end_line or 0, at.line or 0) + 1):
                 applying += self._of_line.get((code, (at.path, line)), ())
-        for entry in applying:
-            entry.named.used = True
-        return applying[0].named.comment.reason if applying else None
+        return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """Every rule that a comment of the files that were given names, once all findings have been asked about."""
@@ -158,11 +167,12 @@ class SourceComments:
         return entry.named.mention(entry.path, used=entry.named.used or unsure)
 
 
-class _SourceEntry:
+class _SourceEntry(NamedTuple):
     """A rule that a comment of a file names, and the lines that it is on."""
 
-    def __init__(self, path: str, named: NamedRule, on: set[int]) -> None:
-        self.path, self.named, self.on = path, named, on
+    path: str
+    named: NamedRule
+    on: set[int]
 
 
 class Comments:
@@ -190,9 +200,7 @@ class Comments:
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
         applying = [entry for sheet in self._sheets for entry in sheet.index.applying(finding)]
-        for entry in applying:
-            entry.named.used = True
-        return applying[0].named.comment.reason if applying else None
+        return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """Every rule that a comment names, once all findings have been asked about."""
@@ -200,11 +208,11 @@ class Comments:
         return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
 
 
-class _Entry:
+class _Entry(NamedTuple):
     """A rule that a comment names, and the layers that it is about."""
 
-    def __init__(self, named: NamedRule, layers: set[str]) -> None:
-        self.named, self.layers = named, layers
+    named: NamedRule
+    layers: set[str]
 
 
 class _Index:
@@ -314,7 +322,7 @@ class _Sheet:
 
 
 class Silencing(Struct, frozen=True, kw_only=True):
-    """What is to be left out: all but `codes`, and what is exempt or known."""
+    """Which findings to leave out: all but those of `codes`, and what is exempt or in the baseline."""
 
     codes: frozenset[str]
     today: date

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from calibrated import LARGE, PYTORCH, SMALL, calibration, timings
+from calibrated import LARGE, PYTORCH, SMALL, WIDE, calibration, timings
 from convolutions import conv
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 
 COLUMNS = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 3.0], [1.0, 5.0], [1.0, 8.0], [1.0, 9.0]]
-WIDE = [100.0, 100.0]
+UNBOUNDED = [100.0, 100.0]
 
 
 def line(a: float, b: float) -> list[float]:
@@ -48,13 +48,13 @@ def line(a: float, b: float) -> list[float]:
 
 @given(st.floats(-3, 3), st.floats(-3, 3))
 def test_a_line_without_noise_is_found(a: float, b: float) -> None:
-    assert robust_step(COLUMNS, line(a, b), [0.0, 0.0], WIDE) == pytest.approx([a, b], abs=1e-6)
+    assert robust_step(COLUMNS, line(a, b), [0.0, 0.0], UNBOUNDED) == pytest.approx([a, b], abs=1e-6)
 
 
 def test_an_outlier_has_no_say() -> None:
     rests = line(0.5, -0.25)
     rests[2] += 40
-    assert robust_step(COLUMNS, rests, [0.0, 0.0], WIDE) == pytest.approx([0.5, -0.25], abs=1e-3)
+    assert robust_step(COLUMNS, rests, [0.0, 0.0], UNBOUNDED) == pytest.approx([0.5, -0.25], abs=1e-3)
 
 
 def test_scattered_rows_are_drawn_to_what_is_expected() -> None:

@@ -37,6 +37,7 @@ NET = HEAD + "".join(LAYERS)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("net.yaml").write_text(NET)
+    Path("net.py").write_text(TEXT)
 
 
 def fixed() -> tuple[Ran, str]:
@@ -200,12 +201,6 @@ class Models:
     def read(self, source: Input, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
         text = options.sources.get(os.path.realpath("net.py"), Path("net.py").read_bytes().decode("latin-1"))
         return self.models[source.name](text, options)
-
-
-@pytest.fixture(autouse=True)
-def _here_of_mending_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(TEXT)
 
 
 def mended(models: dict[str, Read]) -> list[InputResult]:
