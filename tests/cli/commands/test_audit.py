@@ -20,6 +20,7 @@ from audited import all_bytes, names_of, rows_of, write_spec
 from command_line import convlint, default_interrupt
 
 PYTHON_FILE = "import torch\n"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # of audits in processes of their own
 
 
 @pytest.fixture
@@ -90,15 +91,9 @@ class TestTables:
         from pyarrow import parquet
 
         convlint("audit", "zoo/good.yaml", "-o", "parquet=a.parquet", "-o", "csv=a.csv")
-        assert parquet.read_table("a-errors.parquet").column_names == [
-            "model",
-            "path",
-            "line",
-            "column",
-            "message",
-            "internal",
-        ]
-        assert Path("a-errors.csv").read_text() == "model,path,line,column,message,internal\n"
+        titles = "model,path,line,column,message,internal"
+        assert parquet.read_table("a-errors.parquet").column_names == titles.split(",")
+        assert Path("a-errors.csv").read_text() == f"{titles}\n"
 
     def test_the_time_of_passes_is_that_of_all_calls(self, zoo: Path) -> None:
         spec = write_spec(zoo / "twice.yaml", C=62)
@@ -481,8 +476,7 @@ class TestGoingOn:
         for number in range(300):
             write_spec(zoo / "zoo" / f"more{number:03}.yaml", C=64 + number)
         command = [sys.executable, "-m", "convlint", "audit", "zoo", "-j", jobs, "-o", "jsonl=a.jsonl"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        running = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, preexec_fn=default_interrupt)
+        running = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, preexec_fn=default_interrupt)
         state = zoo / "a-resume.sqlite"
         while running.poll() is None and not (state.exists() and state.stat().st_size):  # what was found is saved
             time.sleep(0.01)
@@ -495,6 +489,16 @@ class TestGoingOn:
         assert 0 < again["known"] < 803
         assert answer("zoo", "-o", "jsonl=b.jsonl")["known"] == 0
         assert all_bytes("a.jsonl") == all_bytes("b.jsonl")
+
+
+def audited_on_a_small_disk(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """An audit of the zoo in a process of which no file may be larger than `limit` bytes."""
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command = [sys.executable, "-m", "convlint", "audit", "zoo", *arguments]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, preexec_fn=small, timeout=120)
 
 
 class TestWhatIsWrong:
@@ -606,12 +610,7 @@ class TestWhatIsWrong:
         for number in range(250):
             write_spec(zoo / "zoo" / f"more{number:03}.yaml", C=65 + number)
 
-        def small() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-        command = [sys.executable, "-m", "convlint", "audit", "zoo", "-o", f"{form}=a.{form}"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=small, timeout=120)
+        ran = audited_on_a_small_disk(limit, "-o", f"{form}=a.{form}")
         assert ran.returncode == 2, ran.stderr
         assert "cannot be written" in ran.stderr
         assert "Traceback" not in ran.stderr
@@ -623,12 +622,7 @@ class TestWhatIsWrong:
         with open("hours.csv", "w") as file:
             file.write("model,gpu_hours\n" + "".join(f"a/model/that/has/a/long/name/{n},{n}\n" for n in range(60_000)))
 
-        def small() -> None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 17, 1 << 17))
-
-        command = [sys.executable, "-m", "convlint", "audit", "zoo", "--weights", "hours.csv"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=small, timeout=120)
+        ran = audited_on_a_small_disk(1 << 17, "--weights", "hours.csv")
         assert (ran.returncode, ran.stdout) == (2, "")
         assert "cannot be written" in ran.stderr
 
