@@ -396,7 +396,7 @@ LACKING: Table = {
     "lacking_fix": _of_lack("what to do without it", lambda lack: lack.fix),
     "eight_bits": Quantity(
         "text",
-        "the type of eight bits that --allow names and that GPU and framework run, no slower than 16 bits, in this mode",
+        "the type of eight bits that --allow names and that GPU and framework run, no slower than 16, in this mode",
         _eight_bits,
         _nothing,
         gpu=True,

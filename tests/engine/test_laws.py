@@ -27,8 +27,8 @@ FRAMEWORKS = (None, None, "pytorch", "pytorch", "tensorrt", "tensorflow", "jax",
 CUDNN = (None, None, Version("7.4"), Version("8.1"))  # the older one on GPUs that it knows
 # Not drawn from, so that the cases of each number stay what they are; each has a test of its own.
 NEWER = (
-    "b300", "gb300", "gb10", "jetson-agx-thor", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb", "rtx-4080", "rtx-4080-super",
-    "rtx-5080", "rtx-pro-6000-max-q",
+    "b300", "gb300", "gb10", "jetson-agx-thor", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb", "rtx-4080",
+    "rtx-4080-super", "rtx-5080", "rtx-pro-6000-max-q",
 )  # fmt: skip
 OLDER = [name for name in gpu_names() if name not in NEWER]
 
