@@ -218,7 +218,8 @@ def _tensorrt_setup_us(gpu: Gpu) -> float:
 def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     """The kernels on CUDA cores of a GPU's generation."""
     cc = gpu.compute_capability
-    if cc >= "8.6" and gpu.architecture in ("ampere", "ada", "blackwell") and cc.numbers[0] != 10:
+    # Thor (11.0) has the SMs of 10.x: CUDA 12 called it 10.1
+    if cc >= "8.6" and gpu.architecture in ("ampere", "ada", "blackwell") and cc.numbers[0] not in (10, 11):
         family = const.SIMT_DOUBLED
     elif cc >= "8.0":
         family = const.SIMT_VOLTA

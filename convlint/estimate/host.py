@@ -54,7 +54,7 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     if runtime.cuda_graphs or framework not in ("pytorch", "tensorflow"):
         return NO_HOST
     share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
-    forward = EAGER_US_PER_OPERATION * OPERATIONS * share * (JETSON if gpu.integrated else 1.0)
+    forward = EAGER_US_PER_OPERATION * OPERATIONS * share * (JETSON if gpu.jetson else 1.0)
     backward = forward * BACKWARD / 2
     return forward * (AUTOCAST if runtime.mixed_precision and is_eager(runtime) else 1.0), backward, backward
 

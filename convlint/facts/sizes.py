@@ -362,9 +362,12 @@ def _is_lacking(facts: LayerFacts) -> Any:
 
 def _eight_bits(facts: LayerFacts) -> Any:
     context, operator = facts.context, facts.layer.operator
+    half = context.gpu.peak(Dtype.fp16, tensor=True) or 0.0
     for dtype in (Dtype.int8, Dtype.fp8):
         runs = dtype.value in context.allow and dtype.value in context.gpu.tensor_dtypes and context.mode == "inference"
-        if runs and lack_of(context.runtime, dtype, context.mode, context.gpu, operator) is None:
+        # Blackwell Ultra multiplies int8 far more slowly than 16 bits: nothing to advise there
+        pays = (context.gpu.peak(dtype, tensor=True) or half) >= half
+        if runs and pays and lack_of(context.runtime, dtype, context.mode, context.gpu, operator) is None:
             return dtype
     return UNKNOWN
 
@@ -393,7 +396,7 @@ LACKING: Table = {
     "lacking_fix": _of_lack("what to do without it", lambda lack: lack.fix),
     "eight_bits": Quantity(
         "text",
-        "the type of eight bits that --allow names and that GPU and framework run in this mode",
+        "the type of eight bits that --allow names and that GPU and framework run, no slower than 16, in this mode",
         _eight_bits,
         _nothing,
         gpu=True,

@@ -197,7 +197,7 @@ GPU: Table = {
     "fast_fp16": _of_gpu("truth", "fast_fp16", "fp16 arithmetic at fp32's rate or more"),
     "hyper_q": _of_gpu("truth", "hyper_q", "32 hardware work queues"),
     "geforce": _of_gpu("truth", "geforce", "a consumer board"),
-    "integrated": _of_gpu("truth", "integrated", "shares memory with the CPU (Jetson)"),
+    "integrated": _of_gpu("truth", "integrated", "shares memory with the CPU (Jetson, GB10)"),
     **{
         f"tensor_{dtype}": truth(f"Tensor Cores multiply {dtype}", partial(_multiplies, dtype), gpu=True)
         for dtype in ("fp16", "bf16", "tf32", "int8", "fp8", "fp64")

@@ -146,6 +146,8 @@ _NUMBERS: Final = {
     "dies_per_board", "sms", "registers_per_sm", "max_warps_per_sm", "max_blocks_per_sm", "max_registers_per_thread",
     *_SCALED, *_OPTIONAL,
 }  # fmt: skip
+# Compute capabilities of Jetson modules alone (CUDA guide); GB10's is that of a discrete GPU's family.
+_JETSON: Final = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (11,)}
 _FLAGS: Final = {"hyper_q": True, "geforce": False, "integrated": False}  # with their defaults
 _KEYS: Final = {
     "name", "architecture", "compute_capability", "chip", "tensor_core_generation", "tensor_dtypes",
@@ -199,7 +201,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     tensor_core_generation: int  # 0: none
     tensor_dtypes: frozenset[str]  # names of Dtype that the Tensor Cores multiply
     geforce: bool  # the consumer line: its Tensor Cores, if any, run fp32 accumulation at half rate
-    integrated: bool  # shares memory with the CPU (Jetson)
+    integrated: bool  # shares memory with the CPU (Jetson, GB10)
     sources: Mapping[str, str]
     notes: tuple[str, ...]
     calibration: Calibration | None = None  # what timings on the user's own say; only times follow it
@@ -211,6 +213,14 @@ class Gpu(Struct, frozen=True, kw_only=True):
     def tensor_cores(self) -> bool:
         """Not a matter of compute capability: GTX 16xx are 7.5 and have none."""
         return self.tensor_core_generation > 0
+
+    @property
+    def jetson(self) -> bool:
+        """Whether it is a Jetson module: weaker host cores, libraries from JetPack, and code for it alone.
+
+        GB10 shares memory with its CPU as they do, but runs the libraries of discrete GPUs.
+        """
+        return self.integrated and self.compute_capability.numbers in _JETSON
 
     @property
     def fast_fp16(self) -> bool:

@@ -85,14 +85,14 @@ def supported(library: str, version: Version, gpu: Gpu) -> bool | None:
 def _kin(facts: _Library, gpu: Gpu) -> dict[Version, Version]:
     """First releases by compute capability, for those whose code runs on `gpu`: its own, or a lower minor's."""
     own = gpu.compute_capability
-    if gpu.integrated or not facts.same_major:
+    if gpu.jetson or not facts.same_major:
         return {cc: release for cc, release in facts.first.items() if cc == own}
     return {cc: release for cc, release in facts.first.items() if cc.numbers[0] == own.numbers[0] and cc <= own}
 
 
 def _facts(library: str, gpu: Gpu) -> _Library | None:
     facts = _libraries().get(library)
-    return None if facts is None or (facts.discrete_only and gpu.integrated) else facts
+    return None if facts is None or (facts.discrete_only and gpu.jetson) else facts
 
 
 @cache

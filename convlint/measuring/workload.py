@@ -159,7 +159,12 @@ def gpu_of(device: Device) -> Gpu | None:
         and gpu.sms == device.sms
         and _is_named(gpu, device.name)
     ]
-    return min(alike, key=lambda gpu: abs((gpu.memory_bytes or 0) - device.memory_bytes), default=None)
+    # Of two with the same memory, the one whose id says more of the name: a Max-Q is no Workstation Edition.
+    return min(
+        alike,
+        key=lambda gpu: (abs((gpu.memory_bytes or 0) - device.memory_bytes), -len(_words(gpu.id))),
+        default=None,
+    )
 
 
 def _is_named(gpu: Gpu, name: str) -> bool:

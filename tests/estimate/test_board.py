@@ -151,6 +151,8 @@ GENERATIONS = [
     ("t4", const.TURING, const.SIMT_TURING), ("a100", const.AMPERE, const.SIMT_VOLTA),
     ("rtx-3090", const.AMPERE, const.SIMT_DOUBLED), ("orin", const.AMPERE, const.SIMT_DOUBLED),
     ("l4", const.AMPERE, const.SIMT_DOUBLED), ("h100", const.HOPPER, const.SIMT_VOLTA),
+    ("b300", const.BLACKWELL, const.SIMT_VOLTA), ("thor", const.BLACKWELL, const.SIMT_VOLTA),
+    ("gb10", const.AMPERE, const.SIMT_DOUBLED),
     ("b200", const.BLACKWELL, const.SIMT_VOLTA), ("rtx-5090", const.AMPERE, const.SIMT_DOUBLED),
 ]  # fmt: skip
 

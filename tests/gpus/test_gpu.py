@@ -173,6 +173,8 @@ PINNED = [
     ("l40", "8.9", 142, 48, 864, 90.5, 181.05),
     ("l40s", "8.9", 142, 48, 864, 91.6, 362.05),
     ("rtx-4070", "8.9", 46, 12, 504.2, 29.1, 58.3),
+    ("rtx-4080", "8.9", 76, 16, 716.8, 48.7, 97.5),
+    ("rtx-4080-super", "8.9", 80, 16, 736, 52.2, 104.5),
     ("rtx-4090", "8.9", 128, 24, 1008, 82.6, 165.2),
     ("rtx-6000-ada", "8.9", 142, 48, 960, 91.1, 364),
     ("h100-pcie", "9.0", 114, 80, 2000, 51.2, 756),
@@ -184,21 +186,32 @@ PINNED = [
     ("b100", "10.0", 148, 192, 8000, 60, 1750),
     ("b200", "10.0", 148, 180, 7700, 75, 2250),
     ("gb200", "10.0", 152, 186, 8000, 80, 2500),
+    ("b300", "10.3", 148, 270, 7700, 75, 2250),
+    ("gb300", "10.3", 152, 279, 8000, 80, 2500),
+    ("gb10", "12.1", 48, 128, 273, 31, 125),
+    ("rtx-5080", "12.0", 84, 16, 960, 56.3, 112.6),
     ("rtx-5090", "12.0", 170, 32, 1792, 104.8, 209.5),
     ("rtx-pro-6000-blackwell", "12.0", 188, 96, 1792, 126, 503.8),
+    ("rtx-pro-6000-max-q", "12.0", 188, 96, 1792, 110, 438.9),
     ("jetson-agx-xavier", "7.2", 8, 32, 137, 1.41, 11),
     ("jetson-orin-nano", "8.7", 8, 8, 68, 1.28, 10),
+    ("jetson-orin-nx-16gb", "8.7", 8, 16, 102.4, 1.88, 15.05),
+    ("jetson-orin-nx-8gb", "8.7", 8, 8, 102.4, 1.567, 12.55),
     ("jetson-agx-orin", "8.7", 16, 64, 204.8, 5.3, 42.5),
+    ("jetson-agx-thor", "11.0", 20, 128, 273, 8.04, 258.5),
 ]
 
 # Dense FLOPs per clock per SM: CUDA cores fp32, Tensor Cores fp16 with fp32 accumulation at full rate.
-FP32_RATE = {"3": 384, "5": 256, "6.0": 128, "6.1": 256, "7": 128, "8.0": 128, "8": 256, "9": 256, "10": 256, "12": 256}
+FP32_RATE = {
+    "3": 384, "5": 256, "6.0": 128, "6.1": 256, "7": 128, "8.0": 128, "8": 256, "9": 256, "10": 256,
+    "11": 256, "12": 256,
+}  # fmt: skip
 TENSOR_RATE = {
     "7.0": 1024, "7.2": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.7": 2048, "8.9": 1024,
-    "9.0": 4096, "10.0": 8192, "12.0": 1024,
+    "9.0": 4096, "10": 8192, "11.0": 8192, "12": 1024,
 }  # fmt: skip
 HALF_RATE = {"a10g", "l40"}  # fp32 accumulation at half rate without being GeForce
-# Tensor Cores of Hopper and B100 run below the fp32 clock, so the quoted peak is below SMs x clock x rate.
+# Tensor Cores of Hopper, B100, B300 and GB300 run below the fp32 clock: the quoted peak is below SMs x clock x rate.
 LOWER_CLOCK = {
     "h100-pcie": 0.923,
     "h100-sxm": 0.924,
@@ -206,11 +219,14 @@ LOWER_CLOCK = {
     "h200-sxm": 0.924,
     "gh200": 0.924,
     "b100": 0.902,
+    "b300": 0.913,
+    "gb300": 0.970,
 }
 # Of a GPU that is not pinned: how far a peak may be from its clock; sparse ones are twice as high.
 LEAST_SPARSE = 0.15
 # Quoted at another clock than the highest.
-OTHER_CLOCK = {"gtx-680": 0.951, "titan-v": 0.925, "b200": 0.944}
+OTHER_CLOCK = {"gtx-680": 0.951, "titan-v": 0.925, "b200": 0.944, "gb10": 1.047}
+SLOW_INT8 = {"b300", "gb300"}  # Blackwell Ultra has a thirtieth of the rate left
 
 
 EVERY = gpu_names()  # those that nobody has pinned too
@@ -222,7 +238,7 @@ def rate(table: dict[str, int], capability: str) -> int | None:
 
 def test_no_gpu_that_is_pinned_here_is_gone() -> None:
     assert {row[0] for row in PINNED} <= set(EVERY)
-    assert len({row[0] for row in PINNED}) == len(PINNED) == 59
+    assert len({row[0] for row in PINNED}) == len(PINNED) == 69
 
 
 @for_each("gpu_id, capability, sms, gib, gb_per_s, fp32, tensor", PINNED)
@@ -294,7 +310,9 @@ def test_ratios_between_dtypes(gpu_id: str) -> None:
         assert peaks["fp8_tensor"] == pytest.approx(2 * fp16, rel=0.02)
     if "tf32_tensor" in peaks:
         assert peaks["tf32_tensor"] == pytest.approx(fp16 / 2, rel=0.03)
-    if "int8_tensor" in peaks:
+    if gpu_id in SLOW_INT8:
+        assert 29 < peaks["fp8_tensor"] / peaks["int8_tensor"] < 31
+    elif "int8_tensor" in peaks:
         assert peaks["int8_tensor"] == pytest.approx(2 * accumulate, rel=0.02)
 
 
@@ -306,6 +324,8 @@ def test_what_tensor_cores_multiply() -> None:
     assert load_gpu("rtx-3090").tensor_dtypes == {"tf32", "fp16", "bf16", "int8"}
     assert load_gpu("l4").tensor_dtypes == {"tf32", "fp16", "bf16", "fp8", "int8"}
     assert load_gpu("h100").tensor_dtypes == {"fp64", "tf32", "fp16", "bf16", "fp8", "int8"}
+    for name in ("b300", "gb300", "gb10", "thor"):
+        assert load_gpu(name).tensor_dtypes == {"tf32", "fp16", "bf16", "fp8", "int8"}
     assert load_gpu("gtx-1660-ti").tensor_dtypes == frozenset()
     assert not load_gpu("gtx-1650").tensor_cores
 
@@ -374,12 +394,16 @@ def test_kepler_chips() -> None:
 
 def test_flags() -> None:
     assert {name for name in gpu_names() if load_gpu(name).integrated} == {
-        "gk20a", "jetson-agx-xavier", "jetson-orin-nano", "jetson-agx-orin"
+        "gk20a", "jetson-agx-xavier", "jetson-orin-nano", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb",
+        "jetson-agx-orin", "jetson-agx-thor", "gb10",
     }  # fmt: skip
+    # DGX Spark runs the libraries of discrete GPUs
+    assert {name for name in gpu_names() if load_gpu(name).integrated != load_gpu(name).jetson} == {"gb10"}
     assert {name for name in gpu_names() if load_gpu(name).dies_per_board == 2} == {"k10", "k80", "m60"}
     assert {name for name in gpu_names() if load_gpu(name).geforce} == {
         "gtx-680", "gtx-980-ti", "gtx-1080-ti", "gtx-1650", "gtx-1660-ti", "rtx-2080-ti",
-        "rtx-3060", "rtx-3080", "rtx-3090", "rtx-4070", "rtx-4090", "rtx-5090",
+        "rtx-3060", "rtx-3080", "rtx-3090", "rtx-4070", "rtx-4080", "rtx-4080-super",
+        "rtx-4090", "rtx-5080", "rtx-5090",
     }  # fmt: skip
     assert not any(load_gpu(name).hyper_q for name in ("k10", "gtx-680", "gk20a"))
     assert load_gpu("b200").hyper_q
@@ -400,7 +424,10 @@ def test_units() -> None:
      ("h200", "h200-sxm"), ("p100", "p100-sxm2"), ("orin", "jetson-agx-orin"), ("RTX 4090", "rtx-4090"),
      ("rtx4090", "rtx-4090"), ("rtx_4090", "rtx-4090"), ("Tesla V100-SXM2-16GB", "v100-sxm2-16gb"),
      ("NVIDIA A100-SXM4-80GB", "a100-80gb-sxm"), ("NVIDIA GeForce RTX 3090", "rtx-3090"), ("Tesla K80", "k80"),
-     ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("nvidia-l4", "l4"), ("GTX1080Ti", "gtx-1080-ti")],
+     ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("nvidia-l4", "l4"), ("GTX1080Ti", "gtx-1080-ti"),
+     ("NVIDIA B300 SXM6 AC", "b300"), ("DGX Spark", "gb10"), ("Thor", "jetson-agx-thor"), ("T5000", "jetson-agx-thor"),
+     ("orin nx", "jetson-orin-nx-16gb"), ("4080 SUPER", "rtx-4080-super"),
+     ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-max-q")],
 )  # fmt: skip
 def test_names_that_people_use(name: str, gpu_id: str) -> None:
     assert load_gpu(name).id == gpu_id

@@ -78,6 +78,13 @@ def test_dropped(library: str, version: str, gpu: str, expected: bool | None) ->
         ("cuda", "11.0", "rtx-3090", False),  # runs the code for 8.0
         ("cuda", "11.7", "rtx-4090", False),
         ("cuda", "10.2", "rtx-3090", True),
+        ("cuda", "12.6", "b300", True),
+        ("cuda", "12.8", "b300", False),  # runs the code for 10.0
+        ("cuda", "12.8", "gb10", False),  # shares its memory, but is no Tegra: runs the code for 12.0
+        ("cuda", "12.9", "thor", True),
+        ("cuda", "13.0", "thor", False),
+        ("cudnn", "9.6", "gb10", True),
+        ("cudnn", "9.6", "thor", None),
         ("cuda", "11.3", "orin", True),  # Tegra runs its own code only
         ("cuda", "11.4", "orin", False),
         ("cuda", "8.0", "v100", True),
@@ -132,7 +139,10 @@ def test_supported(library: str, version: str, gpu: str, expected: bool | None) 
         ("cuda", "rtx-4090", "11.8", None),
         ("cuda", "h100", "11.8", None),
         ("cuda", "b200", "12.8", None),
+        ("cuda", "b300", "12.9", None),
+        ("cuda", "thor", "13.0", None),
         ("cuda", "rtx-5090", "12.8", None),
+        ("cuda", "gb10", "12.9", None),
         ("cudnn", "k10", None, "8.4 with CUDA 10.2"),
         ("cudnn", "k80", None, "8.5"),
         ("cudnn", "v100", None, "9.10"),

@@ -133,6 +133,13 @@ def device(name: str, capability: str, sms: int, memory_gib: float) -> Device:
         ("Quadro RTX 6000", "7.5", 72, 23.6, "quadro-rtx-6000"),
         ("NVIDIA A10G", "8.6", 80, 22.0, "a10g"),
         ("NVIDIA B200", "10.0", 148, 178.4, "b200"),
+        ("NVIDIA B300 SXM6 AC", "10.3", 148, 267.7, "b300"),
+        ("NVIDIA GB300", "10.3", 152, 276.6, "gb300"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0", 188, 95.6, "rtx-pro-6000-blackwell"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "12.0", 188, 95.6, "rtx-pro-6000-max-q"),
+        ("NVIDIA GB10", "12.1", 48, 119.7, "gb10"),
+        ("NVIDIA Thor", "11.0", 20, 122.6, "jetson-agx-thor"),
+        ("Orin", "8.7", 8, 15.2, "jetson-orin-nx-16gb"),
         ("Orin", "8.7", 16, 61.4, "jetson-agx-orin"),
         ("Tesla K80", "3.7", 13, 11.2, "k80"),
     ],
@@ -157,7 +164,7 @@ def test_every_gpu_is_itself_by_its_own_name(gpu_id: str) -> None:
         ("Tesla V100S-PCIE-32GB", "7.0", 80),
         ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "8.0", 42),
         ("NVIDIA H100 PCIe", "9.0", 132),
-        ("NVIDIA GeForce RTX 4080", "8.9", 76),
+        ("NVIDIA GeForce RTX 4080 Laptop GPU", "8.9", 58),
     ],
 )
 def test_what_only_resembles_one_is_none(name: str, capability: str, sms: int) -> None:
