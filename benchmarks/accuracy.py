@@ -23,8 +23,7 @@ from timings import DEFAULT_CSV, Row, add_gpu_map, gpu_map, known_gpus, print_gp
 from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import Gpu
-from convlint.model.gemm import tensor_elements
-from convlint.model.layer import Dtype
+from convlint.model.layer import Dtype, tensor_elements
 
 Model = Callable[[Row, Gpu], float | None]
 

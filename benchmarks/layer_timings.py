@@ -13,8 +13,7 @@ from timings import Row, known_gpus
 
 from convlint.errors import ConvlintError
 from convlint.gpus.gpu import Gpu, load_gpu
-from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
+from convlint.model.layer import ConvLayer, Dtype, Pass, flops, with_output
 from convlint.model.runtime import Runtime
 
 DATA = Path(__file__).resolve().parent / "data"

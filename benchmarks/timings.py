@@ -16,8 +16,7 @@ from convlint.measuring.rows import SOURCE, header, rows_of
 from convlint.measuring.rows import TimingRow as Timing
 from convlint.measuring.workload import layer_of
 from convlint.measuring.workload import runtime_of as measured_runtime
-from convlint.model.gemm import flops, tensor_elements
-from convlint.model.layer import ConvLayer, Dtype, Pass, with_output
+from convlint.model.layer import ConvLayer, Dtype, Pass, flops, tensor_elements, with_output
 from convlint.model.runtime import Runtime
 
 DEFAULT_CSV = Path(__file__).resolve().parent / "data" / "conv_timings.csv"

@@ -32,7 +32,7 @@ from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, ChildDied
 from convlint.readers.reading import Reading
 from convlint.run.plan import RunPlanner
-from convlint.run.run import Processes
+from convlint.run.workers import Processes
 
 # Thresholds of the garbage collector: with its own, it takes a fifth of a run.
 _SELDOM = 5_000_000, 50, 100

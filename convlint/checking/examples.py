@@ -25,7 +25,7 @@ from convlint.model.source import Certainty, ProgramSetting, SourceLayer, Source
 from convlint.readers.spec.reader import read_fragment
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
-from convlint.verdict.comments import Mention, judge_mentions
+from convlint.verdict.suppress import Mention, judge_mentions
 
 _TEXTS = ("text", "rule", "reason", "problem")
 _TRUTHS = ("used", "expired")

@@ -279,7 +279,7 @@ class BuildFlags(Flags, frozen=True, kw_only=True):
     def read_options(self, batch: int | None = None, trace: str | None = None) -> ReadOptions:
         """How inputs are read. Raises UsageError."""
         from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
-        from convlint.readers.input_shapes import named_inputs
+        from convlint.readers.inputs import named_inputs
 
         followed = one_of("--trace", trace, TRACES)
         return ReadOptions(

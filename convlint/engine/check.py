@@ -13,7 +13,6 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from convlint.engine.coupling import Coupling, Spokesmen
 from convlint.engine.findings import (
     Identities,
     NetworkResult,
@@ -32,7 +31,19 @@ from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
 from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, stated
 from convlint.engine.joint import Promise, settled
-from convlint.engine.levers import KINDS, NOTHING_KEPT, Advice, Kept, Kind, Validity, kind_of, may_play, narrowing
+from convlint.engine.levers import (
+    KINDS,
+    NOTHING_KEPT,
+    Advice,
+    Coupling,
+    Kept,
+    Kind,
+    Spokesmen,
+    Validity,
+    kind_of,
+    may_play,
+    narrowing,
+)
 from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, weighed
 from convlint.estimate import LayerEstimate

@@ -19,8 +19,7 @@ from convlint.estimate.results import Basis
 from convlint.facts.network import Held, shortened
 from convlint.gpus.gpu import CalibrationUse, Gpu, merged
 from convlint.gpus.support import lack_of
-from convlint.model.gemm import flops
-from convlint.model.layer import MODES, ConvLayer, Dtype, Mode
+from convlint.model.layer import MODES, ConvLayer, Dtype, Mode, flops
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import (

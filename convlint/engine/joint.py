@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.coupling import Coupling
 from convlint.engine.findings import host_of
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
-from convlint.engine.levers import KINDS, Advice, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
 from convlint.estimate import LayerEstimate

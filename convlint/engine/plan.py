@@ -34,8 +34,7 @@ from convlint.engine.steps import (
 )
 from convlint.estimate.memory import parameters
 from convlint.facts.network import shortened
-from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, Mode
+from convlint.model.layer import ConvLayer, Dtype, Mode, flops
 from convlint.model.network import Network
 from convlint.model.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook

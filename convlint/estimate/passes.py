@@ -23,8 +23,7 @@ from convlint.estimate.results import (
 )
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
-from convlint.model.gemm import gemm, tensor_elements
-from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass
+from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, gemm, tensor_elements
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
-from convlint.estimate.copies import NONE, Copies, copies, transforms
 from convlint.estimate.kernels import (
     FUSED_TILE,
+    NONE,
     PASS_INDEX,
+    Copies,
     KernelCase,
     Priced,
+    copies,
     depthwise,
     direct,
     direct_us,
@@ -24,14 +26,14 @@ from convlint.estimate.kernels import (
     least_tiled,
     moved_bytes,
     tile_efficiency,
+    transforms,
     untiled,
     without_waves,
     workspace_bytes,
 )
 from convlint.estimate.results import Bound, Grid, PassEstimate, Problem, Roof, is_depthwise
 from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
-from convlint.model.gemm import Gemm
-from convlint.model.layer import Dtype, Mode, Pass
+from convlint.model.layer import Dtype, Gemm, Mode, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)
 Transformed = Literal["never", "NCHW", "any layout"]

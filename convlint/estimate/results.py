@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.gpus.gpu import Kind
-from convlint.model.gemm import Gemm
-from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
+from convlint.model.layer import ConvLayer, Dtype, Gemm, Layout, Pass
 from convlint.model.runtime import Version
 
 

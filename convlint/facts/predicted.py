@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.estimate import PassEstimate, nearest_full_waves
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, View, number, text, truth
-from convlint.files.languages.saying import sentence
+from convlint.files.languages import sentence
 from convlint.model.layer import PASSES, ConvLayer, Pass
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from convlint.fixes.document import (
     share,
     shared_reason,
 )
-from convlint.fixes.edits import Edit
+from convlint.fixes.edits import Edit, added, quotes
 from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
-from convlint.fixes.placing import added, quotes
 from convlint.fixes.plan import ValueChange
 from convlint.model.network import Network
 from convlint.readers.spec.fields import PADS

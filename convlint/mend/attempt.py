@@ -16,7 +16,7 @@ from convlint.checking.one_input import Checked, Edited, Job, as_asked, check_re
 from convlint.engine.findings import NetworkResult
 from convlint.errors import InputFault
 from convlint.files.bounded_file import python_bytes, python_encoding
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits

@@ -30,7 +30,7 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back

@@ -13,7 +13,7 @@ from convlint.checking.source import errors_of, judged_source, placed, reading_o
 from convlint.engine.findings import NetworkResult
 from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular, python_encoding
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.rewriting import applied_to_bytes

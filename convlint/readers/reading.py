@@ -19,8 +19,7 @@ from convlint.errors import InputFault, shown
 from convlint.model.report import InputError
 from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.bounded_json import refuse_layers, refuse_sizes
-from convlint.readers.input_shapes import of_model
-from convlint.readers.inputs import Input, Model
+from convlint.readers.inputs import Input, Model, of_model
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
@@ -56,10 +55,11 @@ class Reading:
 
     def expect(self, sources: Iterable[Input]) -> None:
         """Starts the children that these inputs need, so that they import their libraries in the meantime."""
-        from convlint.readers.children.child import ChildDied
+        formats = dict.fromkeys(known for known in map(format_of_input, sources) if known and known.runs != "here")
+        if formats:
+            from convlint.readers.children.child import ChildDied  # specs need no child
 
-        for known in dict.fromkeys(map(format_of_input, sources)):
-            if known is not None and known.runs != "here":
+            for known in formats:
                 with suppress(ChildDied):  # reported for the input that needs it
                     self._child(known)
 

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from convlint import __version__
 from convlint.audit.audit import Summary
 from convlint.audit.ranking import Lost, RankedChange, Some, Tally
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
 from convlint.reporters.ink import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.files.languages.saying import say
+from convlint.files.languages import say
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Report
 from convlint.reporters import Reporter, Style

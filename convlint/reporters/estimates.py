@@ -10,11 +10,10 @@ from msgspec import Struct, field
 
 from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.estimate.sweep import unknown_time
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
-from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass
+from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import (
@@ -32,16 +31,19 @@ from convlint.reporters.ink import (
     shown,
     wrap,
 )
-from convlint.reporters.machine import (
+from convlint.reporters.words import (
     basis_notes,
     batch_notes,
     calibration_notes,
     dtype_notes,
     host_notes,
     network_notes,
+    partly_read,
+    place,
     scaled,
+    shape,
+    step,
 )
-from convlint.reporters.words import partly_read, place, shape, step
 
 _WORTH_SAYING = 1.05  # a ratio: what makes less than 5 % of difference is left out of the totals
 

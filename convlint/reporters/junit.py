@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree as Xml
 
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style

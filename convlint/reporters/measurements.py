@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from convlint import __version__
-from convlint.files.languages.saying import duration, plural
+from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
 from convlint.measuring.trial import Agreement, Compared, Held, TrialResult

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from convlint import __version__
 from convlint.engine.steps import LEAST_GAIN, NetworkPlan, PlannedStep, State
-from convlint.files.languages.saying import duration, plural
+from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.gpu import CalibrationUse
 from convlint.model.report import Finding, InputError

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from convlint.files.languages.saying import duration, plural, say, sentence
+from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
 from convlint.model.report import SEVERITIES, Report, Severity, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
-from convlint.reporters.machine import basis_notes, batch_notes, calibration_notes, dtype_notes, host_notes
-from convlint.reporters.words import costs_nothing, partly_read, place, place_of, severity_word, verdicts
+from convlint.reporters.words import (
+    basis_notes,
+    batch_notes,
+    calibration_notes,
+    costs_nothing,
+    dtype_notes,
+    host_notes,
+    partly_read,
+    place,
+    place_of,
+    severity_word,
+    verdicts,
+)
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((

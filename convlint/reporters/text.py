@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.files.languages.saying import duration, say
+from convlint.files.languages import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity

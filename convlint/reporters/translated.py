@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from convlint.files.languages import tidied
 from convlint.files.languages.catalogue import catalogue
-from convlint.files.languages.saying import tidied
 from convlint.model.report import Finding, Report, RuleInfo
 from convlint.model.text import Text, fill
 

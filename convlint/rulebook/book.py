@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.errors import RuleError, suggestion
-from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
+from convlint.files.bounded_file import cache_folder, opened_private, read_private, write_private
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.rule import SOURCE_SCOPES, Case, Decision, FixSpec, Fragments, Join, Message, Rule, Template
@@ -64,9 +64,7 @@ _CHECKSUM_BYTES = 32
 
 def cached_rules(paths: Sequence[str]) -> list[Rule]:
     """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
-    from convlint.rulebook.file import read_rule
-
-    read = partial(_read_all, partial(read_rule, built_in=True), paths)
+    read = partial(_read_all, paths)
     if os.environ.get("CONVLINT_NO_CACHE"):
         return read()
     folder = None
@@ -129,8 +127,10 @@ def _is_plain(rule: Any, path: str) -> bool:
     return sound and (rule["in_source"] is None or _is_plain(rule["in_source"], path))
 
 
-def _read_all(read_rule: Callable[[str], Rule], paths: Sequence[str]) -> list[Rule]:
-    return [read_rule(path) for path in paths]
+def _read_all(paths: Sequence[str]) -> list[Rule]:
+    from convlint.rulebook.file import read_rule  # which a cached rulebook does without
+
+    return [read_rule(path, built_in=True) for path in paths]
 
 
 def _key(paths: Sequence[str]) -> str:

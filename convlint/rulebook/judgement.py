@@ -16,8 +16,7 @@ from convlint.facts.quantity import Type
 from convlint.facts.sizes import SIZES
 from convlint.files.located_yaml import Value
 from convlint.model.layer import Loss
-from convlint.rulebook.compiled import FUNCTIONS
-from convlint.rulebook.expr import Expr, ExprError, compile_expr
+from convlint.rulebook.expr import FUNCTIONS, Expr, ExprError, compile_expr
 from convlint.rulebook.rule import (
     SOURCE_SCOPES,
     Case,

@@ -13,8 +13,7 @@ from msgspec.structs import force_setattr
 from convlint.model.layer import Loss, equal_without
 from convlint.model.report import RuleInfo, Severity
 from convlint.model.text import COMMA, Text, joined, printed
-from convlint.rulebook.compiled import GLOBALS, decision_code, function
-from convlint.rulebook.expr import UNKNOWN, Expr
+from convlint.rulebook.expr import GLOBALS, UNKNOWN, Expr, decision_code, function
 
 
 @equal_without("_value")

@@ -26,13 +26,19 @@ from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location, Span
 from convlint.model.report import Severity
 from convlint.readers import MODULE, MODULE_TIMEOUT_S, ReadOptions
-from convlint.readers.input_shapes import looks_like_shapes, parse_shapes, refuse_lists, words_of
-from convlint.readers.inputs import Input, Model, parse_reference
+from convlint.readers.inputs import (
+    Input,
+    Model,
+    looks_like_shapes,
+    parse_reference,
+    parse_shapes,
+    refuse_lists,
+    words_of,
+)
 from convlint.readers.reading import format_of_input
 from convlint.rulebook.book import Rulebook, builtin_folder, load_rulebook
-from convlint.verdict.comments import Mention
 from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
-from convlint.verdict.suppress import Silencing
+from convlint.verdict.suppress import Mention, Silencing
 
 if TYPE_CHECKING:
     from convlint.config.keys import ModelEntry

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from functools import cache
-from itertools import islice
 from pathlib import Path
-from threading import Lock, local
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,16 +14,14 @@ from msgspec.structs import replace
 from convlint.checking.one_input import InputResult, Job, Task, resolve_targets, say
 from convlint.config.find import shown_path
 from convlint.engine.findings import NetworkResult, assemble
-from convlint.errors import UsageError
 from convlint.files.languages import ENGLISH
 from convlint.files.safe import clean_path
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
-from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input, source_input
 from convlint.readers.reading import Reading
-from convlint.rulebook.book import Rulebook, load_rulebook
+from convlint.rulebook.book import Rulebook
 from convlint.run.plan import Options, RunPlan, RunPlanner, refuse_idle
 from convlint.verdict.baseline import (
     NOTHING_KNOWN,
@@ -40,135 +33,8 @@ from convlint.verdict.baseline import (
     known_of,
     stale,
 )
-from convlint.verdict.comments import judge_mentions
-from convlint.verdict.completeness import incompleteness
-from convlint.verdict.select import chosen, counts, verdict
-
-
-class Processes:
-    """Children that all run the same work; whatever their code prints is passed on."""
-
-    def __init__(self, work: str) -> None:
-        """`work` is module:function, which serves a channel."""
-        self._work = work
-        self._mine = local()
-        self._all: list[Child] = []
-        self.ended = False  # nobody waits for answers any more
-
-    def ask(self, request: bytes) -> bytes:
-        """The answer of this thread's process. Raises ChildDied; the next request goes to another one then."""
-        child: Child | None = getattr(self._mine, "child", None)
-        try:
-            if child is None:
-                child = self._mine.child = Child(self._work, on_output=say)
-                self._all.append(child)
-            return child.ask(request)
-        except ChildDied:
-            self._mine.child = None
-            raise
-
-    def finish(self) -> None:
-        """All is done: what their modules printed last is still to come."""
-        for child in self._all:
-            child.finish()
-
-    def end(self) -> None:
-        """Whatever they are at."""
-        self.ended = True
-        for child in self._all:
-            child.close()
-
-
-def _in_parts(task: Task, jobs: int) -> list[Task]:
-    """The task, or the parts of it that several processes read."""
-    if task[0].kind != "source":
-        return [task]
-    from convlint.mend.source_fixing import in_parts  # a spec needs nothing that reads Python
-
-    return in_parts(task, jobs)
-
-
-def check_in_workers(
-    tasks: Sequence[Task],
-    jobs: int,
-    on_done: Callable[[str], None],
-    settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
-) -> list[InputResult]:
-    """The outcome of each task, in their order. Raises what a worker raises for wrong rules or usage."""
-    processes = Processes("convlint.run.run:work")
-    lock = Lock()
-
-    def done(task: Task, outcome: InputResult) -> InputResult:
-        with lock:
-            outcome = settled(outcome)
-            on_done(task[0].name)
-        return outcome
-
-    def one(task: Task) -> InputResult:
-        outcome = _checked(processes, task)
-        return outcome if task[0].part else done(task, outcome)
-
-    several = [_in_parts(task, jobs) for task in tasks]
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        found = pool.map(one, [part for parts in several for part in parts])
-        outcomes = []
-        for task, parts in zip(tasks, several, strict=True):
-            own = list(islice(found, len(parts)))
-            if parts == [task]:
-                outcomes.append(own[0])
-                continue
-            from convlint.mend.source_fixing import outcome_of_parts
-
-            outcomes.append(done(task, outcome_of_parts(task, own)))
-        processes.finish()
-        return outcomes
-    finally:
-        processes.end()  # interrupted, the threads learn from it that nobody waits for them
-        pool.shutdown(cancel_futures=True)
-
-
-def _checked(processes: Processes, task: Task) -> InputResult:
-    """The outcome of a task from one of the processes, whose death is an error of its input."""
-    source, rulebook, job = task
-    if processes.ended:
-        return InputResult(None, [])
-    try:
-        # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-        asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
-        result: InputResult | str = pickle.loads(processes.ask(asked))
-    except ChildDied as died:
-        what = "could not be started" if died.unstarted else "died"
-        return InputResult(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
-    if isinstance(result, str):
-        raise UsageError(result)
-    return result
-
-
-@cache
-def _rulebook(folders: tuple[str, ...]) -> Rulebook:
-    """The rules, loaded once in each process: they hold compiled code, which cannot be pickled."""
-    return load_rulebook(folders)
-
-
-def work(channel: Channel) -> None:
-    """The loop of a worker process: checks each input that it is sent."""
-    with Reading(on_output=say) as reading:
-        while (request := channel.receive()) is not None:
-            source, folders, job, collected = pickle.loads(request)
-            gc.set_threshold(*collected)  # as seldom as in the process that asks
-            result: InputResult | str
-            try:
-                if source.part:
-                    from convlint.mend.source_fixing import outcome_of_part
-
-                    result = outcome_of_part(source, job)
-                else:
-                    result = outcome_of(source, _rulebook(folders), job, reading)
-            except UsageError as error:
-                result = str(error)
-            channel.send(pickle.dumps(result))
-
+from convlint.verdict.select import chosen, counts, incompleteness, verdict
+from convlint.verdict.suppress import judge_mentions
 
 # Python files for which one more process pays, if nobody says how many: starting one takes as long as reading some.
 _FILES_OF_PROCESS = 40
@@ -219,7 +85,9 @@ def check_tasks(
         return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
     jobs = jobs or _worth(tasks)
     if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
-        most = sum(len(_in_parts(task, jobs)) for task in tasks)
+        from convlint.run.workers import check_in_workers, in_parts  # one process needs nothing of it
+
+        most = sum(len(in_parts(task, jobs)) for task in tasks)
         if most > 1:
             return check_in_workers(tasks, min(jobs, most), on_done, settled)
     outcomes: list[InputResult] = []

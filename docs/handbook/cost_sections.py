@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 from convlint.gpus.gpu import Gpu
 from convlint.rulebook.rule import Rule
 from handbook.charts import Bar, bars

@@ -78,7 +78,7 @@ def _expression(path: Path) -> None:
 
 
 def _comments(path: Path) -> bool:
-    from convlint.verdict.comments import find_comments
+    from convlint.verdict.suppress import find_comments
 
     return bool(find_comments(path.read_bytes().decode("utf-8", "replace")))
 

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from checkout import ROOT
 
-from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, ConvLayer, with_output
+from convlint.model.layer import PASSES, ConvLayer, gemm, with_output
 from convlint.model.report import GRADES
 from convlint.reporters.words import DOCS, rule_page
 from convlint.rulebook.book import load_rulebook

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from small_networks import checked
 
 from convlint.engine.check import Target, check_network
-from convlint.engine.coupling import Coupling
 from convlint.engine.findings import NetworkResult
+from convlint.engine.levers import Coupling
 from convlint.gpus.gpu import load_gpu
 from convlint.model.report import Finding
 from convlint.readers.spec.reader import read_spec

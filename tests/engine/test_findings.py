@@ -47,7 +47,7 @@ def test_both_checks_know_one_target() -> None:
     assert findings.Target(label="mine", gpu=load_gpu("a100")).label == "mine"
 
 
-@pytest.mark.parametrize("module", ["convlint.engine.check", "convlint.engine.timing", "convlint.engine.coupling"])
+@pytest.mark.parametrize("module", ["convlint.engine.check", "convlint.engine.timing", "convlint.engine.levers"])
 def test_source_is_checked_without_what_prices_networks(module: str) -> None:
     code = f"import sys, convlint.mend.source_fixing; print({module!r} in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

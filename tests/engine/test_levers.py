@@ -20,8 +20,7 @@ from convlint.estimate import estimate_layer
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import load_gpu
-from convlint.model.gemm import flops
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import ConvLayer, Dtype, flops, with_output
 from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import Runtime
 from convlint.rulebook.book import Rulebook, load_rulebook

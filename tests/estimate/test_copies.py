@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate import estimate_layer, estimate_pass
 from convlint.estimate.board import board_of
-from convlint.estimate.copies import copies, transforms
+from convlint.estimate.kernels import copies, transforms
 from convlint.estimate.results import problem_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, Dtype

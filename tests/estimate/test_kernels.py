@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate import estimate_layer, estimate_pass
 from convlint.estimate.board import board_of
-from convlint.estimate.copies import NONE
 from convlint.estimate.kernels import (
+    NONE,
     Priced,
     calibrated,
     depthwise_factor,

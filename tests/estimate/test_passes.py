@@ -12,8 +12,7 @@ from convlint.estimate import estimate_layer, estimate_pass, nearest_full_waves,
 from convlint.estimate.board import board_of
 from convlint.estimate.passes import pass_time_us, timed_as
 from convlint.gpus.gpu import Group, gpu_names, load_gpu
-from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, Dtype
+from convlint.model.layer import PASSES, Dtype, gemm
 
 
 @pytest.mark.parametrize("which", PASSES)

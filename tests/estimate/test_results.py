@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from convlint.estimate import LayerEstimate, PassEstimate, estimate_layer, estimate_pass
 from convlint.estimate.results import basis, kind_of, problem_of
 from convlint.gpus.gpu import Group, load_gpu
-from convlint.model.gemm import gemm
-from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
+from convlint.model.layer import PASSES, ConvLayer, Dtype, gemm, with_output
 from convlint.model.runtime import Runtime, Version
 
 TENSORRT = Runtime(framework="tensorrt")

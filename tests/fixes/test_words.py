@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from convlint.files.located_yaml import Value
-from convlint.fixes.words import boolean_word, dtype_word, layout_word, setting_word
+from convlint.fixes.forms import boolean_word, dtype_word, layout_word, setting_word
 from convlint.model.layer import Dtype
 from convlint.readers.spec.fields import DTYPES, LAYOUTS, dtype_of, layout_of
 

@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from convlint.estimate.results import Roof
-from convlint.model.gemm import Gemm
-from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.layer import ConvLayer, Dtype, Gemm, Mode, with_output
 from convlint.model.location import Location
 from convlint.model.report import (
     Finding,

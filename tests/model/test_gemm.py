@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sized_layers import RESNET_STEM, layer
 
-from convlint.model.gemm import Gemm, flops, gemm, tensor_elements
-from convlint.model.layer import PASSES, Dtype
+from convlint.model.layer import PASSES, Dtype, Gemm, flops, gemm, tensor_elements
 
 
 def test_dilation_changes_no_gemm() -> None:

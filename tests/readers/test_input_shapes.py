@@ -18,8 +18,10 @@ from convlint.errors import InputFault
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
-from convlint.readers.input_shapes import (
+from convlint.readers.inputs import (
     by_name,
+    decide,
+    file_input,
     looks_like_shapes,
     named_inputs,
     of_model,
@@ -28,7 +30,6 @@ from convlint.readers.input_shapes import (
     refuse_lists,
     states_fp32,
 )
-from convlint.readers.inputs import decide, file_input
 from convlint.readers.reading import Reading
 
 

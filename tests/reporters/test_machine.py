@@ -8,7 +8,7 @@ from reports import NETWORK, full_report
 
 from convlint.model.layer import Dtype
 from convlint.model.report import NetworkReport, Report
-from convlint.reporters.machine import batch_notes, binary, count, dtype_notes, host_notes, network_notes
+from convlint.reporters.words import batch_notes, binary, count, dtype_notes, host_notes, network_notes
 
 
 def report(*networks: NetworkReport, targets: tuple[str, ...] = ("a100",)) -> Report:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, finding, full_report, layer_times, priced, total
 
 from convlint.cli.streams.gate import harmless
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
 from convlint.model.report import Alternative, Fix, InputError, NetworkTotal, Report, SkippedRule, Source

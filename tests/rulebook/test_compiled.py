@@ -13,7 +13,7 @@ from cases import for_each
 
 from convlint.facts.quantity import UNKNOWN, UnknownValue
 from convlint.rulebook.book import load_rulebook
-from convlint.rulebook.compiled import (
+from convlint.rulebook.expr import (
     FUNCTIONS,
     GLOBALS,
     NotWhole,

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.model.runtime import Version
-from convlint.rulebook.compiled import Type
-from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue, compile_expr
+from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, Type, UnknownValue, compile_expr
 
 VOCABULARY: dict[str, Type] = {
     "C": "number", "K": "number", "name": "text", "first": "truth", "gpu.sms": "number", "gpu.name": "text",

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import HEAD, ODD
 
-from convlint.verdict.comments import find_comments
+from convlint.verdict.suppress import find_comments
 
 
 @pytest.fixture(autouse=True)

@@ -29,9 +29,8 @@ from convlint.model.source import SourceReading, Unread
 from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.verdict.baseline import baseline_of, known_of
-from convlint.verdict.comments import Comment, find_comments
 from convlint.verdict.select import Exemption
-from convlint.verdict.suppress import Naming, Silencer, Silencing, SourceComments, line_below
+from convlint.verdict.suppress import Comment, Naming, Silencer, Silencing, SourceComments, find_comments, line_below
 
 TODAY = date(2026, 5, 1)
 

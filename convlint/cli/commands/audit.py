@@ -17,11 +17,21 @@ from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
 from convlint.audit.subjects import Found, Subject, subjects_of
 from convlint.cli.streams import tables
-from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, written_over
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Destination, Presentation, Progress, deliver
+from convlint.cli.streams.outputs import (
+    Destination,
+    FileUse,
+    Presentation,
+    Progress,
+    deliver,
+    identify,
+    in_force,
+    inputs,
+    refuse_clashes,
+    written_over,
+)
 from convlint.errors import UsageError
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.model.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.audits import render_json, render_text

@@ -13,11 +13,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
-from convlint.cli.streams.files import FileUse, identify, in_force, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import write
-from convlint.cli.streams.outputs import Destination, Presentation, Progress, append_summary, files_of, write_outputs
+from convlint.cli.streams.outputs import (
+    Destination,
+    FileUse,
+    Presentation,
+    Progress,
+    append_summary,
+    files_of,
+    identify,
+    in_force,
+    inputs,
+    refuse_clashes,
+    replace_file,
+    write_outputs,
+)
 from convlint.errors import InputFault, UsageError
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
 from convlint.model.location import Span
@@ -26,7 +38,7 @@ from convlint.model.report import Report
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
-from convlint.readers.spec.shapes import conv_layer, conv_op
+from convlint.readers.spec.graph import conv_layer, conv_op
 from convlint.reporters import reporter
 from convlint.reporters.words import place
 from convlint.run.plan import Options, RunPlanner

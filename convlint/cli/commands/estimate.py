@@ -9,9 +9,8 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from convlint.cli.streams.files import in_force, inputs, refuse_clashes
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.cli.streams.outputs import Presentation, deliver, files_of, in_force, inputs, refuse_clashes
 from convlint.facts.network import shortened
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from convlint.checking.one_input import Edited, InputResult
-from convlint.cli.streams.files import refuse_way_out, replace_file
 from convlint.cli.streams.gate import bare, harmless, silence, style_of, write
+from convlint.cli.streams.outputs import refuse_way_out, replace_file
 from convlint.errors import InputFault, UsageError
 from convlint.files.bounded_file import open_regular
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import InputError

@@ -23,14 +23,23 @@ from convlint.checking.one_input import (
     resolve_targets,
     say,
 )
-from convlint.cli.streams.files import FileUse, append, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Presentation, Progress, deliver, files_of
+from convlint.cli.streams.outputs import (
+    FileUse,
+    Presentation,
+    Progress,
+    append,
+    deliver,
+    files_of,
+    inputs,
+    refuse_clashes,
+    replace_file,
+)
 from convlint.engine.check import Target
 from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
 from convlint.files.bounded_file import open_regular
-from convlint.files.languages.saying import plural
+from convlint.files.languages import plural
 from convlint.files.safe import clean_path
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.calibrate import calibration_file
@@ -44,8 +53,8 @@ from convlint.model.runtime import Version, default_mode, framework_of
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
-from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.measurements import Measurement, percent, render_json, render_text
+from convlint.reporters.words import batch_note, calibration_notes
 from convlint.rulebook.book import load_rulebook
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete

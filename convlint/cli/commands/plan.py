@@ -23,9 +23,8 @@ from convlint.checking.one_input import (
     say,
 )
 from convlint.cli.commands.plan_spec import opened, written
-from convlint.cli.streams.files import FileUse, inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import Presentation, deliver, files_of
+from convlint.cli.streams.outputs import FileUse, Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
 from convlint.engine.check import Target
 from convlint.engine.findings import NetworkResult, lacking
 from convlint.engine.hits import with_fix, with_settings
@@ -44,8 +43,8 @@ from convlint.model.runtime import default_mode
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
-from convlint.reporters.machine import batch_note, calibration_notes
 from convlint.reporters.plans import Planned, render_json, render_markdown, render_text
+from convlint.reporters.words import batch_note, calibration_notes
 from convlint.rulebook.book import Rulebook
 from convlint.run.plan import Options, RunPlanner, refuse_idle
 from convlint.run.plan import RunPlan as Project

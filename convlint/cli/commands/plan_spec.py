@@ -15,8 +15,7 @@ from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, flow, text_of
 from convlint.fixes import yaml_nodes as nodes
-from convlint.fixes.edits import Edit, applied
-from convlint.fixes.placing import added, quotes
+from convlint.fixes.edits import Edit, added, applied, quotes
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import spec_edits
 from convlint.mend.mending import with_content

@@ -12,8 +12,17 @@ from convlint.cli.streams.gate import style_of, write
 from convlint.config.find import Configs
 from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
 from convlint.errors import RuleError, UsageError
-from convlint.files.languages import ENGLISH, language_chosen
-from convlint.files.languages.saying import is_english, plural, rule_text, say, sentence, speaking, spoken
+from convlint.files.languages import (
+    ENGLISH,
+    is_english,
+    language_chosen,
+    plural,
+    rule_text,
+    say,
+    sentence,
+    speaking,
+    spoken,
+)
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
 from convlint.reporters.ink import wrap

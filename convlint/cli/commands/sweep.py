@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from convlint.checking.one_input import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
 from convlint.cli.commands.check import network_from_flags
-from convlint.cli.streams.files import inputs, refuse_clashes, replace_file
 from convlint.cli.streams.gate import style_of, write
-from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of
+from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of, inputs, refuse_clashes, replace_file
 from convlint.errors import UsageError, suggestion
 from convlint.estimate.sweep import (
     PARAMETERS,
@@ -35,8 +34,8 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
-from convlint.reporters.machine import calibration_notes
 from convlint.reporters.sweeps import X_LABELS, fixed, kind, render_csv, render_plot, render_table
+from convlint.reporters.words import calibration_notes
 from convlint.reporters.words import place as where
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete

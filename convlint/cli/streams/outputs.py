@@ -2,24 +2,336 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import secrets
+import stat
 import sys
-from collections.abc import Collection, Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from msgspec import Struct
 
-from convlint.cli.streams.files import FileUse, append, replace_file
 from convlint.cli.streams.gate import bare, harmless, style_of, write
 from convlint.errors import UsageError, suggestion
-from convlint.files.languages import ENGLISH
-from convlint.files.languages.saying import speaking
+from convlint.files.bounded_file import checkout_of, is_below
+from convlint.files.languages import ENGLISH, speaking
 from convlint.model.report import Report
+from convlint.readers import known_suffixes
+from convlint.readers.inputs import Input
 from convlint.reporters import Reporter, Style, reporter
+from convlint.rulebook.book import rule_files
 
 if TYPE_CHECKING:
     import threading
+
+    from convlint.run.plan import RunPlanner
+
+
+_STREAM = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})")
+_NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
+# Errors of making or replacing a file, where the file itself may still be one to write to.
+_FOLDER_IS_CLOSED = (errno.EACCES, errno.EPERM, errno.EBUSY)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def replace_file(path: str, content: str | bytes) -> None:
+    """Writes all of `content` or nothing: what was there stays until all of the new is on the disk.
+
+    A link keeps pointing where it does. A file keeps its mode and owner; one with other names, or with an owner that
+    cannot be kept, is written in place. Raises UsageError where that cannot be done.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    try:
+        _replace(path, data)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise unwritable(path, error) from error
+
+
+def append(path: str, text: str) -> None:
+    """Adds `text` to a file that others write to as well. Raises UsageError where that cannot be done."""
+    try:
+        _fill(_open(path, os.O_APPEND | os.O_CREAT), text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: str, error: OSError | ValueError) -> UsageError:
+    """What to raise where `path` cannot be written."""
+    return UsageError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}")
+
+
+def open_stream(path: str) -> int | None:
+    """The number of the open file that `path` stands for, as /dev/stdout does; None for other paths."""
+    found = _STREAM.fullmatch(path)
+    if found is None or os.name != "posix":
+        return None
+    return _NUMBERS[found[1]] if found[1] else int(found[2] or found[3])
+
+
+def _replace(path: str, data: bytes) -> None:
+    number = open_stream(path)
+    real = os.path.realpath(path)
+    before = None
+    with suppress(FileNotFoundError):
+        before = os.stat(real)
+    if number is not None:
+        _fill(os.dup(number), data)
+    elif before is None:
+        _swap(real, data, None)
+    elif not stat.S_ISREG(before.st_mode):
+        _fill(_open(real), data)
+    elif before.st_nlink > 1:
+        _overwrite(real, data)
+    else:
+        try:
+            _swap(real, data, before)
+        except OSError as error:
+            if error.errno not in _FOLDER_IS_CLOSED:
+                raise
+            _overwrite(real, data)
+
+
+def _swap(real: str, data: bytes, before: os.stat_result | None) -> None:
+    """A new file in the place of `real`. Raises OSError; PermissionError where its owner cannot be kept."""
+    # The name cannot be foreseen, so that nobody can lay a link in its place.
+    temporary = os.path.join(os.path.dirname(real), f".convlint-{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666 if before is None else 0o600)
+    try:
+        try:
+            if before is not None:
+                _take_over(descriptor, before)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        _fill(descriptor, data, lasting=True)
+        os.replace(temporary, real)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _take_over(descriptor: int, before: os.stat_result) -> None:
+    """Gives an open file the owner and mode of another."""
+    if os.name != "posix":
+        return
+    own = os.fstat(descriptor)
+    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))  # last: a new owner takes the special bits away
+
+
+def _overwrite(real: str, data: bytes) -> None:
+    """The content of a file that stays the same one. Room is made before anything of the old content goes."""
+    descriptor = os.open(real, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        size = os.fstat(descriptor).st_size
+        if len(data) > size and hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(descriptor, size, len(data) - size)
+            except OSError as error:
+                os.ftruncate(descriptor, size)
+                if error.errno in _NO_ROOM:  # else this file system knows no such thing
+                    raise
+        kept = os.dup(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    try:
+        _fill(descriptor, data)
+        os.ftruncate(kept, len(data))
+    finally:
+        os.close(kept)
+
+
+def _open(path: str, flags: int = 0) -> int:
+    """A file, device or pipe, open for writing. A pipe that nobody reads is an OSError, not a wait without end."""
+    waiting_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_WRONLY | waiting_not | flags, 0o666)
+    if os.name == "posix":
+        os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _fill(descriptor: int, data: bytes, *, lasting: bool = False) -> None:
+    """Writes everything and closes; `lasting`: once it is on the disk, where it is one."""
+    with open(descriptor, "wb", buffering=0) as file:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(rest) :]
+        if lasting:
+            os.fsync(descriptor)
+
+
+# What no report and no spec is written over, also where this run does not read it.
+_OTHER_MODELS = (".onnx.data", ".onnx_data", ".npz", ".npy", ".gguf")
+_MODELS = (
+    *(suffix for suffix in known_suffixes(source=False) if not suffix.endswith((".yaml", ".yml", ".json"))),
+    *_OTHER_MODELS,
+)
+_SOURCES = (".py", ".ipynb", ".toml")
+_INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
+
+Identity = tuple[object, ...]
+
+
+class FileUse(Struct, frozen=True, kw_only=True):
+    """A file and what it is to this run, in the words of a message: "an input", "the baseline"."""
+
+    role: str
+    path: str
+
+
+def inputs(sources: Iterable[Input]) -> list[FileUse]:
+    """The files behind the inputs, with the parts of checkpoints that come in several files."""
+    uses = []
+    for source in sources:
+        if source.kind == "module":
+            uses += [FileUse(role="an input", path=file) for file in _module_files(source.name)]
+        elif source.kind == "source":
+            uses += [FileUse(role="an input", path=member) for member in source.members]
+        elif source.kind == "file":
+            uses.append(FileUse(role="an input", path=source.name))
+            if source.name.lower().endswith(_INDEX):
+                uses += [FileUse(role="part of an input", path=part) for part in _shards(source.name)]
+    return uses
+
+
+def in_force(planner: RunPlanner) -> Iterator[FileUse]:
+    """What decides on the plans made so far: configs with those they extend, calibrations and rules."""
+    for path in (*planner.configs.files(), *planner.calibrations()):
+        yield FileUse(role="a config in force", path=path)
+    for folder in planner.rule_folders():
+        for path in rule_files(folder):
+            yield FileUse(role="a rule", path=path)
+
+
+def _shards(index: str) -> list[str]:
+    folder = os.path.dirname(index)
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder or ".") if name.lower().endswith(_SHARD)]
+    except OSError:
+        return []
+
+
+def _module_files(reference: str) -> list[str]:
+    stem = reference.partition(":")[0].replace(".", os.sep)
+    return [f"{stem}.py", os.path.join(stem, "__init__.py")]
+
+
+def refuse_clashes(outputs: Sequence[FileUse], sources: Iterable[FileUse] = ()) -> None:
+    """Raises UsageError where an output is one of `sources`, another output, or cannot be written at all.
+
+    Files are told apart by what they are, not by how they are spelled. Devices and pipes may be shared.
+    """
+    if not outputs:
+        return
+    for output in outputs:
+        _refuse_unwritable(output.path)
+    read: dict[Identity, FileUse] = {}
+    for source in sources:
+        identity = identify(source.path)
+        if identity is not None:
+            read.setdefault(identity, source)
+    written = _standard_output()
+    for output in outputs:
+        identity = identify(output.path)
+        if identity is None:
+            continue
+        if identity in read:
+            raise written_over(output, read[identity])
+        if identity in written:
+            other = written[identity]
+            raise UsageError(
+                f"{other.role} and {output.role} write to the same file: {other.path} and {output.path}; "
+                "give each a file of its own"
+            )
+        written[identity] = output
+
+
+def written_over(output: FileUse, source: FileUse) -> UsageError:
+    """What to raise where an output is a file that is read."""
+    same = "" if source.path == output.path else f" ({source.path})"
+    return UsageError(f"{output.path} is {source.role}{same}; write {output.role} to another file")
+
+
+def _standard_output() -> dict[Identity, FileUse]:
+    """Where the shell sends it, if that is a file."""
+    with suppress(OSError):
+        status = os.fstat(1)
+        if stat.S_ISREG(status.st_mode):
+            return {(status.st_dev, status.st_ino): FileUse(role="standard output", path="the shell's > or >>")}
+    return {}
+
+
+def identify(path: str) -> Identity | None:
+    """What is equal for two paths of one file, links and spellings aside, also where the file does not exist yet.
+
+    None for what may be shared: devices and pipes, and paths such as /dev/stdout.
+    """
+    if open_stream(path) is not None or "\0" in path:
+        return None
+    try:
+        real = os.path.realpath(path)
+        status = os.stat(real)
+    except UnicodeError:  # a lone surrogate names no file
+        return None
+    except OSError:
+        folder, name = os.path.split(real)
+        if sys.platform in ("win32", "darwin"):  # file systems that commonly take no notice of case
+            name = unicodedata.normalize("NFC", name).casefold()
+        try:
+            parent = os.stat(folder)
+        except OSError:
+            return real, name
+        return parent.st_dev, parent.st_ino, name
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def refuse_way_out(path: str) -> None:
+    """Raises UsageError where links lead from the checkout, or the current folder, to a file that is not in it."""
+    real, there = os.path.realpath(path), os.path.abspath(path)
+    top = checkout_of(os.path.dirname(there)) or (os.getcwd() if is_below(there, os.getcwd()) else None)
+    if top is not None and not is_below(real, os.path.realpath(top)):
+        raise UsageError(f"{path} leads out of {top}, to {real}; name that file itself")
+
+
+def _refuse_unwritable(path: str) -> None:
+    """Raises UsageError for what is no file to write a report to."""
+    if open_stream(path) is not None:
+        return
+    status = None
+    try:
+        real = os.path.realpath(path)
+        status = os.stat(real)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise unwritable(path, error) from error
+    refuse_way_out(path)
+    folder = os.path.dirname(real)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise UsageError(f"{path} is a folder, not a file to write")
+    if not os.path.isdir(folder):
+        shown = os.path.dirname(path) or folder
+        raise UsageError(f"{path} cannot be written: there is no folder {shown}")
+    if not os.access(real if status is not None else folder, os.W_OK):
+        raise UsageError(f"{path} cannot be written: permission denied")
+    if status is not None and stat.S_ISREG(status.st_mode):
+        for name in (path.lower(), real.lower()):
+            if name.endswith(_MODELS):
+                raise UsageError(f"{path} is a model, by its name; write to another file")
+            if name.endswith(_SOURCES):
+                raise UsageError(f"{path} is source code or a config, by its name; write to another file")
+
 
 ColorWhen = Literal["auto", "always", "never"]
 

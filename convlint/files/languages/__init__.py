@@ -6,9 +6,16 @@ English is the language of the rules and of the code; each other one is a catalo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from convlint.errors import UsageError, suggestion
+
+if TYPE_CHECKING:
+    from convlint.files.languages.catalogue import Catalogue
+
 
 ENGLISH = "en"
 LANGUAGES: tuple[str, ...] = (ENGLISH, "zh")
@@ -31,3 +38,76 @@ def _known(value: str, where: str) -> str:
     if value in LANGUAGES:
         return value
     raise UsageError(f"{where}: {value!r} is not one of {', '.join(LANGUAGES)}{suggestion(value, LANGUAGES)}")
+
+
+_BESIDE = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
+
+
+def tidied(text: str) -> str:
+    """The text without spaces beside full-width punctuation, which brings its own: parts do not know what is next."""
+    return _BESIDE.sub("", text) if not text.isascii() else text
+
+
+_spoken: Catalogue | None = None  # None: English
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """What is said within is in `language`."""
+    global _spoken
+    before = _spoken
+    _spoken = None
+    if language != ENGLISH:
+        from convlint.files.languages.catalogue import catalogue  # English runs need not load it
+
+        _spoken = catalogue(language)
+    try:
+        yield
+    finally:
+        _spoken = before
+
+
+def say(english: str, /, **values: object) -> str:
+    """The sentence, with `values` for the names in it."""
+    template = english if _spoken is None else _spoken.sentence(english)
+    text = template.format(**values) if values else template
+    return text if _spoken is None else tidied(text)
+
+
+def rule_text(code: str, english: str) -> str:
+    """A text of a rule in the language that is spoken; in English where that has none."""
+    return (None if _spoken is None else _spoken.of_rule(code, english)) or english
+
+
+def spoken() -> str:
+    """The language that is spoken."""
+    return ENGLISH if _spoken is None else _spoken.language
+
+
+def is_english() -> bool:
+    """Whether that is English."""
+    return _spoken is None
+
+
+def sentence(english: str) -> str:
+    """The text as it is, for tables of what is said later: it marks what a catalogue has to hold."""
+    return english
+
+
+def duration(time_us: float) -> str:
+    """Three significant digits and a unit: `210 us`, `1.23 ms`, `4.5 s`."""
+    value, unit = time_us, "us"
+    for larger in ("ms", "s"):
+        if abs(value) < 999.5:
+            break
+        value, unit = value / 1000, larger
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    text = f"{value:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 layer`, `2 layers`."""
+    if not is_english():
+        return say(f"{{count}} {noun}", count=count)
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

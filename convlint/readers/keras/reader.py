@@ -21,7 +21,7 @@ from convlint.readers.bounded_json import (
     refuse_layers,
 )
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.input_shapes import by_name, parse_shape
+from convlint.readers.inputs import by_name, parse_shape
 from convlint.readers.keras.layer import ConvCall, build, is_convolution, read_by, without_copies
 from convlint.readers.keras.operations import CallTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, output_shape, references, text, unify

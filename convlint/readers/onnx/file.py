@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from convlint.errors import InputFault
 from convlint.files.bounded_file import file_size, open_regular
-from convlint.readers.input_shapes import by_name, parse_shape
+from convlint.readers.inputs import by_name, parse_shape
 
 if TYPE_CHECKING:
     import onnx

@@ -414,7 +414,7 @@ class ProgramTensors:
 
     def set_sizes(self, options: ReadOptions) -> None:
         """Sets symbolic sizes to those of `--batch` and `--input`. Raises InputFault where a fixed size differs."""
-        from convlint.readers.input_shapes import by_name, parse_shape
+        from convlint.readers.inputs import by_name, parse_shape
 
         named = by_name(options.inputs, self.inputs, "the program")
         for name, text in named.items():

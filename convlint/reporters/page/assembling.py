@@ -17,15 +17,23 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from convlint import __version__
-from convlint.files.languages.saying import duration, say, sentence, spoken
+from convlint.files.languages import duration, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
-from convlint.reporters.machine import basis_of
 from convlint.reporters.page.findings import AdviceItem, FindingItem, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
-from convlint.reporters.words import asking_for_a_batch, outcome, partly_read, place, severity_word, step, totals
+from convlint.reporters.words import (
+    asking_for_a_batch,
+    basis_of,
+    outcome,
+    partly_read,
+    place,
+    severity_word,
+    step,
+    totals,
+)
 
 BAR = 1000  # units of a bar's drawing: the time before all steps
 

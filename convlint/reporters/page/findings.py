@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from convlint.estimate import PassEstimate
-from convlint.files.languages.saying import duration, say
+from convlint.files.languages import duration, say
 from convlint.files.safe import clean
 from convlint.model.layer import Pass
 from convlint.model.report import SEVERITIES, Finding, Report

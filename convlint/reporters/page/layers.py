@@ -15,7 +15,7 @@ from msgspec import Struct
 from convlint.errors import UsageError
 from convlint.estimate import PassEstimate
 from convlint.estimate.results import Roof
-from convlint.files.languages.saying import duration, is_english, plural, say, sentence
+from convlint.files.languages import duration, is_english, plural, say, sentence
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import PASSES, Mode, Pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from convlint.engine.steps import NetworkPlan, State
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 from convlint.files.safe import clean, clean_path
 from convlint.reporters import Style
 from convlint.reporters.page.assembling import BAR, PlanStep, PlanView, plan_page

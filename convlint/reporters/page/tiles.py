@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import Grid, LayerEstimate, PassEstimate
-from convlint.files.languages.saying import is_english, plural, say, sentence
+from convlint.files.languages import is_english, plural, say, sentence
 from convlint.model.layer import Pass
 from convlint.model.report import Finding, RuleInfo
 

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from convlint.cli.plan import FORMATS, share, time_us
 from convlint.errors import UsageError
-from convlint.files.languages.saying import duration
+from convlint.files.languages import duration
 
 NET = """\
 version: 1

@@ -14,7 +14,7 @@ from command_line import convlint
 from output_files import SPEC, content, prepared
 from specs import GOOD
 
-from convlint.cli.streams.files import replace_file
+from convlint.cli.streams.outputs import replace_file
 from convlint.errors import UsageError
 
 

@@ -14,17 +14,8 @@ from cases import for_each
 from checkout import ROOT
 from said import sentences, untranslated_rules
 
-from convlint.files.languages import ENGLISH, LANGUAGES
+from convlint.files.languages import ENGLISH, LANGUAGES, is_english, rule_text, say, sentence, speaking, spoken, tidied
 from convlint.files.languages.catalogue import Translation, catalogue, entries_of
-from convlint.files.languages.saying import (
-    is_english,
-    rule_text,
-    say,
-    sentence,
-    speaking,
-    spoken,
-    tidied,
-)
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.file import texts_of
 
