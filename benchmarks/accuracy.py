@@ -20,9 +20,9 @@ if __name__ == "__main__":
 from metrics import Predicted, clock_factors, figures, gains
 from timings import DEFAULT_CSV, Row, add_gpu_map, gpu_map, known_gpus, print_gpus, read_rows, runtime_of, with_harness
 
-from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import Gpu
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import Dtype, tensor_elements
 
 Model = Callable[[Row, Gpu], float | None]

@@ -24,10 +24,10 @@ from metrics import spearman
 from msgspec.structs import replace
 from timings import DEFAULT_CSV, HARNESS_US, REORDERED_IN_EVERY_CALL, Row, read_rows, runtime_of
 
-from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us
 from convlint.gpus.gpu import Calibration, Factors, Gpu
 from convlint.measuring.calibrate import TimedPass, fit
+from convlint.model.errors import ConvlintError
 from convlint.model.runtime import Runtime
 
 CSVS = (DEFAULT_CSV, *layer_timings.DEFAULT_CSVS[:2])

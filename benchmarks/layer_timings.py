@@ -11,8 +11,8 @@ from zlib import crc32
 from msgspec.structs import replace
 from timings import Row, known_gpus
 
-from convlint.errors import ConvlintError
 from convlint.gpus.gpu import Gpu, load_gpu
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import ConvLayer, Dtype, Pass, flops, with_output
 from convlint.model.runtime import Runtime
 

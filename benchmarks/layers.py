@@ -22,9 +22,9 @@ from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, narrowe
 from metrics import Predicted, clock_factors, figures, spearman
 from timings import add_gpu_map, gpu_map, print_gpus
 
-from convlint.errors import ConvlintError
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import Gpu
+from convlint.model.errors import ConvlintError
 from convlint.model.runtime import Runtime
 
 

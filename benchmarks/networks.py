@@ -23,9 +23,9 @@ from metrics import spearman
 from msgspec.structs import replace
 from timings import add_gpu_map, gpu_map, known_gpus, print_gpus
 
-from convlint.errors import ConvlintError
 from convlint.estimate import time_us
 from convlint.gpus.gpu import Gpu
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.runtime import Runtime
 from convlint.readers import ReadOptions

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from convlint.errors import ConvlintError
 from convlint.estimate.constants import STREAM_BANDWIDTH
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
 from convlint.measuring.rows import SOURCE, header, rows_of
 from convlint.measuring.rows import TimingRow as Timing
 from convlint.measuring.workload import layer_of
 from convlint.measuring.workload import runtime_of as measured_runtime
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import ConvLayer, Dtype, Pass, flops, tensor_elements, with_output
 from convlint.model.runtime import Runtime
 

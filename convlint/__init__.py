@@ -4,14 +4,18 @@
 # in it called typing.py or __future__.py would be run. `__main__` takes the folder out.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from convlint.model.errors import UsageError
     from convlint.model.layer import ConvLayer
     from convlint.model.report import Finding, Report
     from convlint.run.api import lint
 
 __version__ = "0.4.0"  # the one place: packages and reports take it from here
-__all__ = ["ConvLayer", "Finding", "Report", "__version__", "lint"]
+__all__ = ["ConvLayer", "Finding", "Report", "UsageError", "__version__", "lint"]
 
-_HOMES = {"ConvLayer": "model.layer", "Finding": "model.report", "Report": "model.report", "lint": "run.api"}
+_HOMES = {
+    "ConvLayer": "model.layer", "Finding": "model.report", "Report": "model.report", "UsageError": "model.errors",
+    "lint": "run.api",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -41,7 +41,7 @@ def _run(arguments: list[str]) -> int:
 
 def _outcome(arguments: list[str]) -> int:
     from convlint.cli.app import app
-    from convlint.errors import ConvlintError, defect
+    from convlint.model.errors import ConvlintError, defect
 
     try:
         try:

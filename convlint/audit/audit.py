@@ -27,7 +27,7 @@ from convlint.audit.task import (
     setting_of,
 )
 from convlint.checking.one_input import say
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, ChildDied
 from convlint.readers.reading import Reading

@@ -25,10 +25,10 @@ from msgspec import Struct
 from convlint.audit.rows import ErrorRow, FindingRow, LayerRow, ModelRow, Rows
 from convlint.audit.subjects import MOST_LINE, Subject, lines_of
 from convlint.audit.task import Audited, digest_of, is_settled, stamp_of
-from convlint.errors import InputFault, UsageError, shown, suggestion
 from convlint.files.bounded_file import open_regular
 from convlint.files.safe import clean
 from convlint.gpus.gpu import load_gpu
+from convlint.model.errors import InputFault, UsageError, shown, suggestion
 
 _COLUMNS = {
     "model": "model", "name": "model", "path": "model", "gpu_hours": "hours", "hours": "hours", "weight": "hours",

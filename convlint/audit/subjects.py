@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from convlint.checking.one_input import Job, Running, resolve_targets, settings_of, value_of
 from convlint.config.keys import AUTOCAST
-from convlint.errors import InputFault, UsageError, shown, suggestion
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import Value
 from convlint.files.safe import clean
+from convlint.model.errors import InputFault, UsageError, shown, suggestion
 from convlint.model.layer import MODES, TRACES, Mode
 from convlint.model.location import Span
 from convlint.model.report import InputError

@@ -13,9 +13,9 @@ from convlint.engine.check import check_network
 from convlint.engine.findings import Target
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.source_check import check_source
-from convlint.errors import InputFault, RuleError, UsageError, shown, suggestion
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.gpus.gpu import load_gpu
+from convlint.model.errors import InputFault, RuleError, UsageError, shown, suggestion
 from convlint.model.layer import ALLOWANCES, Allowance, ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network

@@ -16,16 +16,16 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
 from convlint.engine.findings import NetworkResult, Target
-from convlint.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.estimate.constants import UNCHANGED_SINCE
 from convlint.files.bounded_file import python_bytes, python_text
 from convlint.files.located_yaml import Value, read_text
 from convlint.fixes.plan import applicability, is_asked_batch
-from convlint.gpus.gpu import Calibration, CalibrationFile, CalibrationUse, Gpu, load_gpu
+from convlint.gpus.gpu import Calibration, CalibrationFile, Gpu, load_gpu
+from convlint.model.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
 from convlint.model.location import Location, Span
 from convlint.model.network import Network
-from convlint.model.report import Finding, InputError, Severity
+from convlint.model.report import CalibrationUse, Finding, InputError, Severity
 from convlint.model.runtime import Runtime, Version, default_mode, framework_of
 from convlint.model.source import SourceReading
 from convlint.readers import ReadOptions

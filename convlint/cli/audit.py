@@ -22,7 +22,7 @@ from convlint.cli.options import (
     output_option,
     presentation,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 _MIB = 1 << 20
 

@@ -24,8 +24,8 @@ from convlint.cli.options import (
     option,
     presentation,
 )
-from convlint.errors import UsageError, shown
 from convlint.files.languages import language_asked
+from convlint.model.errors import UsageError, shown
 
 
 def jobs_of(value: str) -> int:

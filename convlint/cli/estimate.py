@@ -30,7 +30,7 @@ from convlint.cli.options import (
     presentation,
     size_option,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 FORMATS = ("text", "json", "csv", "html")  # of estimate
 IMAGES = ("svg", "png")

@@ -27,7 +27,7 @@ from convlint.cli.options import (
     output_option,
     presentation,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     from convlint.measuring.workload import Kind

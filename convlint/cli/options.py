@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 from msgspec import Struct
 
-from convlint.errors import UsageError
 from convlint.files.languages import LANGUAGES
+from convlint.model.errors import UsageError
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
     from convlint.checking.one_input import Running
     from convlint.cli.streams.outputs import ColorWhen, Presentation
+    from convlint.model.report import FailOn
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import Input
     from convlint.run.plan import Options
-    from convlint.verdict.select import FailOn
 
 
 def rule_keys(incomplete: str) -> list[tuple[str, str]]:
@@ -445,6 +445,6 @@ def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:
     for word in known:
         if word == value:
             return word
-    from convlint.errors import suggestion
+    from convlint.model.errors import suggestion
 
     raise UsageError(f"{name}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")

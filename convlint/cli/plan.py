@@ -31,7 +31,7 @@ from convlint.cli.options import (
     presentation,
     running,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     from convlint.engine.steps import Wishes

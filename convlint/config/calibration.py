@@ -11,9 +11,9 @@ from json import dumps
 from typing import Any, Final
 
 from convlint.config.toml_source import Spot, choice_of, date_of, kind_of, number_of, read_toml, table_of, text_of
-from convlint.errors import UsageError, shown, suggestion
 from convlint.files.safe import clean
 from convlint.gpus.gpu import KINDS, Calibration, CalibrationFile, CalibrationOrigin, Constant, Factors, Group, load_gpu
+from convlint.model.errors import UsageError, shown, suggestion
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Version
 

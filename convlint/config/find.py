@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.errors import UsageError, suggestion
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
+from convlint.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from convlint.config.keys import FileIgnore, LayerIgnore, ModelEntry, PathPattern, SourceConfig
     from convlint.config.toml_source import Spot, TomlSource, Word
     from convlint.model.layer import Allowance, Mode
-    from convlint.model.report import Severity
-    from convlint.verdict.select import FailOn
+    from convlint.model.report import FailOn, Severity
 
 _MOST_NEAR = 500  # files beside a missing one that may be what was meant
 OWN_FILE, SHARED_FILE = "convlint.toml", "pyproject.toml"

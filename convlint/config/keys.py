@@ -25,14 +25,14 @@ from convlint.config.toml_source import (
     texts_of,
     truth_of,
 )
-from convlint.errors import shown
 from convlint.files.globs import path_expression
 from convlint.files.languages import LANGUAGES
+from convlint.model.errors import shown
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Following, Mode
 from convlint.model.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
-    from convlint.verdict.select import FailOn
+    from convlint.model.report import FailOn
 
 
 class PathPattern(Struct, frozen=True):

@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, NoReturn, TypeVar
 
-from convlint.errors import UsageError, shown, suggestion
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, read_settings
+from convlint.model.errors import UsageError, shown, suggestion
 
 # tomllib has no limits of its own: these are checked on the tokens, before it sees the text.
 MOST_MARKS = 50_000  # of `[`, `{`, `,`, `.` and `=`: some ten thousand lines

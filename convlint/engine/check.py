@@ -46,9 +46,9 @@ from convlint.engine.levers import (
 )
 from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, weighed
-from convlint.estimate import LayerEstimate
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, SkippedRule

@@ -12,18 +12,19 @@ from msgspec.structs import asdict
 
 from convlint import __version__
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import estimate_layer
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted
 from convlint.estimate.memory import parameters, parts
-from convlint.estimate.results import Basis
 from convlint.facts.network import Held, shortened
-from convlint.gpus.gpu import CalibrationUse, Gpu, merged
+from convlint.gpus.gpu import Gpu, merged
 from convlint.gpus.support import lack_of
+from convlint.model.estimates import Basis, LayerEstimate
 from convlint.model.layer import MODES, ConvLayer, Dtype, Mode, flops
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import (
     SEVERITIES,
+    CalibrationUse,
     Finding,
     Fix,
     Identity,

@@ -13,7 +13,7 @@ from msgspec import structs
 from convlint.engine.hits import Hit, Price, with_fix
 from convlint.engine.levers import Validity, takes_away
 from convlint.engine.timing import SAME, Changes, Pricer
-from convlint.estimate import LayerEstimate
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops
 from convlint.model.report import Alternative, Fix
 from convlint.model.text import Text, joined

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.errors import RuleError
-from convlint.estimate.results import Basis
 from convlint.facts.layer import OWN_NAMES, LayerFacts
 from convlint.facts.target import assumptions
+from convlint.model.errors import RuleError
+from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.location import Location
 from convlint.model.report import Identity, Scalar, Severity

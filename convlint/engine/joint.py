@@ -14,10 +14,9 @@ from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
-from convlint.estimate import LayerEstimate
 from convlint.estimate.host import Hosted, hosted
-from convlint.estimate.results import Basis
 from convlint.facts.network import shortened
+from convlint.model.estimates import Basis, LayerEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined

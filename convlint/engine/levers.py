@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import Evaluator, Flaw, Hit, impossible, stated, with_fix, with_settings
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import estimate_layer
 from convlint.estimate.memory import parameters
 from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import sentence
 from convlint.model.channels import Axis, ChannelGroup, Channels, channels_of
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops, layer_identity
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of
-from convlint.estimate.results import Basis
+from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.model.report import Scalar
 

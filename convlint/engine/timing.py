@@ -10,12 +10,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
-from convlint.estimate import LayerEstimate, estimate_layer, time_us, unquantized_us
+from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import Hosted
 from convlint.estimate.passes import basis_of
-from convlint.estimate.results import Basis
 from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
+from convlint.model.estimates import Basis, LayerEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network
 from convlint.model.report import Scalar

@@ -17,7 +17,7 @@ from convlint.estimate.passes import (
     unquantized_us,
     workspace_bytes,
 )
-from convlint.estimate.results import Grid, LayerEstimate, PassEstimate
+from convlint.model.estimates import Grid, LayerEstimate, PassEstimate
 
 __all__ = [
     "Grid",

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
-from convlint.estimate.results import Roof
 from convlint.estimate.search import Searches, TileProgram, programs
 from convlint.gpus.gpu import Gpu, Group, Kind, factors_of
+from convlint.model.estimates import Roof
 from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Runtime, framework_of
 

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.estimate.results import LayerEstimate, PassEstimate
 from convlint.gpus.gpu import Gpu
+from convlint.model.estimates import LayerEstimate, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.runtime import Runtime, framework_of
 

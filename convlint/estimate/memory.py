@@ -9,7 +9,7 @@ from math import prod
 
 from msgspec import Struct
 
-from convlint.errors import suggestion
+from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import Runtime, framework_of

@@ -8,21 +8,10 @@ from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of
-from convlint.estimate.results import (
-    BASES,
-    TURNED,
-    Basis,
-    LayerEstimate,
-    PassEstimate,
-    Problem,
-    Runs,
-    basis,
-    kind_of,
-    problem_of,
-    with_batch,
-)
+from convlint.estimate.results import TURNED, Problem, Runs, basis, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
+from convlint.model.estimates import BASES, Basis, LayerEstimate, PassEstimate
 from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, gemm, tensor_elements
 from convlint.model.runtime import Runtime, framework_of
 

@@ -31,8 +31,9 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Bound, Grid, PassEstimate, Problem, Roof, is_depthwise
+from convlint.estimate.results import Problem, is_depthwise
 from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
+from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
 
 _STORED_IN_32_BITS = (Dtype.fp32, Dtype.tf32)

@@ -10,25 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.gpus.gpu import Kind
-from convlint.model.layer import ConvLayer, Dtype, Gemm, Layout, Pass
+from convlint.model.estimates import Basis
+from convlint.model.layer import ConvLayer, Dtype, Layout, Pass
 from convlint.model.runtime import Version
-
-
-class Roof(Struct, frozen=True, kw_only=True, gc=False):
-    """The limits of one kind of arithmetic on one GPU; rates in FLOP/s (int8: OP/s) and bytes/s.
-
-    What is reached is that of the largest tile, without latency, rounds and what tiles or waves leave empty, and of a
-    kernel that streams. A pass is above it where it needs less than is counted: fewer multiplications by Winograd and
-    FFT, fewer bytes by a stride that skips a part of the input.
-    """
-
-    dtype: Dtype  # that is multiplied
-    tensor_cores: bool
-    fp16_sums: bool  # at a rate of its own: TensorRT on GeForce
-    peak: float
-    reached: float
-    bandwidth: float
-    reached_bandwidth: float
 
 
 class Problem(Struct, frozen=True, gc=False):
@@ -106,8 +90,6 @@ def with_batch(problem: Problem, N: int) -> Problem:
 TURNED: dict[Pass, Pass] = {"fprop": "dgrad", "dgrad": "fprop", "wgrad": "wgrad"}
 
 
-Basis = Literal["measured", "extrapolated", "assumed"]
-BASES: tuple[Basis, ...] = ("measured", "extrapolated", "assumed")  # from the best to the worst
 # What runs it: PyTorch's own kernels take NCHW, and GPUs of a timed generation may lack its Tensor Cores.
 Runs = Literal["tensorrt", "nchw", "other", "without tensor cores"]
 
@@ -159,83 +141,3 @@ def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, 
         return "extrapolated"
     like = _TIMED.get((kind, _LIKE.get(compute, compute)), {})
     return "extrapolated" if any(which in passes for passes in (*timed.values(), *like.values())) else "assumed"
-
-
-Bound = Literal["compute", "memory", "launch"]
-
-
-class Grid(Struct, frozen=True, gc=False):
-    """The products that the tiles of a pass cover: `batch` of M x N each, padded channels included.
-
-    Products are groups, times the taps of wgrad, the phases of a strided dgrad or the points of a transform. Each has
-    `rows` x `columns` tiles of `height` x `width`, each of them as often as the reduction is split.
-    """
-
-    batch: int
-    M: int
-    N: int
-    height: int
-    width: int
-
-    @property
-    def rows(self) -> int:
-        """Tiles along M."""
-        return -(-self.M // self.height)
-
-    @property
-    def columns(self) -> int:
-        """Tiles along N."""
-        return -(-self.N // self.width)
-
-
-class PassEstimate(Struct, frozen=True, gc=False):
-    """One pass of one layer on one GPU. Times in us, sizes in bytes; a wave is SMs times resident tiles.
-
-    `gemm`, `flops`, `bytes` and `arithmetic_intensity` describe the useful work: tensors read once and written once,
-    weights counted, no padding. Tiles, waves and times describe what is predicted to run. A pass that runs without
-    tiling (depthwise, fallbacks) has tile (1, 1), one thread each, no grid, and nothing lost to quantization.
-    """
-
-    gemm: Gemm
-    flops: int
-    bytes: int
-    arithmetic_intensity: float
-    compute_dtype: Dtype
-    tensor_cores: bool
-    algorithm: str  # implicit-gemm, winograd, fft or direct
-    tile: tuple[int, int]  # of the output; a fused Winograd kernel's is 8 x 16 positions by 32 channels
-    split_k: int
-    tiles: int  # batch and split included
-    waves: float
-    resident_tiles: int  # per SM
-    resident_warps: int  # per SM, of those tiles that there are
-    last_wave_tiles: int  # in the partly filled last wave; 0 if it is full
-    tile_efficiency: float
-    wave_efficiency: float
-    time_us: float
-    tflops: float
-    peak_share: float  # of what the best unit that convolutions of the compute dtype use does at boost clock, on paper
-    bound_by: Bound
-    lost_to_tiles_us: float
-    lost_to_waves_us: float
-    main_loop_steps: int  # granules of the reduction that an unsplit tile works through (of one phase, of one tap)
-    overhead_us: float  # launches and setup
-    transposes_us: float  # NCHW on Tensor Cores
-    padding_us: float  # copies into aligned channels
-    unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
-    workspace_bytes: int  # what the kernels of this pass keep beside its tensors
-    grid: Grid | None
-    roof: Roof  # of the unit that it runs on
-
-
-class LayerEstimate(Struct, frozen=True, kw_only=True):
-    """The passes of one layer that its mode runs.
-
-    `time_us` is the sum over the passes, times the layer's `calls`; `unquantized_us` the same sum if neither tiles nor
-    waves were wasted, all else equal.
-    """
-
-    passes: Mapping[Pass, PassEstimate]
-    time_us: float
-    unquantized_us: float
-    basis: Basis  # of the pass that rests on least

@@ -10,10 +10,11 @@ from typing import Final, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, UsageError
-from convlint.estimate import PassEstimate, compute_dtype, estimate_pass
+from convlint.estimate import compute_dtype, estimate_pass
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.gpus.support import lack_of
+from convlint.model.errors import InputFault, UsageError
+from convlint.model.estimates import PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Layout, Mode, Pass, same_padding, with_output
 from convlint.model.runtime import Runtime, Version
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from convlint.estimate import LayerEstimate
 from convlint.facts.predicted import (
     PASS_TABLES,
     PREDICTED,
@@ -21,6 +20,7 @@ from convlint.facts.quantity import UNKNOWN, Quantity, Table, UnknownValue, View
 from convlint.facts.sizes import ARRIVING, DTYPE, FIELDS, LACKING, NAMES, PRINTED, SHAPES, TAPS, arriving, values_of
 from convlint.facts.source_layers import CONSTRUCTION, PROGRAM, RUNTIME_OF_PROGRAM, WIDTH, Width
 from convlint.facts.target import TARGET, VIEWS, TargetFacts
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.network import Edge
 from convlint.model.runtime import framework_of

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from convlint.estimate import LayerEstimate, workspace_bytes
+from convlint.estimate import workspace_bytes
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
 from convlint.files.languages import sentence
 from convlint.gpus.gpu import Gpu
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.network import Edge
 from convlint.model.runtime import Runtime

@@ -7,9 +7,10 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from convlint.estimate import PassEstimate, nearest_full_waves
+from convlint.estimate import nearest_full_waves
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, View, number, text, truth
 from convlint.files.languages import sentence
+from convlint.model.estimates import PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Pass
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from msgspec import Struct
 
-from convlint.errors import ConvlintError
+from convlint.model.errors import ConvlintError
 
 if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.estimate import LayerEstimate, compute_dtype, time_us
+from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
 from convlint.estimate.host import Hosted
 from convlint.facts.network import NETWORK, Held, Whole
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
 from convlint.gpus.gpu import Gpu
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge
 from convlint.model.runtime import OWNERS, Runtime, Version, framework_of

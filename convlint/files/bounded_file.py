@@ -12,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from convlint.errors import InputFault, UsageError
+from convlint.model.errors import InputFault, UsageError
 
 TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittests", "doc", "docs"})
 VENDOR_FOLDERS = frozenset({"third_party", "thirdparty", "vendor", "vendored", "_vendor", "external", "extern"})

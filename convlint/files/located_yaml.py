@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
+from convlint.model.errors import InputFault
 from convlint.model.location import Span
 
 MAX_BYTES = 4 * 2**20  # a layer takes about 100

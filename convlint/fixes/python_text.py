@@ -11,12 +11,12 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from convlint.errors import InputFault
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
 from convlint.fixes.python.rewriting import rewritten
 from convlint.fixes.python.source import Rewrites
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, ConstructorCall, Statement, Statements
+from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import Scalar
 

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, NamedTuple
 import yaml
 from msgspec import Struct
 
-from convlint.errors import ConvlintError, UsageError
+from convlint.model.errors import ConvlintError, UsageError
 from convlint.model.layer import Dtype, Pass
+from convlint.model.report import CalibrationUse
 from convlint.model.runtime import Version
 
 Kind = Literal["dense", "depthwise", "grouped", "volume"]  # of layer, as far as other kernels run it
@@ -76,18 +77,6 @@ class CalibrationFile(Struct, frozen=True, kw_only=True):
     path: str
     origin: CalibrationOrigin
     calibration: Calibration
-
-
-class CalibrationUse(Struct, frozen=True, kw_only=True):
-    """Whether a calibration is in force on a GPU; `reason` says why not, and is empty where it is."""
-
-    path: str  # as shown to the user
-    gpu: str  # id
-    device: str
-    rows: int
-    cudnn: str | None
-    reason: str = ""
-    of_no_target: bool = False
 
 
 def merged(uses: Iterable[CalibrationUse]) -> tuple[CalibrationUse, ...]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from convlint.errors import ConvlintError
 from convlint.gpus.gpu import Gpu, read
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime, Version, framework_of
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from convlint.errors import InputFault
 from convlint.measuring.workload import Device, Kind, Workload
+from convlint.model.errors import InputFault
 
 
 class Order(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

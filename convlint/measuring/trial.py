@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from convlint.engine.check import Target, check_network
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.timing import as_laid_out
-from convlint.estimate import LayerEstimate, estimate_layer, time_us
+from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import TimingRow
 from convlint.measuring.workload import Workload, passes, why_not, workloads
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from convlint.checking.one_input import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.engine.findings import NetworkResult
-from convlint.errors import InputFault
 from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages import duration
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
+from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
 from convlint.model.report import Finding, InputError, Scalar

@@ -28,7 +28,6 @@ from convlint.checking.one_input import (
 )
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
-from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages import duration
 from convlint.files.located_yaml import MAX_BYTES, text_of
@@ -46,6 +45,7 @@ from convlint.mend.attempt import (
     with_sources,
 )
 from convlint.mend.proposing import Written, with_applicability
+from convlint.model.errors import InputFault
 from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input

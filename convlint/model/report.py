@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 
+from convlint.model.estimates import Basis, LayerEstimate
 from convlint.model.layer import ConvLayer, Loss, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
 from convlint.model.source import SourceReport
 
-if TYPE_CHECKING:  # names only: estimates are carried, never computed, here
-    from convlint.estimate import LayerEstimate
-    from convlint.estimate.results import Basis
-    from convlint.gpus.gpu import CalibrationUse
-
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
+FailOn = Literal["error", "warning", "info", "never"]  # the least severity that fails a run
 Scalar = int | float | str | bool
 Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
 
@@ -26,6 +23,18 @@ Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ord
 def fingerprint(identity: Identity) -> str:
     """The identity as 16 hexadecimal digits."""
     return blake2b("\0".join(map(str, identity)).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+class CalibrationUse(Struct, frozen=True, kw_only=True):
+    """Whether a calibration is in force on a GPU; `reason` says why not, and is empty where it is."""
+
+    path: str  # as shown to the user
+    gpu: str  # id
+    device: str
+    rows: int
+    cudnn: str | None
+    reason: str = ""
+    of_no_target: bool = False
 
 
 class Source(Struct, frozen=True, kw_only=True):

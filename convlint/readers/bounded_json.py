@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from convlint.errors import InputFault, shown
+from convlint.model.errors import InputFault, shown
 from convlint.model.layer import ConvLayer
 
 # Limits on one input: far above what real networks have, and low enough that a hostile input takes neither minutes nor

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
-from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import regular_descriptor
+from convlint.model.errors import InputFault, shown
 
 LARGEST_DIRECTORY = 4 << 20  # bytes; zipfile reads the whole of it
 MOST_MEMBERS = 20_000  # a program's weights are one member each

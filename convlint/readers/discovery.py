@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, UsageError, shown
 from convlint.files.globs import path_expression, refusal
+from convlint.model.errors import InputFault, UsageError, shown
 from convlint.model.report import InputError
 from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, shown, suggestion
+from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import Dtype, DtypeSource, Mode, equal_without
 from convlint.model.location import Span
 from convlint.model.network import Network

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, shown
+from convlint.model.errors import InputFault, shown
 from convlint.model.report import InputError
 from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
 from convlint.readers.bounded_json import refuse_layers, refuse_sizes

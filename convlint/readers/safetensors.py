@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import file_size, open_regular
+from convlint.model.errors import InputFault, shown
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
 from convlint.model.report import InputError

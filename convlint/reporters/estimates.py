@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from convlint.estimate import LayerEstimate, PassEstimate
 from convlint.estimate.sweep import unknown_time
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
+from convlint.model.estimates import LayerEstimate, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.report import LayerReport, LayerTimes, Report
 from convlint.reporters import Style

@@ -6,8 +6,8 @@ import io
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from convlint.errors import UsageError
 from convlint.estimate.sweep import Metric, Series, Sweep, ticks
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,8 +24,8 @@ from convlint.model.source import PlacedLayer, SourceReport
 from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
-    from convlint.estimate import LayerEstimate
-    from convlint.gpus.gpu import CalibrationUse
+    from convlint.model.estimates import LayerEstimate
+    from convlint.model.report import CalibrationUse
 
 
 def source_object(source: SourceReport) -> dict[str, Any]:

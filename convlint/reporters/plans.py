@@ -12,8 +12,7 @@ from convlint import __version__
 from convlint.engine.steps import LEAST_GAIN, NetworkPlan, PlannedStep, State
 from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, number, settings_object
-from convlint.gpus.gpu import CalibrationUse
-from convlint.model.report import Finding, InputError
+from convlint.model.report import CalibrationUse, Finding, InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import calibration_object, error_object

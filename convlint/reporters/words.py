@@ -25,7 +25,7 @@ from convlint.model.report import (
 )
 
 if TYPE_CHECKING:
-    from convlint.gpus.gpu import CalibrationUse
+    from convlint.model.report import CalibrationUse
 
 
 HOME = "https://github.com/convlint/convlint"

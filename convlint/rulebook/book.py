@@ -16,8 +16,8 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from convlint import __version__
-from convlint.errors import RuleError, suggestion
 from convlint.files.bounded_file import cache_folder, opened_private, read_private, write_private
+from convlint.model.errors import RuleError, suggestion
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr
 from convlint.rulebook.rule import SOURCE_SCOPES, Case, Decision, FixSpec, Fragments, Join, Message, Rule, Template
@@ -55,9 +55,13 @@ def rule_files(folder: str) -> list[str]:
 
 # what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
 _COMPILERS = (
-    "../files/located_yaml.py", "file.py", "judgement.py", "rule.py", "book.py",
-    "expr.py", "compiled.py",
-)  # fmt: skip
+    "../files/located_yaml.py",
+    "file.py",
+    "judgement.py",
+    "rule.py",
+    "book.py",
+    "expr.py",
+)
 _MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
 _CHECKSUM_BYTES = 32
 

@@ -17,10 +17,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from convlint.errors import ConvlintError, suggestion
 from convlint.facts.quantity import UNKNOWN as UNKNOWN
 from convlint.facts.quantity import Type
 from convlint.facts.quantity import UnknownValue as UnknownValue
+from convlint.model.errors import ConvlintError, suggestion
 from convlint.model.layer import equal_without
 from convlint.model.runtime import Version
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, RuleError, shown, suggestion
 from convlint.files.located_yaml import parse, read_text
+from convlint.model.errors import InputFault, RuleError, shown, suggestion
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.judgement import (
     GPU_NAMES,

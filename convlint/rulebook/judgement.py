@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from convlint.errors import RuleError, shown, suggestion
 from convlint.facts.layer import OF_SOURCE as _OF_SOURCE
 from convlint.facts.layer import QUANTITIES
 from convlint.facts.quantity import Type
 from convlint.facts.sizes import SIZES
 from convlint.files.located_yaml import Value
+from convlint.model.errors import RuleError, shown, suggestion
 from convlint.model.layer import Loss
 from convlint.rulebook.expr import FUNCTIONS, Expr, ExprError, compile_expr
 from convlint.rulebook.rule import (

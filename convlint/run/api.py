@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from os.path import join
 
-from convlint.errors import UsageError, suggestion
+from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
 from convlint.model.report import Report
 from convlint.readers import ReadOptions
@@ -40,8 +40,8 @@ def lint(
 ) -> Report:
     """The report that `convlint check` makes on these paths with these options.
 
-    What cannot be read is in `report.errors`. Raises convlint.errors.UsageError for options, configs, baselines and
-    rules that are wrong.
+    What cannot be read is in `report.errors`. Raises `convlint.UsageError` for options, configs, baselines and rules
+    that are wrong.
     """
     if mode is not None and mode not in MODES:
         raise UsageError(f"mode: {mode!r} is not one of {', '.join(MODES)}{suggestion(str(mode), MODES)}")

@@ -20,11 +20,11 @@ from convlint.checking.one_input import (
     value_of,
 )
 from convlint.config.find import Config, Configs, shown_path
-from convlint.errors import InputFault, UsageError, shown, suggestion
 from convlint.files.languages import ENGLISH, language_chosen
+from convlint.model.errors import InputFault, UsageError, shown, suggestion
 from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location, Span
-from convlint.model.report import Severity
+from convlint.model.report import FailOn, Severity
 from convlint.readers import MODULE, MODULE_TIMEOUT_S, ReadOptions
 from convlint.readers.inputs import (
     Input,
@@ -37,7 +37,7 @@ from convlint.readers.inputs import (
 )
 from convlint.readers.reading import format_of_input
 from convlint.rulebook.book import Rulebook, builtin_folder, load_rulebook
-from convlint.verdict.select import Exemption, FailOn, Policy, matching, selected, severity_overrides
+from convlint.verdict.select import Exemption, Policy, matching, selected, severity_overrides
 from convlint.verdict.suppress import Mention, Silencing
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from itertools import islice
 from threading import Lock, local
 
 from convlint.checking.one_input import InputResult, Task, say
-from convlint.errors import UsageError
 from convlint.mend.mending import outcome_of
+from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.reading import Reading

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.errors import UsageError
 from convlint.files.bounded_file import read_settings
 from convlint.files.safe import clean, clean_path
+from convlint.model.errors import UsageError
 from convlint.model.report import Finding, Report
 
 VERSION = 2  # 1 had one entry for all layers that a finding joined

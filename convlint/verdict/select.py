@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import overridden
-from convlint.errors import UsageError
 from convlint.facts.network import shortened
 from convlint.facts.predicted import lacking_for_time, missing_sizes
+from convlint.model.errors import UsageError
 from convlint.model.report import SEVERITIES, Finding, InputError, LayerReport, Report, Severity
 from convlint.model.source import SourceReport
 from convlint.rulebook.book import Rulebook
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from convlint.config.keys import PathPattern
 
 
-FailOn = Literal["error", "warning", "info", "never"]
+from convlint.model.report import FailOn
 
 
 class Exemption(Struct, frozen=True, kw_only=True):

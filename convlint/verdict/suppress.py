@@ -19,8 +19,8 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.errors import RuleError, UsageError
 from convlint.files.located_yaml import LINE_BREAK, Loader
+from convlint.model.errors import RuleError, UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network

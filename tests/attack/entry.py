@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from convlint.errors import ConvlintError
+from convlint.model.errors import ConvlintError
 from convlint.readers import ReadOptions
 
 CONTAINED = frozenset({"onnx"})  # parsers in C, which may die or swell: `check` runs them in a process of their own

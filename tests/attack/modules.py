@@ -54,7 +54,7 @@ DEEDS: dict[str, tuple[str, frozenset[int]]] = {
     "alarm": ("import signal; signal.setitimer(signal.ITIMER_REAL, 0.05)", EITHER),
     "excepthook": ("import sys; sys.excepthook = lambda *a: print('::error::x')\nraise ValueError", FAILED),
     "patches_json": ("import json; json.dumps = lambda *a, **k: '{}'", EITHER),
-    "patches_convlint": ("import convlint.errors as e; e.InputFault.__init__ = None", EITHER),
+    "patches_convlint": ("import convlint.model.errors as e; e.InputFault.__init__ = None", EITHER),
     "patches_os": ("import os; os.write = os.dup2 = os.pipe = None", EITHER),
     "del_modules": ("import sys; sys.modules.clear()", EITHER),
     "sys_path": ("import sys; sys.path[:] = []; sys.meta_path[:] = []", EITHER),

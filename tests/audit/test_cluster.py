@@ -26,7 +26,7 @@ from convlint.audit.cluster import ClusterAnswer, Common, Request, answer, conne
 from convlint.audit.subjects import Subject
 from convlint.audit.task import AuditConfig, Task, audited, stamp_of
 from convlint.checking.one_input import Job
-from convlint.errors import InputFault, UsageError
+from convlint.model.errors import InputFault, UsageError
 from convlint.readers.inputs import Input, Model, decide, file_input
 from convlint.readers.reading import Reading
 from convlint.verdict.select import Policy

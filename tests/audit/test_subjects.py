@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.audit.subjects import MOST_LINE, ListEntry, Subject, entries_of, subject_of
 from convlint.checking.one_input import Job, Running
-from convlint.errors import InputFault, UsageError
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.layer import Dtype
 from convlint.readers import ReadOptions
 

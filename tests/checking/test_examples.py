@@ -8,7 +8,7 @@ import pytest
 from rule_texts import edited, written
 
 from convlint.checking.examples import run_examples
-from convlint.errors import RuleError
+from convlint.model.errors import RuleError
 from convlint.rulebook.file import read_rule
 
 

@@ -17,7 +17,7 @@ from specs import HEAD, ODD
 
 from convlint import __version__
 from convlint.checking.one_input import Running, as_it_runs, from_options, resolve_targets
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime

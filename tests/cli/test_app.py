@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from convlint import cli
 from convlint.cli.app import COMMANDS
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 
 @pytest.mark.parametrize("name", COMMANDS)

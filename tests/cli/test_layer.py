@@ -12,7 +12,7 @@ from command_line import convlint
 
 from convlint.cli.layer import SizeFlags, given
 from convlint.cli.options import LayerSettingFlags
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

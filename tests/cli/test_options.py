@@ -23,7 +23,7 @@ from convlint.cli.options import (
     rule_keys,
     split,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.layer import MODES
 from convlint.reporters import REPORTERS
 

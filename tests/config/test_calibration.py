@@ -14,8 +14,8 @@ from toml_values import toml
 from toml_values import values as drawn_values
 
 from convlint.config.calibration import calibration_text, read_calibration
-from convlint.errors import UsageError
 from convlint.gpus.gpu import CalibrationOrigin, Group, load_gpu
+from convlint.model.errors import UsageError
 from convlint.model.layer import Dtype
 from convlint.model.runtime import Version
 

@@ -17,7 +17,7 @@ from specs import BAD
 
 from convlint.config.find import Configs, config_in
 from convlint.config.keys import PathPattern
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 here = pytest.fixture(autouse=True)(prepared)
 

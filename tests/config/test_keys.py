@@ -30,8 +30,8 @@ from convlint.config.keys import (
     source_of,
 )
 from convlint.config.toml_source import Spot, TomlSource
-from convlint.errors import UsageError
 from convlint.files.globs import name_expression, path_expression
+from convlint.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

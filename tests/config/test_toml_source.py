@@ -31,7 +31,7 @@ from convlint.config.toml_source import (
     tokens,
     unknown_key,
 )
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 SIZE = 2**20
 REFUSED = {

@@ -17,7 +17,8 @@ from convlint.checking.one_input import Job
 from convlint.engine import fixes
 from convlint.engine.fixes import Batches, BatchPlan, is_refuted
 from convlint.engine.hits import Flaw, Hit, Price
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import estimate_layer
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.report import Fix, Report, Severity

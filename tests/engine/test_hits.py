@@ -32,8 +32,8 @@ from convlint.engine.hits import (
     with_fix,
     with_settings,
 )
-from convlint.errors import RuleError
 from convlint.facts.quantity import UNKNOWN, UnknownValue
+from convlint.model.errors import RuleError
 from convlint.model.layer import ConvLayer, Dtype, DtypeSource, layer_identity, with_output
 from convlint.model.location import Location
 from convlint.model.report import Scalar, Severity

@@ -7,9 +7,10 @@ from cases import for_each
 from checkout import ROOT
 from msgspec.structs import replace
 
-from convlint.estimate import LayerEstimate, estimate_layer
+from convlint.estimate import estimate_layer
 from convlint.estimate.host import NO_HOST, SURELY, Hosted, host_us, hosted, is_eager
 from convlint.gpus.gpu import gpu_names, load_gpu
+from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec

@@ -8,9 +8,10 @@ from convolutions import A100, FIRST, RUNTIME, conv
 from convolutions import fprop as fprop_of_problem
 from msgspec.structs import replace
 
-from convlint.estimate import LayerEstimate, PassEstimate, estimate_layer, estimate_pass
+from convlint.estimate import estimate_layer, estimate_pass
 from convlint.estimate.results import basis, kind_of, problem_of
 from convlint.gpus.gpu import Group, load_gpu
+from convlint.model.estimates import LayerEstimate, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, gemm, with_output
 from convlint.model.runtime import Runtime, Version
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convlint.errors import UsageError
 from convlint.estimate.sweep import (
     FIGURES,
     figure_layer,
@@ -23,6 +22,7 @@ from convlint.estimate.sweep import (
     vary,
 )
 from convlint.gpus.gpu import load_gpu
+from convlint.model.errors import UsageError
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.reporters.ink import painter

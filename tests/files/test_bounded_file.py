@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from convlint.errors import InputFault
 from convlint.files.bounded_file import is_quiet, python_bytes, python_encoding, python_text
+from convlint.model.errors import InputFault
 
 
 @pytest.mark.parametrize(

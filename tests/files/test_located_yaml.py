@@ -18,9 +18,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from convlint.errors import InputFault
 from convlint.files import located_yaml
 from convlint.files.located_yaml import Value, flow, parse, read_text
+from convlint.model.errors import InputFault
 
 
 def parsed(text: str) -> Value:

@@ -12,12 +12,12 @@ from fixed_specs import edits_of, fixed, fixed_layer, one_layer, refused
 from random_specs import random_changes, random_spec
 from resolved_specs import resolved
 
-from convlint.errors import InputFault
 from convlint.fixes.edits import applied
 from convlint.fixes.forms import Data, Sides, data_of
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import SpecText, rendered, spec_edits, unwritable
 from convlint.fixes.yaml_nodes import Node, nodes_of
+from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.readers.spec.reader import read_spec
 

@@ -13,10 +13,8 @@ from calibrated import calibration
 from cases import for_each
 from checkout import ROOT
 
-from convlint.errors import ConvlintError, UsageError
 from convlint.gpus.gpu import (
     UNCALIBRATED,
-    CalibrationUse,
     Gpu,
     aliases,
     factors_of,
@@ -27,7 +25,9 @@ from convlint.gpus.gpu import (
     parse_gpu,
     resident_warps,
 )
+from convlint.model.errors import ConvlintError, UsageError
 from convlint.model.layer import Dtype
+from convlint.model.report import CalibrationUse
 
 
 def test_what_is_not_determined_changes_nothing() -> None:

@@ -6,7 +6,6 @@ import pytest
 import yaml
 from checkout import ROOT
 
-from convlint.errors import ConvlintError
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.gpus.support import (
     dropped,
@@ -19,6 +18,7 @@ from convlint.gpus.support import (
     supported,
     too_old,
 )
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import Dtype
 from convlint.model.runtime import Runtime, Version
 

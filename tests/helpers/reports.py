@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.estimate.results import Roof
+from convlint.model.estimates import Roof
 from convlint.model.layer import ConvLayer, Dtype, Gemm, Mode, with_output
 from convlint.model.location import Location
 from convlint.model.report import (

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.config.calibration import read_calibration
-from convlint.errors import ConvlintError
 from convlint.estimate.passes import pass_time_us
 from convlint.gpus.gpu import Factors, load_gpu
 from convlint.measuring.calibrate import (
@@ -35,6 +34,7 @@ from convlint.measuring.calibrate import (
 from convlint.measuring.rows import TimingRow, header, rows_of
 from convlint.measuring.rows import line as calibrated_line
 from convlint.measuring.workload import layer_of, runtime_of, workloads
+from convlint.model.errors import ConvlintError
 from convlint.model.layer import PASSES, Dtype
 from convlint.model.runtime import Runtime
 

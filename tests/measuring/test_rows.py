@@ -8,7 +8,6 @@ from convolutions import conv
 from measured import DEVICE, row, work
 from msgspec.structs import replace
 
-from convlint.errors import InputFault
 from convlint.measuring.rows import (
     COLUMNS,
     PUBLIC,
@@ -22,6 +21,7 @@ from convlint.measuring.rows import (
     order_of,
     rows_of,
 )
+from convlint.model.errors import InputFault
 
 
 def test_orders_and_answers_arrive_as_they_were_sent() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from audited import write_spec
 
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.readers import discovery
 from convlint.readers.discovery import discover as discover_of_streaming

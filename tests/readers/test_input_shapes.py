@@ -14,7 +14,7 @@ from command_line import convlint
 from onnx import TensorProto, helper
 from onnx_graphs import model, save, value, weight
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
 from convlint.readers import ReadOptions

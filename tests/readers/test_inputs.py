@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convlint
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.readers import discovery
 from convlint.readers.inputs import Input, Reference, decide, file_input, looks_like_reference, parse_reference
 

@@ -20,8 +20,8 @@ from checkout import ROOT
 from msgspec.structs import replace
 from rule_texts import RULE, edited, written
 
-from convlint.errors import RuleError
 from convlint.files import private_folder
+from convlint.model.errors import RuleError
 from convlint.rulebook import book
 from convlint.rulebook.book import (
     Rulebook,

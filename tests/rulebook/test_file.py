@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rule_texts import RULE, edited, written
 
 from convlint.checking.examples import run_examples
-from convlint.errors import RuleError
+from convlint.model.errors import RuleError
 from convlint.rulebook.book import linked, load_rulebook
 from convlint.rulebook.file import read_rule, texts_of
 

@@ -15,10 +15,10 @@ from source_records import record
 from convlint.cli.commands.rules import document
 from convlint.engine.check import Target, check_network
 from convlint.engine.source_check import check_source
-from convlint.errors import RuleError
 from convlint.facts.predicted import PASS_TABLES
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
+from convlint.model.errors import RuleError
 from convlint.model.report import Finding
 from convlint.model.source import SourceLayer, SourceReading
 from convlint.readers.spec.reader import read_fragment

@@ -12,7 +12,7 @@ from command_line import convlint as run
 from specs import BAD, GOOD
 
 import convlint
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.reporters import Style, reporter
 
 

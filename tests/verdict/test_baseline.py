@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
 from convlint.cli.streams import files
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.report import fingerprint
 from convlint.verdict import baseline
 from convlint.verdict.baseline import BaselineEntry, known_by_path, known_of, parse_baseline, render, rendered_for

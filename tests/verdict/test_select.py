@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_networks import rulebook
 
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, Report, RuleInfo, Severity, Source
 from convlint.rulebook.book import Rulebook

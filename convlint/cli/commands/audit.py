@@ -30,8 +30,8 @@ from convlint.cli.streams.outputs import (
     refuse_clashes,
     written_over,
 )
-from convlint.errors import UsageError
 from convlint.files.languages import plural
+from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.reporters import Style
 from convlint.reporters.audits import render_json, render_text

@@ -28,10 +28,10 @@ from convlint.cli.streams.outputs import (
     replace_file,
     write_outputs,
 )
-from convlint.errors import InputFault, UsageError
 from convlint.files.languages import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import Report

@@ -36,7 +36,6 @@ from convlint.cli.streams.outputs import (
     replace_file,
 )
 from convlint.engine.check import Target
-from convlint.errors import ConvlintError, InputFault, UsageError
 from convlint.facts.network import shortened
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages import plural
@@ -47,6 +46,7 @@ from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Device, Kind, Workload, gpu_of
+from convlint.model.errors import ConvlintError, InputFault, UsageError
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode, framework_of

@@ -30,15 +30,14 @@ from convlint.engine.findings import NetworkResult, lacking
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.plan import plan
 from convlint.engine.steps import NetworkPlan, Wishes
-from convlint.errors import UsageError
 from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
 from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
-from convlint.gpus.gpu import CalibrationUse
+from convlint.model.errors import UsageError
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
-from convlint.model.report import InputError
+from convlint.model.report import CalibrationUse, InputError
 from convlint.model.runtime import default_mode
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading

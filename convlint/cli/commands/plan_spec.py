@@ -11,7 +11,6 @@ from json import dumps
 from msgspec.structs import replace
 
 from convlint.engine.steps import NetworkPlan
-from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, flow, text_of
 from convlint.fixes import yaml_nodes as nodes
@@ -19,6 +18,7 @@ from convlint.fixes.edits import Edit, added, applied, quotes
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import spec_edits
 from convlint.mend.mending import with_content
+from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode

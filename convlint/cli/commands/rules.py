@@ -11,7 +11,6 @@ from convlint.checking.examples import examined, run_examples
 from convlint.cli.streams.gate import style_of, write
 from convlint.config.find import Configs
 from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
-from convlint.errors import RuleError, UsageError
 from convlint.files.languages import (
     ENGLISH,
     is_english,
@@ -25,6 +24,7 @@ from convlint.files.languages import (
 )
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
+from convlint.model.errors import RuleError, UsageError
 from convlint.reporters.ink import wrap
 from convlint.reporters.translated import Translator
 from convlint.reporters.words import CHANGES, page_of

@@ -12,7 +12,6 @@ from convlint.checking.one_input import DEFAULT_TARGET, Job, Nearby, calibrated,
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of, inputs, refuse_clashes, replace_file
-from convlint.errors import UsageError, suggestion
 from convlint.estimate.sweep import (
     PARAMETERS,
     Metric,
@@ -26,6 +25,7 @@ from convlint.estimate.sweep import (
     vary,
 )
 from convlint.files.safe import clean
+from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import InputError

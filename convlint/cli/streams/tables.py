@@ -17,7 +17,7 @@ import msgspec
 from convlint.audit.ranking import Cells, columns
 from convlint.audit.rows import ROWS, TABLES, Table
 from convlint.cli.streams.outputs import unwritable
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow

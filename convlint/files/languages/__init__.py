@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from convlint.errors import UsageError, suggestion
+from convlint.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from convlint.files.languages.catalogue import Catalogue

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from convlint.errors import InputFault
 from convlint.fixes.python.source import PythonSource
+from convlint.model.errors import InputFault
 from convlint.readers.python.walking import Nodes
 
 _CONV = (

@@ -11,9 +11,9 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.python.source import Lines, ParsedModule, PythonSource, Rewrites, Value, parsed, same
+from convlint.model.errors import InputFault
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
 _SPACE = frozenset((tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit
+from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit, Span, TextEdit
 from convlint.model.report import Fix
 from convlint.readers.python.walking import Nodes, by_kind, every

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from convlint.errors import defect
+from convlint.model.errors import defect
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.report import InputError

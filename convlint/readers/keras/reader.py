@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from convlint.errors import InputFault
 from convlint.files.bounded_file import file_size, open_regular
+from convlint.model.errors import InputFault
 from convlint.readers.inputs import by_name, parse_shape
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.layer import AXES, ConvLayer, Dtype, output_size, same_padding, transposed_output_size
 from convlint.model.network import Edge, Network
 from convlint.model.report import InputError

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from convlint.errors import InputFault, shown
 from convlint.files.bounded_file import open_regular
+from convlint.model.errors import InputFault, shown
 from convlint.readers.bounded_json import MOST_BYTES, Node, NoJson, parse
 
 SUFFIX = ".ipynb"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.source import UnreadFile
 from convlint.readers.python.source_file import SourceFile, parsed, read_bytes
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import InputError
 from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, Unread, UnreadCell, UnreadFile

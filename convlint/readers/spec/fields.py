@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
+from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import Dtype
 from convlint.model.location import Span
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import Value, fault
+from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import AXES, ConvLayer, output_size, same_padding, with_output
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, OperationKind

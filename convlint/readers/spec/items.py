@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault
 from convlint.files.located_yaml import Value
 from convlint.model.channels import Axis, Channels
+from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation
 from convlint.readers.bounded_json import MOST_READS

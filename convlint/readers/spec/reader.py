@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from convlint.errors import InputFault, shown, suggestion
 from convlint.files.located_yaml import LINE_BREAK, Value, fault, parse, read_text
+from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network

@@ -10,9 +10,9 @@ from typing import Literal
 import yaml
 from msgspec import Struct
 
-from convlint.errors import InputFault
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, MAX_DEPTH, Loader, text_of
+from convlint.model.errors import InputFault
 from convlint.readers.spec.fields import CANONICAL
 
 MOST_EVENTS = 200_000  # of YAML's parser; a spec has its version and its first layer long before

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.errors import InputFault
 from convlint.files.located_yaml import flow
 from convlint.files.safe import clean, clean_path
 from convlint.model.channels import channels_of
+from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation
 from convlint.model.runtime import Runtime, Version

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.readers import ReadOptions
 from convlint.readers.bounded_json import MOST_AXES, MOST_READS, MOST_SIZE, Node
 

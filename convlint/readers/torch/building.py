@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from convlint.errors import AskedWrong, InputFault
+from convlint.model.errors import AskedWrong, InputFault
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import (
     InputShape,

@@ -19,7 +19,7 @@ import torch
 from torch.nn.modules.conv import _ConvNd
 from torch.utils._pytree import tree_map
 
-from convlint.errors import AskedWrong, InputFault
+from convlint.model.errors import AskedWrong, InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime

@@ -10,7 +10,7 @@ import re
 from functools import partial
 from typing import Any
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.report import InputError

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.readers.torch.places import SITE, imported_as, inside_torch, is_of_project, remember_folders, shown, sites
 
 # arguments that make libraries load weights -> the value with which they do not

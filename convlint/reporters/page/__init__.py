@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 if find_spec("jinja2") is None:
     raise UsageError("--output html needs Jinja2: pip install 'convlint[html]'")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from convlint.estimate import PassEstimate
 from convlint.files.languages import duration, say
 from convlint.files.safe import clean
+from convlint.model.estimates import PassEstimate
 from convlint.model.layer import Pass
 from convlint.model.report import SEVERITIES, Finding, Report
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves

@@ -12,12 +12,11 @@ from typing import Any
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from convlint.errors import UsageError
-from convlint.estimate import PassEstimate
-from convlint.estimate.results import Roof
 from convlint.files.languages import duration, is_english, plural, say, sentence
 from convlint.files.safe import clean
 from convlint.gpus.gpu import Gpu, load_gpu
+from convlint.model.errors import UsageError
+from convlint.model.estimates import PassEstimate, Roof
 from convlint.model.layer import PASSES, Mode, Pass
 from convlint.model.report import LayerReport, Report
 from convlint.reporters.words import place_of, shape

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.estimate import Grid, LayerEstimate, PassEstimate
 from convlint.files.languages import is_english, plural, say, sentence
+from convlint.model.estimates import Grid, LayerEstimate, PassEstimate
 from convlint.model.layer import Pass
 from convlint.model.report import Finding, RuleInfo
 

@@ -12,7 +12,7 @@ from convlint.checking.one_input import Edited, Fixed, InputResult
 from convlint.cli.commands import fix
 from convlint.cli.commands.fix import Mender
 from convlint.engine.findings import NetworkResult
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 OLD, NEW = b"WIDTH = 60\n", b"WIDTH = 64\n"
 

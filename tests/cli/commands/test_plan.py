@@ -13,8 +13,8 @@ from command_line import convlint as run
 from markdown_it import MarkdownIt
 
 from convlint.cli.plan import FORMATS, share, time_us
-from convlint.errors import UsageError
 from convlint.files.languages import duration
+from convlint.model.errors import UsageError
 
 NET = """\
 version: 1

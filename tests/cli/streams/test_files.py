@@ -15,7 +15,7 @@ from output_files import SPEC, content, prepared
 from specs import GOOD
 
 from convlint.cli.streams.outputs import replace_file
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 
 @pytest.fixture(autouse=True)

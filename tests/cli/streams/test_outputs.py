@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from convlint.cli.streams.outputs import Destination, files_of, parse_outputs
-from convlint.errors import UsageError
+from convlint.model.errors import UsageError
 
 TEXT, JSON = Destination(format="text"), Destination(format="json", file="a=b.json")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from convlint.errors import UsageError
 from convlint.files.languages import language_asked, language_chosen
+from convlint.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

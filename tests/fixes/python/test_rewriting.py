@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from convlint.errors import InputFault
 from convlint.fixes.python.rewriting import applied_to_bytes, inserted, rewritten
 from convlint.fixes.python.source import PythonSource, Rewrites
+from convlint.model.errors import InputFault
 
 
 def calls(source: PythonSource) -> list[ast.Call]:

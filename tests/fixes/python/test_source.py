@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pytest
 from constructed import span_of
 
-from convlint.errors import InputFault
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.python.source import (
     MOST_BYTES,
@@ -21,6 +20,7 @@ from convlint.fixes.python.source import (
     parsed,
     same,
 )
+from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit
 
 

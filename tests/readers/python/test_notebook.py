@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.readers.python.notebook import Notebook, notebook
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from read_specs import STEM, errors, network, only, sizes, spec
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.spec.reader import SETTINGS, read, read_spec

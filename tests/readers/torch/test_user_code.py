@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 import requests
 
-from convlint.errors import InputFault
+from convlint.model.errors import InputFault
 from convlint.readers.torch.user_code import NoNetwork, fetch_refused, no_network, refusal_behind, run
 
 GENERAL = "build it without weights, as with pretrained=False or weights=None"

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from reports import ALL_TIMES, NETWORK, full_report, priced, total
 
 from convlint.cli.streams.gate import harmless
-from convlint.gpus.gpu import CalibrationUse
 from convlint.model.layer import ConvLayer
-from convlint.model.report import Fix, InputError, LayerReport
+from convlint.model.report import CalibrationUse, Fix, InputError, LayerReport
 from convlint.reporters.page.assembling import PlanStep, PlanView, cards, grades, page, plan_command, plan_page
 from convlint.reporters.page.findings import items
 from convlint.reporters.words import verdicts

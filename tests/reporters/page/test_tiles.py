@@ -14,8 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec.structs import replace
 from reports import ALIGNMENT, TILES
 
-from convlint.estimate import LayerEstimate, PassEstimate, estimate_layer
+from convlint.estimate import estimate_layer
 from convlint.gpus.gpu import load_gpu
+from convlint.model.estimates import LayerEstimate, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Pass
 from convlint.model.location import Location
 from convlint.model.report import Finding, RuleInfo
