@@ -18,7 +18,7 @@ import pytest
 from checkout import ROOT
 
 from convlint.__main__ import _run
-from convlint.checking.one_input import Job
+from convlint.mend.checking import Job
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule

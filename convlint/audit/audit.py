@@ -26,7 +26,7 @@ from convlint.audit.task import (
     lost,
     setting_of,
 )
-from convlint.checking.one_input import say
+from convlint.mend.checking import say
 from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, ChildDied

@@ -28,8 +28,8 @@ from convlint import __version__
 from convlint.audit.audit import Answers, Run, look_after, look_seldom
 from convlint.audit.subjects import Subject
 from convlint.audit.task import TRIES, AuditConfig, Audited, Task, audited, death, lost, stamp_of
-from convlint.checking.one_input import say
 from convlint.files.bounded_file import open_regular
+from convlint.mend.checking import say
 from convlint.model.errors import InputFault, UsageError
 from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.inputs import Input

@@ -13,13 +13,12 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Job, Running, resolve_targets, settings_of, value_of
-from convlint.config.keys import AUTOCAST
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import Value
 from convlint.files.safe import clean
+from convlint.mend.checking import Job, Running, resolve_targets, settings_of, value_of
 from convlint.model.errors import InputFault, UsageError, shown, suggestion
-from convlint.model.layer import MODES, TRACES, Mode
+from convlint.model.layer import AUTOCAST, MODES, TRACES, Mode
 from convlint.model.location import Span
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime

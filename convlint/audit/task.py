@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.audit.rows import Rows, error_row, rows_of
 from convlint.audit.subjects import Subject
-from convlint.checking.one_input import Job, Running, last_resort
 from convlint.engine.findings import assemble
 from convlint.files.bounded_file import open_regular
+from convlint.mend.checking import Job, Running, last_resort
 from convlint.mend.mending import outcome_of
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.report import InputError, Severity

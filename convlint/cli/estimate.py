@@ -141,11 +141,11 @@ def sweep(
 
     The layer comes from flags, from PATH, from a model of the config, or from a figure of NVIDIA's guide.
     """
-    from convlint.checking.one_input import Job
     from convlint.cli.commands import sweep as command
     from convlint.cli.layer import given
     from convlint.cli.streams.outputs import parse_outputs
     from convlint.estimate.sweep import METRICS
+    from convlint.mend.checking import Job
     from convlint.readers.inputs import decide
     from convlint.run.plan import models_here
 

@@ -73,7 +73,7 @@ def layer(
 
 def given(sizes: Flags, settings: LayerSettingFlags) -> dict[str, str]:
     """The flags that describe the layer, as texts; settings of the runtime as `runtime.KEY`. Raises UsageError."""
-    from convlint.checking.one_input import pairs_of
+    from convlint.mend.checking import pairs_of
 
     texts = asdict(sizes) | asdict(settings)
     runtime = texts.pop("runtime") or ()

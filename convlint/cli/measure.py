@@ -76,8 +76,8 @@ def measure(
 
     Runs PyTorch's convolutions, one pass at a time. Exit code 3 where something could not be timed.
     """
-    from convlint.checking.one_input import Job
     from convlint.cli.commands import measure as command
+    from convlint.mend.checking import Job
 
     source = one_input(path, model)
     kind = one_of("--device", device, DEVICES) or "cuda"

@@ -19,8 +19,8 @@ from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
-    from convlint.checking.one_input import Running
     from convlint.cli.streams.outputs import ColorWhen, Presentation
+    from convlint.mend.checking import Running
     from convlint.model.report import FailOn
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import Input
@@ -433,7 +433,7 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
 
 def running(runtime: list[str] | None, dtype: str | None, layout: str | None) -> Running:
     """How every input runs. Raises UsageError."""
-    from convlint.checking.one_input import from_options
+    from convlint.mend.checking import from_options
 
     return from_options(runtime or (), dtype, layout)
 

@@ -104,8 +104,8 @@ def plan(
     A step saves at least 0.1 % of the network's time; one on channels also 1 % of its layers', and no channels become a
     worse multiple of 8.
     """
-    from convlint.checking.one_input import Job
     from convlint.cli.commands import plan as command
+    from convlint.mend.checking import Job
 
     source = one_input(path, model)
     gpus = gpu_names(gpu)

@@ -28,7 +28,7 @@ from convlint.config.toml_source import (
 from convlint.files.globs import path_expression
 from convlint.files.languages import LANGUAGES
 from convlint.model.errors import shown
-from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Following, Mode
+from convlint.model.layer import ALLOWANCES, AUTOCAST, MODES, TRACES, Allowance, Following, Mode
 from convlint.model.report import SEVERITIES, Severity
 
 if TYPE_CHECKING:
@@ -136,7 +136,6 @@ MODEL_KEYS: Mapping[str, str] = {
     "runtime": "Settings of the runtime, as in a spec.",
     "target": "GPUs to check it for.",
 }
-AUTOCAST = ("fp16", "bf16")
 _ALSO_AUTOCAST = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16"}
 
 

@@ -1,1 +1,1 @@
-"""From findings to edited sources, verified by reading and checking them again."""
+"""What is done with one input: it is read, checked, mended where that is asked for, and checked again."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.engine.findings import NetworkResult
 from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages import duration
@@ -20,6 +19,7 @@ from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
+from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network

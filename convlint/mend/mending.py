@@ -12,20 +12,6 @@ from typing import Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
-from convlint.checking.one_input import (
-    Checked,
-    Edited,
-    Fixed,
-    Fixing,
-    InputResult,
-    Job,
-    Task,
-    as_asked,
-    check_input,
-    check_read,
-    last_resort,
-    read_input,
-)
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.files.bounded_file import open_regular
@@ -43,6 +29,20 @@ from convlint.mend.attempt import (
     whole_settings,
     with_code_edits,
     with_sources,
+)
+from convlint.mend.checking import (
+    Checked,
+    Edited,
+    Fixed,
+    Fixing,
+    InputResult,
+    Job,
+    Task,
+    as_asked,
+    check_input,
+    check_read,
+    last_resort,
+    read_input,
 )
 from convlint.mend.proposing import Written, with_applicability
 from convlint.model.errors import InputFault

@@ -9,7 +9,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Checked, Fixing, Job, check_read, is_advice
 from convlint.engine.findings import NetworkResult, estimated, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
@@ -20,6 +19,7 @@ from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChang
 from convlint.fixes.spec_text import Edits, SpecText
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
 from convlint.mend.attempt import Attempt, EditsOf, SpecDraft, as_stated, edited
+from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice
 from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding, InputError, LayerReport, LayerTimes, Scalar

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Edited, Fixed, Fixing, InputResult, Job, Task, last_resort
-from convlint.checking.source import errors_of, judged_source, placed, reading_of
 from convlint.engine.findings import NetworkResult
 from convlint.files.bounded_file import open_regular, python_encoding
 from convlint.files.languages import plural
@@ -17,6 +15,8 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.rewriting import applied_to_bytes
 from convlint.fixes.python.source import parsed
+from convlint.mend.checking import Edited, Fixed, Fixing, InputResult, Job, Task, last_resort
+from convlint.mend.source_checking import errors_of, judged_source, placed, reading_of
 from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit
 from convlint.model.report import Finding, InputError

@@ -78,6 +78,7 @@ MODES: tuple[Mode, ...] = ("training", "inference")
 Allowance = Literal["narrower", "batch", "int8", "fp8"]
 ALLOWANCES: tuple[Allowance, ...] = ("narrower", "batch", "int8", "fp8")  # changes that are advised on request only
 Following = Literal["eval", "train"]  # torch's mode in which a module's forward pass is traced
+AUTOCAST = ("fp16", "bf16")  # the dtypes that torch.autocast casts to
 TRACES: tuple[Following, ...] = ("eval", "train")
 DtypeSource = Literal["stated", "module", "storage"]
 

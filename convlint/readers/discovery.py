@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from convlint.files.globs import path_expression, refusal
 from convlint.model.errors import InputFault, UsageError, shown
 from convlint.model.report import InputError
 from convlint.readers import Format, find_format, known_suffixes
@@ -183,6 +182,8 @@ def files_below(folder: str, source: bool) -> Iterator[str]:
 
 def files_matching(pattern: str, source: bool) -> Iterator[str]:
     """The files that match a glob, without following links to folders, as `glob` would. Raises UsageError."""
+    from convlint.files.globs import path_expression, refusal  # named files need no patterns
+
     parts = Path(pattern).parts
     fixed = next(index for index, part in enumerate(parts) if MAGIC.search(part))
     reason = refusal("/".join(parts[fixed:]))

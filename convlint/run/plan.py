@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from convlint.checking.one_input import (
+from convlint.config.find import Config, Configs, shown_path
+from convlint.files.languages import ENGLISH, language_chosen
+from convlint.mend.checking import (
     DEFAULT_TARGET,
     Fixing,
     Job,
@@ -19,8 +21,6 @@ from convlint.checking.one_input import (
     settings_in_config,
     value_of,
 )
-from convlint.config.find import Config, Configs, shown_path
-from convlint.files.languages import ENGLISH, language_chosen
 from convlint.model.errors import InputFault, UsageError, shown, suggestion
 from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location, Span

@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import InputResult, Job, Task, resolve_targets, say
 from convlint.config.find import shown_path
 from convlint.engine.findings import NetworkResult, assemble
 from convlint.files.languages import ENGLISH
 from convlint.files.safe import clean_path
+from convlint.mend.checking import InputResult, Job, Task, resolve_targets, say
 from convlint.mend.mending import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.readers.discovery import discover

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 from threading import Lock, local
 
-from convlint.checking.one_input import InputResult, Task, say
+from convlint.mend.checking import InputResult, Task, say
 from convlint.mend.mending import outcome_of
 from convlint.model.errors import UsageError
 from convlint.model.report import InputError

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from convlint.checking.examples import example_findings, is_of_source
 from convlint.cli.commands.rules import flow
 from convlint.files.located_yaml import Value, parse, read_text
+from convlint.mend.examples import example_findings, is_of_source
 from convlint.model.report import Finding, Scalar
 from convlint.rulebook.rule import Rule
 

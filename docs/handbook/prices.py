@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from convlint.checking.examples import allowed, example_network
 from convlint.engine.check import Target, check_network
 from convlint.files.located_yaml import Value
 from convlint.gpus.gpu import Gpu, load_gpu
+from convlint.mend.examples import allowed, example_network
 from convlint.model.runtime import default_mode
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule

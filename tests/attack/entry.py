@@ -45,7 +45,7 @@ def _model(kind: str, path: Path, checked: bool) -> str:
 
 
 def _check(path: Path, options: ReadOptions) -> Any:
-    from convlint.checking.one_input import Job, check_input
+    from convlint.mend.checking import Job, check_input
     from convlint.readers.inputs import file_input
 
     return check_input(file_input(str(path)), _rulebook(), Job(reading=options), _reading())

@@ -25,7 +25,7 @@ from convlint.audit import cluster as audit_cluster
 from convlint.audit.cluster import ClusterAnswer, Common, Request, answer, connect, content_of, is_alike, other_version
 from convlint.audit.subjects import Subject
 from convlint.audit.task import AuditConfig, Task, audited, stamp_of
-from convlint.checking.one_input import Job
+from convlint.mend.checking import Job
 from convlint.model.errors import InputFault, UsageError
 from convlint.readers.inputs import Input, Model, decide, file_input
 from convlint.readers.reading import Reading

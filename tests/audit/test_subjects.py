@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from convlint.audit.subjects import MOST_LINE, ListEntry, Subject, entries_of, subject_of
-from convlint.checking.one_input import Job, Running
+from convlint.mend.checking import Job, Running
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.layer import Dtype
 from convlint.readers import ReadOptions

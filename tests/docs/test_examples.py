@@ -6,8 +6,8 @@ import pytest
 import yaml
 from cases import for_each
 
-from convlint.checking.examples import example_findings
 from convlint.files.located_yaml import Value
+from convlint.mend.examples import example_findings
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
 from handbook.examples import failing, lines, passing, shown

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
-from convlint.checking.one_input import Job
 from convlint.engine import check, findings
 from convlint.engine.findings import Identities, NetworkResult, assemble, finding_of, is_of_batch, joined, location_of
 from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
 from convlint.gpus.gpu import load_gpu
+from convlint.mend.checking import Job
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network

@@ -13,11 +13,11 @@ from convolutions import A100, RUNTIME, conv
 from msgspec.structs import replace
 from small_networks import checked, layer, rulebook
 
-from convlint.checking.one_input import Job
 from convlint.engine import fixes
 from convlint.engine.fixes import Batches, BatchPlan, is_refuted
 from convlint.engine.hits import Flaw, Hit, Price
 from convlint.estimate import estimate_layer
+from convlint.mend.checking import Job
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location

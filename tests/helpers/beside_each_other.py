@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from convlint.checking.examples import examined
 from convlint.files.located_yaml import parse, read_text
+from convlint.mend.examples import examined
 from convlint.model.report import Finding
 from convlint.reporters.translated import Translator
 from convlint.rulebook.book import load_rulebook

@@ -16,7 +16,7 @@ CODE = ROOT / "convlint"
 _COUNTED = ("plural", "_count")
 # Where nouns are counted for formats and streams that are English.
 ENGLISH_PLACES = (
-    "audit/", "checking/", "cli/commands/", "mend/", "run/", "reporters/audits.py", "reporters/github.py",
+    "audit/", "cli/commands/", "mend/", "run/", "reporters/audits.py", "reporters/github.py",
     "reporters/gitlab.py", "reporters/json_v3.py", "reporters/junit.py", "reporters/markdown.py",
     "reporters/measurements.py", "reporters/plans.py", "reporters/rdjson.py", "reporters/sarif.py",
 )  # fmt: skip

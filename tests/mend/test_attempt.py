@@ -8,9 +8,9 @@ import pytest
 from constructed import NN, alone, chain, conv, norm
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Checked, Job
 from convlint.engine.findings import NetworkResult
 from convlint.mend.attempt import with_code_edits
+from convlint.mend.checking import Checked, Job
 from convlint.model.location import CodeEdit, Location
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, RuleInfo, Source

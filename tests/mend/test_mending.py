@@ -15,10 +15,10 @@ from constructed import NN, chain, conv, norm
 from msgspec.structs import replace
 from specs import HEAD
 
-from convlint.checking.one_input import Fixing, InputResult, Job
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import Edits, Refusal, spec_edits
 from convlint.mend import attempt, mending
+from convlint.mend.checking import Fixing, InputResult, Job
 from convlint.mend.mending import mended_models
 from convlint.model.layer import Dtype, with_output
 from convlint.model.network import Network

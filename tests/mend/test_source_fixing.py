@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from convlint.checking.one_input import Job
+from convlint.mend.checking import Job
 from convlint.mend.source_fixing import in_parts
 from convlint.readers.inputs import Input, file_input
 from convlint.rulebook.book import load_rulebook

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rule_texts import RULE, edited, written
 
-from convlint.checking.examples import run_examples
+from convlint.mend.examples import run_examples
 from convlint.model.errors import RuleError
 from convlint.rulebook.book import linked, load_rulebook
 from convlint.rulebook.file import read_rule, texts_of

@@ -12,10 +12,10 @@ from checkout import ROOT
 from msgspec.structs import replace
 from rule_outcomes import SILENT, findings, outcome
 
-from convlint.checking.one_input import Job
 from convlint.engine.check import Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
+from convlint.mend.checking import Job
 from convlint.model.layer import Mode
 from convlint.model.report import Finding, Report
 from convlint.model.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from cases import for_each
 
-from convlint.checking.examples import ExampleResult, run_examples
 from convlint.files.located_yaml import parse, read_text
+from convlint.mend.examples import ExampleResult, run_examples
 from convlint.rulebook.book import builtin_folder, load_rulebook, rule_files
 from convlint.rulebook.rule import Rule
 

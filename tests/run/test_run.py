@@ -15,7 +15,7 @@ import pytest
 from checkout import ROOT
 from command_line import default_interrupt
 
-from convlint.checking.one_input import Job
+from convlint.mend.checking import Job
 from convlint.readers.children.child import Child
 from convlint.readers.inputs import Input, file_input
 from convlint.rulebook.book import load_rulebook

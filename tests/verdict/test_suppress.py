@@ -18,10 +18,10 @@ from small_networks import layer, rulebook
 from source_records import RULEBOOK, literal, record
 from specs import HEAD, ODD
 
-from convlint.checking.one_input import judged
 from convlint.config.keys import PathPattern
 from convlint.engine.check import Target
 from convlint.gpus.gpu import load_gpu
+from convlint.mend.checking import judged
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import Finding, SkippedRule

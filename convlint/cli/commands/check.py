@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import as_asked, judged, resolve_targets, settings_of
 from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import (
     Destination,
@@ -31,6 +30,7 @@ from convlint.cli.streams.outputs import (
 from convlint.files.languages import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
+from convlint.mend.checking import as_asked, judged, resolve_targets, settings_of
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.location import Span
 from convlint.model.network import Network

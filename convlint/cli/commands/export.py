@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from convlint.checking.one_input import Job, last_resort, read_input, say
 from convlint.cli.streams.gate import write
 from convlint.cli.streams.outputs import FileUse, inputs, refuse_clashes, replace_file
 from convlint.files.safe import clean, clean_path
+from convlint.mend.checking import Job, last_resort, read_input, say
 from convlint.model.report import InputError
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input

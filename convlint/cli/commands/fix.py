@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from convlint.checking.one_input import Edited, InputResult
 from convlint.cli.streams.gate import bare, harmless, silence, style_of, write
 from convlint.cli.streams.outputs import refuse_way_out, replace_file
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages import plural
 from convlint.files.located_yaml import MAX_BYTES
 from convlint.files.safe import clean, clean_path
+from convlint.mend.checking import Edited, InputResult
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.report import InputError
 from convlint.reporters.ink import painter

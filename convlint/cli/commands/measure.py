@@ -12,17 +12,6 @@ from datetime import date
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import (
-    DEFAULT_TARGET,
-    Job,
-    Nearby,
-    as_asked,
-    calibrated,
-    last_resort,
-    read_input,
-    resolve_targets,
-    say,
-)
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import (
     FileUse,
@@ -46,6 +35,17 @@ from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Device, Kind, Workload, gpu_of
+from convlint.mend.checking import (
+    DEFAULT_TARGET,
+    Job,
+    Nearby,
+    as_asked,
+    calibrated,
+    last_resort,
+    read_input,
+    resolve_targets,
+    say,
+)
 from convlint.model.errors import ConvlintError, InputFault, UsageError
 from convlint.model.network import Network
 from convlint.model.report import InputError

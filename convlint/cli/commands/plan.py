@@ -10,18 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.checking.one_input import (
-    Files,
-    Job,
-    Nearby,
-    as_asked,
-    calibrated,
-    judged,
-    last_resort,
-    read_input,
-    resolve_targets,
-    say,
-)
 from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import FileUse, Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
@@ -34,6 +22,18 @@ from convlint.estimate.sweep import unknown_time
 from convlint.facts.network import shortened
 from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
+from convlint.mend.checking import (
+    Files,
+    Job,
+    Nearby,
+    as_asked,
+    calibrated,
+    judged,
+    last_resort,
+    read_input,
+    resolve_targets,
+    say,
+)
 from convlint.model.errors import UsageError
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network

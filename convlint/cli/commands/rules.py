@@ -7,7 +7,6 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from convlint.checking.examples import examined, run_examples
 from convlint.cli.streams.gate import style_of, write
 from convlint.config.find import Configs
 from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
@@ -24,6 +23,7 @@ from convlint.files.languages import (
 )
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
+from convlint.mend.examples import examined, run_examples
 from convlint.model.errors import RuleError, UsageError
 from convlint.reporters.ink import wrap
 from convlint.reporters.translated import Translator

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of, inputs, refuse_clashes, replace_file
@@ -25,6 +24,7 @@ from convlint.estimate.sweep import (
     vary,
 )
 from convlint.files.safe import clean
+from convlint.mend.checking import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network

@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from convlint.checking.one_input import Edited, Fixed, InputResult
 from convlint.cli.commands import fix
 from convlint.cli.commands.fix import Mender
 from convlint.engine.findings import NetworkResult
+from convlint.mend.checking import Edited, Fixed, InputResult
 from convlint.model.errors import UsageError
 
 OLD, NEW = b"WIDTH = 60\n", b"WIDTH = 64\n"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from specs import HEAD, ODD
 
 from convlint import __version__
-from convlint.checking.one_input import Running, as_it_runs, from_options, resolve_targets
+from convlint.mend.checking import Running, as_it_runs, from_options, resolve_targets
 from convlint.model.errors import UsageError
 from convlint.model.layer import Dtype
 from convlint.model.network import Network

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rule_texts import edited, written
 
-from convlint.checking.examples import run_examples
+from convlint.mend.examples import run_examples
 from convlint.model.errors import RuleError
 from convlint.rulebook.file import read_rule
 

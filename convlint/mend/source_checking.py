@@ -9,11 +9,11 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.checking.one_input import Job, resolve_targets
 from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
 from convlint.files.bounded_file import is_quiet
 from convlint.fixes.source_edits import with_source_edits
+from convlint.mend.checking import Job, resolve_targets
 from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError

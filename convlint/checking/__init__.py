@@ -1,1 +1,0 @@
-"""One input checked: read, resolved, judged."""
