@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from convlint.cli.streams.gate import write
-from convlint.config.keys import AUTOCAST, FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
+from convlint.config.keys import FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
 from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.errors import UsageError, suggestion
-from convlint.model.layer import ALLOWANCES, MODES, TRACES, Dtype
+from convlint.model.layer import ALLOWANCES, AUTOCAST, MODES, TRACES, Dtype
 from convlint.model.report import SEVERITIES
 from convlint.readers.spec.fields import (
     ALIASES,
