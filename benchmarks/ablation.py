@@ -15,7 +15,7 @@ from metrics import clock_factors, figures, gains
 from msgspec.structs import replace
 from timings import DEFAULT_CSV, read_rows, resolve_gpu
 
-from convlint.estimate import board, constants, copies, price
+from convlint.estimate import board, constants, kernels, price
 
 FAMILIES = ("VOLTA", "TURING", "AMPERE", "SIMT", "SIMT_VOLTA", "SIMT_TURING", "SIMT_DOUBLED")
 NEVER = ("never", "never", "never")
@@ -87,11 +87,11 @@ TERMS: dict[str, Callable[[], object]] = {
     "fallbacks to CUDA cores": modern_boards,
     "Winograd, not fused": without_lowering("winograd"),
     "Winograd, fused": without_lowering("fused winograd"),
-    "fused for small batches": lambda: setattr(copies, "LEAST_BATCH_NOT_FUSED", 1),
+    "fused for small batches": lambda: setattr(kernels, "LEAST_BATCH_NOT_FUSED", 1),
     "FFT": without_lowering("fft"),
-    "workspace of transforms": lambda: setattr(copies, "_spilled", lambda *_: 0),
+    "workspace of transforms": lambda: setattr(kernels, "_spilled", lambda *_: 0),
     "1x1 wgrad's loads": family(pointwise_wgrad_cost=0.0),
-    "1x1 wgrad's free split": lambda: price._SPLITS.pop("pointwise wgrad"),
+    "1x1 wgrad's free split": lambda: kernels._SPLITS.pop("pointwise wgrad"),
     "dgrad's own tiles": family(("SIMT", "SIMT_VOLTA", "SIMT_TURING"), dgrad_tiles=constants.SIMT.tiles),
     "zero-fill of strided dgrad": lowered(zeroed_bytes=0.0, serial_bytes=0.0, extra_kernels=0),
     "narrow dgrad kernel": module("NARROW_DGRAD_SHARE", 1e-6),
@@ -109,11 +109,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = (
         price.transforms,
         price.implicit_gemm,
-        copies.LEAST_BATCH_NOT_FUSED,
-        copies._spilled,
+        kernels.LEAST_BATCH_NOT_FUSED,
+        kernels._spilled,
         board.Board.__init__,
     )
-    kept_splits = dict(price._SPLITS)
+    kept_splits = dict(kernels._SPLITS)
     print(f"{'':32}{'Tensor Cores':>30}  {'CUDA cores':>30}")
     print(f"{'without':32}" + 2 * f"{'rho e':>8}{'factor':>8}{'gain rho':>9}{'factor':>7}")
     for term, take_out in TERMS.items():
@@ -130,8 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(line)
         for name, value in kept_constants.items():
             setattr(constants, name, value)
-        price.transforms, price.implicit_gemm, copies.LEAST_BATCH_NOT_FUSED, copies._spilled = kept[:4]
-        price._SPLITS.update(kept_splits)
+        price.transforms, price.implicit_gemm, kernels.LEAST_BATCH_NOT_FUSED, kernels._spilled = kept[:4]
+        kernels._SPLITS.update(kept_splits)
         board.Board.__init__ = kept[4]  # type: ignore[method-assign]
     return 0
 

@@ -25,7 +25,7 @@ def clean(text: str) -> str:
     """
     if not text.isprintable():
         text = _ANSI.sub("", text).translate(_LINE)
-    return break_up_commands(text) if "##" in text else text
+    return break_up_commands(text) if "##" in text else str(text)  # without what a Text keeps for translations
 
 
 def printable(text: str) -> str:

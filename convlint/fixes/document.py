@@ -30,8 +30,8 @@ from convlint.fixes.forms import (
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.spec.fields import CANONICAL, COMPOSITES, PADS
-from convlint.readers.spec.graph import same_sides
 from convlint.readers.spec.reader import ALIASES, SETTINGS
+from convlint.readers.spec.shapes import same_sides
 
 _INPUTS = ("inputs", "input", "from")
 _DEPTH = ("D", "T", "Z", "StrideD", "PadD", "PadD_end", "DilD", "OutPadD")

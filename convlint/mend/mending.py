@@ -405,10 +405,10 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
     if fixing is not None and readable and format_of_input(source) is SPEC:
         if fixing.mends:
             return _mended(source, rulebook, job, fixing, reading)
-        with suppress(InputFault):  # its reader says what is wrong
-            source = replace(
-                source, text=text_of(_content(source.copy or source.name) if source.raw is None else source.raw)
-            )
+        if source.text is None:  # else it was read to tell a spec from other files
+            with suppress(InputFault):  # its reader says what is wrong
+                content = _content(source.copy or source.name) if source.raw is None else source.raw
+                source = replace(source, text=text_of(content))
     checked = check_input(source, rulebook, job, reading)
     if source.kind == "module":
         with last_resort(checked.errors, source.name):

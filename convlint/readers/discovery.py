@@ -15,7 +15,7 @@ from convlint.model.errors import InputFault, UsageError, shown
 from convlint.model.report import InputError
 from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
-from convlint.readers.spec.sniff import Look, look
+from convlint.readers.spec.fields import Look, look
 
 _T = TypeVar("_T")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})

@@ -16,7 +16,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from convlint import __version__
-from convlint.files.bounded_file import cache_folder, opened_private, read_private, write_private
+from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
 from convlint.model.errors import RuleError, suggestion
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr

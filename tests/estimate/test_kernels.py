@@ -18,10 +18,12 @@ from convlint.estimate.kernels import (
     NONE,
     Priced,
     calibrated,
+    copies,
     depthwise_factor,
     is_quantized,
     moved_bytes,
     tile_efficiency,
+    transforms,
     without_quantization,
     without_waves,
 )
@@ -30,7 +32,7 @@ from convlint.estimate.results import problem_of
 from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, join
 from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, Version
 
 
 def test_fact_2_arithmetic_intensity_counts_the_weights():
@@ -398,3 +400,210 @@ def test_alexnets_first_layer_is_slow_where_heuristics_pick(benchmark, direct):
         for gpu, measured_us in (("rtx-a6000", 14800), ("h100-pcie", 2965)):
             found = estimate_pass(conv(**layer), "fprop", load_gpu(gpu), runtime)
             assert measured_us / 1.6 < found.time_us < measured_us * 1.6
+
+
+@pytest.mark.parametrize("gpu", ["v100", "k80", "p100", "m40"])
+def test_winograd_and_fft_are_nchw_kernels(gpu):
+    """pytorch#44943: channels_last fp32 is slower where no Tensor Core works."""
+    for taps in (3, 5, 7):
+        layer = conv(dtype=Dtype.fp32, R=taps, S=taps, C=128, K=128)
+        for which in PASSES:
+            nchw, nhwc, auto = (
+                estimate_pass(replace(layer, layout=layout), which, load_gpu(gpu), Runtime(tf32=False))
+                for layout in ("NCHW", "NHWC", "auto")
+            )
+            assert nhwc.algorithm == "implicit-gemm"
+            assert nchw.time_us == auto.time_us <= nhwc.time_us
+        nchw, nhwc = (
+            estimate_layer(replace(layer, layout=layout), load_gpu(gpu), Runtime(tf32=False), "training")
+            for layout in ("NCHW", "NHWC")
+        )
+        assert nchw.time_us < nhwc.time_us
+
+
+BIG_CACHE, NO_CACHE = 10**12, 0
+
+
+def lowered(which="fprop", l2_bytes=BIG_CACHE, **sizes):
+    layer = conv(**{"N": 32, "C": 128, "K": 96, "dtype": Dtype.fp32, "H": 28, "W": 28} | sizes)
+    return transforms(problem_of(layer), which, const.SIMT, l2_bytes, searched=True)
+
+
+def kinds(which="fprop", **sizes):
+    return {lowering.table for lowering in lowered(which, **sizes)}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "which", "expected"),
+    [
+        ({"R": 3, "S": 3}, "fprop", {"winograd", "fused winograd"}),
+        ({"R": 3, "S": 3}, "dgrad", {"winograd", "fused winograd"}),
+        ({"R": 3, "S": 3}, "wgrad", {"winograd"}),
+        ({"R": 3, "S": 3, "N": 12}, "fprop", {"winograd", "fused winograd"}),
+        ({"R": 3, "S": 3, "N": 11}, "fprop", {"fused winograd"}),  # small batches keep to the fused kernel
+        ({"R": 3, "S": 3, "N": 1}, "wgrad", {"winograd"}),
+        ({"R": 5, "S": 5, "N": 1}, "fprop", {"winograd", "fft"}),
+        ({"R": 3, "S": 5}, "fprop", set()),
+        ({"R": 5, "S": 3}, "fprop", {"fft"}),
+        ({"R": 4, "S": 4}, "fprop", set()),
+        ({"R": 9, "S": 9}, "fprop", {"fft"}),
+        ({"R": 10, "S": 10}, "fprop", set()),
+        ({"R": 7, "S": 31, "W": 64}, "fprop", {"fft"}),
+        ({"R": 7, "S": 32, "W": 64}, "fprop", set()),
+        ({"R": 3, "S": 3, "U": 2}, "fprop", set()),
+        ({"R": 3, "S": 3, "V": 2}, "fprop", set()),
+        ({"R": 3, "S": 3, "groups": 2}, "fprop", set()),
+        ({"R": 1, "S": 1}, "fprop", set()),
+    ],
+)
+def test_where_a_transform_applies(sizes, which, expected):
+    assert kinds(which, **sizes) == expected
+
+
+@pytest.mark.parametrize(
+    ("which", "gemm"),
+    [("fprop", (32 * 49, 96, 16)), ("dgrad", (32 * 49, 128, 12)), ("wgrad", (128, 96, 32 * 49 // 8))],
+)
+def test_winograd_is_a_product_for_each_of_36_points(which, gemm):
+    """28x28 outputs make 7x7 tiles of 4x4; a step takes 8 channels."""
+    (found,) = (one for one in lowered(which) if one.table == "winograd")
+    assert (found.batch, found.M, found.N, found.steps) == (36, *gemm)
+    assert found.extra_kernels == 3
+
+
+def test_what_l2_cannot_hold_is_written_and_read():
+    small, large = (
+        next(one for one in lowered(l2_bytes=size) if one.table == "winograd").serial_bytes
+        for size in (BIG_CACHE, NO_CACHE)
+    )
+    tensors = 4 * (32 * 128 * 28 * 28 + 32 * 96 * 28 * 28)
+    tiles = 32 * 49
+    assert small == tensors
+    assert large == tensors + 144 * (1.5 * tiles * 128 + 3 * 128 * 96 + 1.5 * tiles * 96)
+
+
+@pytest.mark.parametrize(("benchmark", "algorithm"), [(True, "fft"), (None, "fft"), (False, "implicit-gemm")])
+def test_fft_is_found_by_a_search(benchmark, algorithm):
+    """Without a word on it, the best is taken to be found."""
+    layer = conv(N=64, C=256, K=256, H=28, W=28, R=9, S=9, layout="NCHW", dtype=Dtype.fp32)
+    runtime = Runtime(tf32=False, framework="pytorch", cudnn_benchmark=benchmark)
+    assert estimate_pass(layer, "fprop", load_gpu("v100"), runtime).algorithm == algorithm
+
+
+def test_a_smaller_batch_takes_no_longer_where_there_is_no_fused_kernel():
+    """Kepler: below twelve images the kernel with a workspace is not given up for implicit GEMM."""
+    k80 = load_gpu("k80")
+    times = [
+        estimate_layer(conv(N=N, C=320, K=320, H=64, W=64, dtype=Dtype.fp32, layout="NCHW"), k80, Runtime(), "training")
+        for N in (4, 8, 12, 16)
+    ]
+    assert all(times)
+    each = [estimate.time_us for estimate in times if estimate is not None]
+    assert each == sorted(each)
+
+
+@pytest.mark.parametrize("which", PASSES)
+def test_fact_11_nchw_costs_transposes(which):
+    ratios = []
+    for taps in (1, 3):
+        nchw, nhwc = (
+            estimate_pass(conv(R=taps, S=taps, layout=layout), which, A100, RUNTIME) for layout in ("NCHW", "NHWC")
+        )
+        assert nchw.transposes_us > 0 == nhwc.transposes_us
+        ratios.append(nchw.time_us / nhwc.time_us)
+    assert ratios[0] > ratios[1] > 1
+
+
+def test_auto_layout_is_the_best():
+    for gpu in (A100, load_gpu("k80")):
+        for dtype in (Dtype.fp16, Dtype.fp32):
+            best = min(fprop(conv(layout=layout, dtype=dtype), gpu).time_us for layout in ("NCHW", "NHWC"))
+            assert fprop(conv(layout="auto", dtype=dtype), gpu).time_us == best
+
+
+def test_misaligned_channels_are_padded_or_refused_by_version():
+    odd, even = conv(C=62, K=128), conv(C=64, K=128)
+    padded, aligned = fprop(odd, load_gpu("v100")), fprop(even, load_gpu("v100"))
+    assert padded.tensor_cores
+    assert padded.padding_us > 0 == aligned.padding_us
+    assert padded.time_us == pytest.approx(aligned.time_us + padded.padding_us)
+    old = Runtime(cudnn=Version("7.6.2"))
+    refused = fprop(odd, load_gpu("v100"), old)
+    assert not refused.tensor_cores
+    assert refused.time_us > 2 * fprop(odd, load_gpu("v100")).time_us
+    assert fprop(even, load_gpu("v100"), old).tensor_cores
+    assert fprop(replace(odd, layout="NCHW"), load_gpu("v100"), old).tensor_cores
+    assert fprop(odd, A100, Runtime(framework="tensorrt")).padding_us == 0
+
+
+SMALL_COPIES = {"N": 2, "C": 6, "K": 16, "H": 10, "W": 12}
+PIXELS = 2 * 10 * 12
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layout", "which", "c", "pads", "transposes", "padding"),
+    [
+        # (elements read and written, kernels) of each cause
+        ("v100", "NHWC", "fprop", 6, True, (0, 0), (0, 0)),
+        ("v100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 14 + 9 * 16 * 14, 2)),
+        ("v100", "NHWC", "fprop", 8, False, (0, 0), (0, 0)),  # an engine has its tensors padded already
+        ("v100", "NCHW", "fprop", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("v100", "NCHW", "wgrad", 6, True, (PIXELS * 12 + PIXELS * 32, 2), (0, 0)),
+        ("v100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
+        ("v100", "NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
+        ("v100", "NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
+        # from cc 8.0 on, fprop writes y as it is wanted, and what L2 holds is not written out
+        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 6 + 9 * 16 * 6, 2)),
+        ("a100", "NCHW", "fprop", 6, True, (PIXELS * 6, 1), (0, 0)),
+        ("a100", "NCHW", "wgrad", 6, True, (PIXELS * 6 + PIXELS * 16, 2), (0, 0)),
+        ("a100", "NCHW", "dgrad", 6, True, (PIXELS * 6 + PIXELS * 16 + 9 * 16 * 6, 3), (0, 0)),
+    ],
+)
+def test_what_is_copied(gpu, layout, which, c, pads, transposes, padding):
+    problem, board = problem_of(conv(**SMALL_COPIES, layout=layout)), board_of(load_gpu(gpu))
+    found = copies(problem, which, c, 16, pads=pads, board=board)
+    expected = [2 * elements * board.copy_us_per_byte + 5.0 * kernels for elements, kernels in (transposes, padding)]
+    assert [found.transposes_us, found.padding_us] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "transposed"),
+    [
+        ({"R": 1, "S": 1, "dtype": Dtype.fp32}, False),  # a batched product as it stands
+        ({"R": 1, "S": 1, "dtype": Dtype.fp16}, True),
+        ({"R": 1, "S": 1, "U": 2, "V": 2, "dtype": Dtype.fp32}, True),
+        ({"R": 1, "S": 1, "PadD": 1, "dtype": Dtype.fp32}, True),
+        ({"dtype": Dtype.fp32}, True),
+    ],
+)
+def test_a_1x1_on_fp32_tensors_is_not_transposed(sizes, transposed):
+    problem = problem_of(conv(**{**SMALL_COPIES, "C": 8, "layout": "NCHW"} | sizes))
+    found = copies(problem, "fprop", 8, 16, pads=True, board=board_of(A100))
+    assert (found.transposes_us > 0) is transposed
+
+
+@pytest.mark.parametrize(("cudnn", "tensor_cores"), [("7.6.2", False), ("7.6.3", True), (None, True)])
+def test_the_release_that_pads(cudnn, tensor_cores):
+    runtime = Runtime(cudnn=None if cudnn is None else Version(cudnn))
+    assert fprop(conv(C=62, K=128), load_gpu("v100"), runtime).tensor_cores is tensor_cores
+
+
+@pytest.mark.parametrize(("C", "loads"), [(60, 1.05), (62, 1.12)])
+def test_narrow_vectors_are_loaded_where_that_is_less_than_a_copy(C, loads):
+    """Large tensors would take longer to copy; CUTLASS' prices of 8, 4 and 2 bytes bound what is left."""
+    odd, even = (fprop(conv(N=256, H=56, W=56, C=c, K=256)) for c in (C, 64))
+    assert odd.padding_us == 0
+    assert 1 < odd.time_us / even.time_us <= loads
+    assert fprop(conv(N=1, H=7, W=7, C=61, K=512, dtype=Dtype.int8), A100).padding_us > 0  # no such kernels
+
+
+def test_a_copy_that_l2_holds_is_not_written_out():
+    """Half of an A100's 40 MiB: 10 x 2^20 halves."""
+    board = board_of(A100)
+    small, large = (
+        copies(problem_of(conv(N=n, C=160, K=8, H=256, W=256, layout="NCHW")), "fprop", 160, 8, pads=True, board=board)
+        for n in (1, 2)
+    )
+    elements = 160 * 256 * 256
+    assert small.transposes_us == pytest.approx(2 * elements * board.copy_us_per_byte + 5.0)
+    assert large.transposes_us == pytest.approx(2 * 2 * 2 * elements * board.copy_us_per_byte + 5.0)

@@ -9,7 +9,7 @@ import pytest
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation, OperationKind
 from convlint.model.runtime import Runtime
-from convlint.readers.spec.graph import CARRIERS, conv_op, normalised
+from convlint.readers.spec.shapes import CARRIERS, conv_op, normalised
 
 
 def test_every_kind_is_a_word_of_the_spec() -> None:

@@ -21,7 +21,8 @@ from convlint.readers.inputs import Input, file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.run import run
 from convlint.run.plan import Options, RunPlanner
-from convlint.run.run import check_in_workers, check_tasks, find_inputs
+from convlint.run.run import check_tasks, find_inputs
+from convlint.run.workers import check_in_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from specs import BAD, GOOD, HEAD, ODD
 
-from convlint.cli.streams import files
+from convlint.cli.streams import outputs
 from convlint.model.errors import UsageError
 from convlint.model.report import fingerprint
 from convlint.verdict import baseline
@@ -359,7 +359,7 @@ def test_a_full_disk_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "_fill", full)
+        patched.setattr(outputs, "_fill", full)
         ran = convlint("check", "bad.yaml", "--write-baseline", "base.json")
     assert (ran.code, "base.json cannot be written: No space left on device" in ran.err) == (2, True)
     assert Path("base.json").read_text() == "as it was"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import convlint
+from configured import prepared
 from small_networks import rulebook
+from specs import GOOD, HEAD
 
+import convlint as api
 from convlint.model.errors import UsageError
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, Report, RuleInfo, Severity, Source
@@ -141,3 +146,156 @@ def test_the_worse_wins(errors: tuple[InputError, ...], failing: bool, code: int
     report = Report(version="1", targets=(), mode="training", files=1, layers=(), findings=(), errors=errors)
     assert verdict(report, failing=failing) == code
     assert incomplete(errors) == (code if errors else 0)
+
+
+SIZED = "H: 28, W: 28, "
+SETTINGS = (
+    "runtime: { framework: pytorch, framework_version: '2.8', cuda: '12.8', cudnn: '9.10', cudnn_benchmark: true, "
+    "fixed_input_size: true, deterministic: false, pinned_memory: true, mixed_precision: true, compile: false }\n"
+)
+
+
+def spec(*layers: str, top: str = "") -> str:
+    body = "".join(
+        f"  - {{ name: l{n}, N: 256, dtype: fp16, layout: NHWC, {each} }}\n" for n, each in enumerate(layers)
+    )
+    return f"version: 1\ntarget: [a100]\n{top}layers:\n{body}"
+
+
+UNSIZED = "C: 64, K: 64, R: 3, S: 3, padding: 1"
+NOTHING = "nothing could be priced: no layer has the sizes that a time needs"
+FLAGS = ["layer", "-N", "256", "-C", "64", "-K", "64"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        (spec(UNSIZED), 3, f"x.yaml:4:5: error: {NOTHING}; l0 lacks H, W"),
+        (spec(UNSIZED, UNSIZED), 3, "nothing could be priced"),
+        (spec(SIZED + UNSIZED, UNSIZED), 0, ""),
+        (spec(SIZED + UNSIZED).replace("N: 256, ", ""), 3, "l0 lacks N"),
+        (spec(SIZED + UNSIZED, SIZED + UNSIZED).replace("N: 256, ", "", 1), 0, ""),
+        # sizes alone are asked for: without a dtype, rules on geometry have been checked
+        (spec(SIZED + UNSIZED).replace("dtype: fp16, ", ""), 0, ""),
+        # an error among the findings says what is wrong
+        (spec(UNSIZED.replace("64", "62"), top="runtime: { cudnn: '7.5' }\n").replace("a100", "v100"), 1, "CL101"),
+        # the GPU lacks a kernel, of which CL107 speaks
+        (spec(SIZED + UNSIZED).replace("fp16", "bf16").replace("a100", "k80"), 1, "CL107"),
+        (spec(SIZED + UNSIZED, top="mode: training\n").replace("fp16", "int8"), 1, ""),
+    ],
+)  # fmt: skip
+def test_a_network_of_which_nothing_could_be_priced_is_incomplete(text: str, code: int, says: str) -> None:
+    Path("x.yaml").write_text(text)
+    ran = convlint("check", "x.yaml", "-o", "concise")
+    assert (ran.code, says in ran.out) == (code, True), ran.out
+    assert ("nothing could be priced" in ran.out) == (code == 3)
+    assert json.loads(convlint("check", "x.yaml", "-o", "json").out)["complete"] == (code != 3)
+
+
+def test_a_silenced_error_explains_it_too() -> None:
+    text = spec(UNSIZED.replace("64", "62"), top="runtime: { cudnn: '7.5' }\n").replace("a100", "v100")
+    Path("x.yaml").write_text(text.removesuffix("\n") + " # convlint: ignore[CL101] -- known\n")
+    ran = convlint("check", "x.yaml", "-o", "concise", "--select", "CL101,CL9")
+    assert (ran.code, "nothing could be priced" in ran.out) == (0, False)
+
+
+def test_flags_that_leave_out_the_sizes() -> None:
+    ran = convlint(*FLAGS)
+    assert ran.code == 3
+    assert "nothing could be priced" in ran.out
+    sized = [
+        *FLAGS,
+        "-H",
+        "28",
+        "-W",
+        "28",
+        "-R",
+        "3",
+        "-S",
+        "3",
+        "--dtype",
+        "fp16",
+        "--layout",
+        "NHWC",
+        "--ignore",
+        "CL2",
+    ]
+    assert convlint(*sized).code == 0
+    assert convlint(*sized, "--strict").code == 3
+
+
+def test_other_inputs_are_still_judged() -> None:
+    Path("x.yaml").write_text(spec(UNSIZED))
+    Path("good.yaml").write_text(GOOD)
+    ran = convlint("check", "x.yaml", "good.yaml")
+    assert ran.code == 3
+    assert "2 files" in ran.out
+    assert convlint("check", "good.yaml").code == 0
+
+
+def test_weights_alone_and_source_are_no_such_case() -> None:
+    header = json.dumps(
+        {"conv.weight": {"dtype": "F16", "shape": [64, 64, 3, 3], "data_offsets": [0, 73_728]}}
+    ).encode()
+    Path("w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(73_728))
+    assert convlint("check", "w.safetensors").code == 0
+    assert convlint("check", "w.safetensors", "--strict").code == 3
+    Path("net.py").write_text("from torch import nn\nmade = nn.Conv2d(64, 64, 3)\n")
+    assert convlint("check", "net.py").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (spec(UNSIZED, SIZED + UNSIZED, top=SETTINGS), "1 of 2 layers not priced for want of H, W: l0"),
+        (spec(SIZED + UNSIZED), "rules not checked for want of runtime."),
+    ],
+)
+def test_strict_wants_everything_known(text: str, says: str) -> None:
+    Path("x.yaml").write_text(text)
+    assert convlint("check", "x.yaml").code == 0
+    ran = convlint("check", "x.yaml", "--strict", "-o", "concise")
+    assert (ran.code, says in ran.out) == (3, True), ran.out
+    Path("convlint.toml").write_text("strict = true\n")
+    assert convlint("check", "x.yaml").code == 3
+    assert [error.path for error in api.lint("x.yaml", strict=True, isolated=True).errors]
+    assert not api.lint("x.yaml", isolated=True).errors
+
+
+def test_what_is_all_known_passes_strictly() -> None:
+    Path("x.yaml").write_text(spec(SIZED + UNSIZED + ", bias: false, first: false", top=SETTINGS))
+    ran = convlint("check", "x.yaml", "--strict", "--mode", "training", "--select", "CL1,CL2")
+    assert ran.code == 0, ran.out
+
+
+def test_strict_source_wants_every_width() -> None:
+    Path("net.py").write_text(
+        "import sys\nfrom torch import nn\nmade = nn.Conv2d(64, int(sys.argv[1]), 3)\nother = nn.Conv2d(64, 64, 3)\n"
+    )
+    ran = convlint("check", "net.py", "--strict", "-o", "concise", "--select", "CL102")
+    assert (ran.code, "unknown widths of 1 of 2 convolutions" in ran.out) == (3, True), ran.out
+
+
+def test_the_config_takes_a_truth() -> None:
+    Path("good.yaml").write_text(HEAD + "  - { name: a, C: 64, K: 64, R: 3, S: 3 }\n")
+    Path("convlint.toml").write_text("strict = 1\n")
+    ran = convlint("check", "good.yaml")
+    assert (ran.code, "convlint.toml:1:1: must be true or false, not a number" in ran.err) == (2, True), ran.err
+    Path("convlint.toml").write_text("strict = true\n")
+    rows = {line.split()[0]: line.split() for line in convlint("config").out.splitlines() if line}
+    assert rows["strict"] == ["strict", "true", "convlint.toml:1"]
+    Path("convlint.toml").unlink()
+    assert "command line" in next(line for line in convlint("config", "--strict").out.splitlines() if "strict" in line)
+    schema = json.loads(convlint("schema", "config").out)
+    assert schema["properties"]["strict"]["type"] == "boolean"
+
+
+def test_an_error_about_the_gpu_explains_no_missing_size() -> None:
+    Path("x.yaml").write_text(spec(UNSIZED, top="runtime: { cuda: '12.0' }\n").replace("a100", "k80"))
+    ran = convlint("check", "x.yaml", "-o", "concise")
+    assert (ran.code, "CL707" in ran.out, "nothing could be priced" in ran.out) == (3, True, True)

@@ -38,7 +38,7 @@ from convlint.model.report import Report
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import Input, file_input
 from convlint.readers.spec.fields import read_fields
-from convlint.readers.spec.graph import conv_layer, conv_op
+from convlint.readers.spec.shapes import conv_layer, conv_op
 from convlint.reporters import reporter
 from convlint.reporters.words import place
 from convlint.run.plan import Options, RunPlanner

@@ -26,11 +26,11 @@ from convlint.readers.spec.fields import (
     SIZES,
     UNKNOWN,
 )
-from convlint.readers.spec.graph import CARRIERS, CONVS
 from convlint.readers.spec.reader import ALIASES as RUNTIME_ALIASES
 from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEYS, VERSIONS
 from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
+from convlint.readers.spec.shapes import CARRIERS, CONVS
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.judgement import MEANINGS
 

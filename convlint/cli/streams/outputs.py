@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from msgspec import Struct
 
 from convlint.cli.streams.gate import bare, harmless, style_of, write
-from convlint.files.bounded_file import checkout_of, is_below
 from convlint.files.languages import ENGLISH, speaking
+from convlint.files.private_folder import checkout_of, is_below
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.report import Report
 from convlint.readers import known_suffixes

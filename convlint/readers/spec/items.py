@@ -16,7 +16,8 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import read_fields
-from convlint.readers.spec.graph import MAX_INPUTS, MAX_OPERATIONS, Shape, carried, carrier_of, dims_of, latest
+from convlint.readers.spec.graph import MAX_INPUTS, MAX_OPERATIONS
+from convlint.readers.spec.shapes import Shape, carried, carrier_of, dims_of, latest
 
 LONGEST_NAME = 480  # characters; a spec allows 500, which leaves room for a number
 _HALF = re.compile("[\ud800-\udfff]")  # lone surrogates, which no encoding can write

@@ -16,7 +16,6 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
-from convlint.readers.spec.graph import AGAIN, Shape, written_by
 from convlint.readers.spec.items import (
     CannotWire,
     SpecItem,
@@ -28,6 +27,7 @@ from convlint.readers.spec.items import (
     shared_by,
     uses,
 )
+from convlint.readers.spec.shapes import AGAIN, Shape, written_by
 
 READ_ON = "read by other operations"
 _HANDED_OUT = "outputs"
