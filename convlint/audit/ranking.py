@@ -201,7 +201,9 @@ def columns(table: Table) -> tuple[str, ...]:
     return ROWS[table].__struct_fields__ + more.get(table, WEIGHED)
 
 
-def told(store: Store, weights: Weights, ledger: Ledger, tally: Tally, on_row: Callable[[Table, Cells], None]) -> None:
+def for_each_row(
+    store: Store, weights: Weights, ledger: Ledger, tally: Tally, on_row: Callable[[Table, Cells], None]
+) -> None:
     """Calls `on_row` for each row, with its cells in the order of its table's columns, and counts what they hold."""
     for rows in store.rows():
         _count(rows, tally)

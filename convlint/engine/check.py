@@ -173,7 +173,7 @@ class _NetworkCheck:
         again = self._promise(hits, heard, timing, facts, (), anew=True)
         self.known, self.identities = known, identities
         for hit in again.settled.hits if known is not None else ():
-            if hit.came_to_light and known is not None:
+            if hit.emerged and known is not None:
                 for index, identity in zip(hit.indices, hit.identities, strict=True):
                     one = hit._replace(indices=(index,), names=(self.network.layers[index].name,), follows="")
                     known(finding_of(one, _gpu(hit.rule, facts), identity))
@@ -287,7 +287,7 @@ class _NetworkCheck:
         for hit, is_said in hits:
             if is_said:
                 said.append(hit)
-            elif hit.indices and not hit.came_to_light:
+            elif hit.indices and not hit.emerged:
                 applicable[hit.rule.info.code] -= 1
         return said
 
@@ -295,7 +295,7 @@ class _NetworkCheck:
         """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
         own = self.own.get((index, flaw.key))
         hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
-        return hit._replace(identities=hit.identities if own is None else (own,), came_to_light=True)
+        return hit._replace(identities=hit.identities if own is None else (own,), emerged=True)
 
     def _wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
         """Whether a flaw that comes to light in this layer is neither silenced nor known."""

@@ -238,7 +238,7 @@ _MANY = 4
 
 def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     """Hits in order; those that the rule's `join` puts together become one. `applicable`: layers, by code."""
-    later = Counter(hit.rule.info.code for hit in hits if hit.came_to_light)
+    later = Counter(hit.rule.info.code for hit in hits if hit.emerged)
     groups: dict[tuple[str, ...], list[Hit]] = {}
     keys: list[tuple[str, ...] | None] = []
     for hit in hits:
@@ -247,7 +247,7 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         is_advice_for_many = bool(hit.follows) and hit.price.advised
         if join is not None and hit.flaw.join and _may_join(hit, join.share) and not is_advice_for_many:
             # What one finding says must be true of all its layers: same words, same fix, good or not.
-            fix = () if join.share == "all" and not hit.came_to_light else (hit.flaw.describe,)
+            fix = () if join.share == "all" and not hit.emerged else (hit.flaw.describe,)
             advised = "advised" if hit.price.advised else ""
             key = hit.rule.info.code, hit.severity, advised, hit.flaw.join_message, *fix, *_batch(hit)
             groups.setdefault(key, []).append(hit)
@@ -274,7 +274,7 @@ def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool
         return False  # one layer, perhaps with a finding on each of its sides
     if join.share != "all" or len(group) > _MANY:
         return True
-    return len(group) == (later if all(hit.came_to_light for hit in group) else applicable)
+    return len(group) == (later if all(hit.emerged for hit in group) else applicable)
 
 
 def _batch(hit: Hit) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ class Hit(NamedTuple):
     number: int  # which hit of its target it is, kept by its copies: what is noted of a hit goes by it
     identities: tuple[Identity, ...] = ()  # one for each index
     price: Price = UNPRICED
-    came_to_light: bool = False  # stands only once others are mended
+    emerged: bool = False  # stands only once others are mended
     follows: str = ""  # of channels that several layers share: what changes with them, in words
     others: tuple[Mapping[str, Scalar], ...] = ()  # for each index, what `other` comes to there
     fired: tuple[int, ...] = ()  # of those, where the rule itself fired

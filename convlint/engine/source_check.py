@@ -120,8 +120,9 @@ def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
     if name.startswith("runtime."):
         setting = name.removeprefix("runtime.")
         own = [each for each in program.settings if setting_of(each.name) == setting]
-        told = [each for each in own if each.value is not None and _agrees(each.value, getattr(program, setting, None))]
-        return tuple(each.at for each in (told or own)[-1:])
+        value = getattr(program, setting, None)
+        agreeing = [each for each in own if each.value is not None and _agrees(each.value, value)]
+        return tuple(each.at for each in (agreeing or own)[-1:])
     if name == "program.conflict":
         pair = in_order(program)
         return () if pair is None else (pair[1].at,)

@@ -12,7 +12,7 @@ from functools import partial
 from msgspec import Struct
 
 from convlint.audit.audit import Auditor, Run, Summary, audit_here, audit_in_processes, summary_of
-from convlint.audit.ranking import Cells, Tally, told
+from convlint.audit.ranking import Cells, Tally, for_each_row
 from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
 from convlint.audit.subjects import Found, Subject, subjects_of
@@ -132,7 +132,7 @@ def _summary(
             for each in several:
                 each.add(table, cells)
 
-        told(store, weights, ledger, tally, on_row)
+        for_each_row(store, weights, ledger, tally, on_row)
     return summary_of(store, weights, tally, known=known, most=most)
 
 

@@ -94,8 +94,8 @@ def _run(
         gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
                       root=f"{path}:{root.name}", whole=whole)  # fmt: skip
     library.recording = Recording()
-    told = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
-    return bool(told) and whole and all(map(_is_whole, told))
+    kept = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
+    return bool(kept) and whole and all(map(_is_whole, kept))
 
 
 def _is_whole(recorded: Recorded) -> bool:
