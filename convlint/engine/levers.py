@@ -1,4 +1,4 @@
-"""The changes that advice may make, those of layers and of the whole network, and which of them hold."""
+"""The changes that advice may make, which of them hold, and which layers a change of channels reaches."""
 
 from __future__ import annotations
 

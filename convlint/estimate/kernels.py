@@ -1,4 +1,4 @@
-"""The kernels that may run a pass, each with its time: implicit GEMM, depthwise, and the generic ones."""
+"""The kernels that may run a pass (implicit GEMM, depthwise, generic), their times, and the copies around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of a text: applying them, their lines and columns, and the unified diff."""
+"""Edits of a text: where a new key goes, applying edits, their lines and columns, and the unified diff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New values of one key of a spec, in the form that the key has: a number, a list, padding by side."""
+"""New values of one key of a spec, in the form and spelling of the old one: number, list, padding by side, word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A convolution layer in the guide's letters, and the geometry of its output."""
+"""A convolution layer in the guide's letters, the geometry of its output, and the implicit GEMM of each pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs, as the command line and the config name them: files, standard input, modules and Python source."""
+"""Inputs as the command line and the config name them: files, standard input, modules, source; their shapes."""
 
 from __future__ import annotations
 

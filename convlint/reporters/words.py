@@ -1,4 +1,4 @@
-"""Words, numbers and addresses that reporters have in common."""
+"""Words, numbers, addresses and notes that reporters have in common."""
 
 from __future__ import annotations
 

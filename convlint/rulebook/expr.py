@@ -1,4 +1,4 @@
-"""The rules' closed expression language: a typed subset of Python's syntax, compiled once.
+"""The rules' closed expression language: a typed subset of Python's syntax, compiled once, and its functions.
 
 Arithmetic (no powers), comparisons, and/or/not, `in`, conditional expressions, the names of a vocabulary and a few
 functions; everything else, and every mix of types, is refused when the rule is loaded. Values that are not known

@@ -1,4 +1,4 @@
-"""Which findings count: selected rules, changed severities, exemptions of the config, and the exit code."""
+"""Which findings count, the exit code that follows, and when a check that read everything is still incomplete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings that the user silenced: by comments, by the config, by a baseline.
+"""Findings that the user silenced, by comments, the config or a baseline; what is wrong with such comments.
 
 Findings are judged for one layer at a time, before layers are joined: a comment takes its own layer out alone.
 """

@@ -1,4 +1,4 @@
-"""Runs many small cases as one test.
+"""Runs many small cases as one test, and marks tests.
 
 Each item that pytest collects costs about two milliseconds in each worker, whatever it does. Where a case costs less
 than that, `for_each` runs all of them in one item, and a failure names the cases that failed.
@@ -14,6 +14,11 @@ from typing import Any
 import pytest
 
 SHOWN = 5  # failures of one test, with their tracebacks
+
+
+def slow_contract(test: Callable[..., None]) -> Callable[..., None]:
+    """Marks a slow test that holds a contract, in a file whose other tests are quick."""
+    return pytest.mark.slow(pytest.mark.contract(test))
 
 
 def for_each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

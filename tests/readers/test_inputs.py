@@ -1,4 +1,4 @@
-"""A word is a module only where the user typed one: nothing that lies on disk is ever imported."""
+"""A word is a module only where the user typed one, and input shapes fit the models that they are given for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases import slow_contract
 from checkout import ROOT
 from command_line import convlint
 from hypothesis import given
@@ -45,6 +46,7 @@ from convlint.readers.inputs import (
 from convlint.readers.reading import Reading
 
 
+@slow_contract
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -67,6 +69,7 @@ def test_references_are_read(text: str, expected: Reference) -> None:
     assert parse_reference(text) == expected
 
 
+@slow_contract
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -93,6 +96,7 @@ def test_what_is_wrong_is_said(text: str, message: str) -> None:
     assert message in caught.value.message
 
 
+@slow_contract
 @given(st.text(max_size=60))
 def test_no_text_is_too_odd(text: str) -> None:
     for prefix in ("", "m:", "m:Net("):
@@ -100,6 +104,7 @@ def test_no_text_is_too_odd(text: str) -> None:
             parse_reference(prefix + text)
 
 
+@slow_contract
 @pytest.mark.parametrize(
     ("text", "looks"),
     [
@@ -111,8 +116,6 @@ def test_no_text_is_too_odd(text: str) -> None:
 def test_words_that_are_written_as_references(text: str, looks: bool) -> None:
     assert looks_like_reference(text) == looks
 
-
-pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
 NAMES = ("evil:Net.yaml", "evil:Net", "evil:Net.onnx", "evil:Net.json", "evil:net.pt2")
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 8, C: 64, H: 8, W: 8, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
@@ -130,22 +133,26 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@slow_contract
 @pytest.mark.parametrize("word", ["evil:Net", "pkg.mod:name.attr"])
 def test_what_is_not_there_and_is_written_as_a_module_is_one(word: str) -> None:
     assert decide(word) == Input(kind="module", name=word)
     assert decide(word, modules=False) == Input(kind="file", name=word)
 
 
+@slow_contract
 @pytest.mark.parametrize("word", ["./evil:Net", "evil:Net.yaml", "a b:c", "C:\\a.onnx", "evil:", ":Net", "nul\0:Net"])
 def test_what_is_written_otherwise_is_a_file(word: str) -> None:
     assert decide(word).kind == "file"
 
 
+@slow_contract
 def test_standard_input_and_a_file_of_its_name() -> None:
     assert decide("-") == Input(kind="stdin", name="-")
     assert file_input("-") == Input(kind="file", name="./-")
 
 
+@slow_contract
 @pytest.mark.usefixtures("trap")
 @pytest.mark.parametrize("make", [lambda p: p.write_text(""), lambda p: p.symlink_to("gone"), lambda p: p.symlink_to(p),
                                   lambda p: os.mkfifo(p), lambda p: p.mkdir()])  # fmt: skip
@@ -155,6 +162,7 @@ def test_whatever_has_the_name_on_disk_keeps_it_from_being_a_module(make: object
     assert decide("evil:Other").kind == "file"
 
 
+@slow_contract
 def test_a_name_that_cannot_be_looked_up_is_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: str) -> None:
         raise PermissionError(13, "denied", path)
@@ -163,6 +171,7 @@ def test_a_name_that_cannot_be_looked_up_is_no_module(monkeypatch: pytest.Monkey
     assert decide("evil:Net").kind == "file"
 
 
+@slow_contract
 @pytest.mark.usefixtures("trap")
 def test_walking_and_patterns_find_files_only() -> None:
     for arguments in (["."], ["*"], ["evil:*"], ["**/*.yaml"], list(NAMES)):
@@ -184,6 +193,7 @@ def commands() -> list[list[str]]:
     ]
 
 
+@slow_contract
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
 def test_no_command_runs_what_lies_on_disk(arguments: list[str], trap: Path) -> None:
     ran = subprocess.run(
@@ -195,10 +205,12 @@ def test_no_command_runs_what_lies_on_disk(arguments: list[str], trap: Path) -> 
     assert ran.returncode in (0, 1, 3), ran.stderr
 
 
+@slow_contract
 def test_absolute_paths_are_files(trap: Path) -> None:
     assert decide(str(trap / "evil:Net.yaml")).kind == "file"
 
 
+@slow_contract
 def test_a_path_object_is_a_file(trap: Path) -> None:
     report = lint(Path("evil:Gone"))
     assert not (trap / "ran").exists()

@@ -1,4 +1,4 @@
-"""The last line, times and prices in words."""
+"""Words that reporters share: the last line, times and prices, notes on calibrations, dtypes and the host."""
 
 from __future__ import annotations
 

@@ -597,11 +597,6 @@ def test_a_comment_stays_in_use_where_the_baseline_hides_what_it_silences() -> N
     ]
 
 
-@pytest.fixture(autouse=True)
-def _here_of_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def test_rules_on_suppressions_are_documented_and_can_be_ones_own() -> None:
     assert "A suppression silences nothing" in convlint("rule", "CL901").out
     Path("rules").mkdir()

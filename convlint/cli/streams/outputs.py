@@ -1,4 +1,4 @@
-"""Outputs of every command: what `--output FORMAT[=FILE]` means, how a text gets to its place, and the progress bar."""
+"""Outputs of every command: `--output FORMAT[=FILE]`, files that may be written and how, and the progress bar."""
 
 from __future__ import annotations
 

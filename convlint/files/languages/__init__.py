@@ -1,4 +1,4 @@
-"""The languages that people read reports in: which there are, and how a choice of one is checked.
+"""The languages of reports: which there are, how one is chosen, and sentences, durations and counts in it.
 
 English is the language of the rules and of the code; each other one is a catalogue of pairs beside this module.
 """

@@ -1,4 +1,4 @@
-"""The keys of a layer's entry in a spec, with their aliases, and how the value of each is read."""
+"""The keys of a layer in a spec, their aliases and values; how a spec is told from other YAML and JSON files."""
 
 from __future__ import annotations
 

@@ -392,10 +392,10 @@ def test_text_that_goes_on_with_a_line_is_told_from_one_that_starts_it() -> None
     assert harmless("::a\n::b", starts_line=False) == "::a\n:_b"
 
 
-pieces_of_harmless = st.sampled_from(
+hostile_pieces = st.sampled_from(
     ["::", ":", "#", "##", "[", "vso", "error", "\n", "\r", " ", "\t", "\x1b[31m", "\x1b[0m", "\x00", "\u2028", "x"]
 )
-texts = st.lists(pieces_of_harmless | st.text(max_size=3), max_size=12).map("".join)
+texts = st.lists(hostile_pieces | st.text(max_size=3), max_size=12).map("".join)
 
 
 @given(texts, st.booleans(), st.booleans())

@@ -1,4 +1,4 @@
-"""Which formats go where."""
+"""Which formats go where, which files are written and how, and the progress bar."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cases import slow_contract
 from command_line import convlint
 from output_files import SPEC, content, prepared
 from specs import GOOD
@@ -56,6 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return prepared(tmp_path, monkeypatch)
 
 
+@slow_contract
 def test_mode_and_links_stay() -> None:
     Path("there.json").unlink()
     os.unlink("again.json")
@@ -68,12 +70,14 @@ def test_mode_and_links_stay() -> None:
     assert Path("there.json").read_text().startswith('{"schema_version"')
 
 
+@slow_contract
 def test_a_hard_link_holds() -> None:
     for text in ("longer than before", "short", ""):
         replace_file("there.json", text)
         assert Path("again.json").read_text() == text
 
 
+@slow_contract
 def test_a_new_file_is_as_open_as_the_umask_says() -> None:
     for mask, mode in ((0o022, 0o644), (0o077, 0o600)):
         before = os.umask(mask)
@@ -82,6 +86,7 @@ def test_a_new_file_is_as_open_as_the_umask_says() -> None:
         assert stat.S_IMODE(os.stat(f"new{mask}").st_mode) == mode
 
 
+@slow_contract
 def test_a_link_to_nothing_gets_its_target() -> None:
     replace_file("new1.json", "x")
     assert (os.readlink("new1.json"), Path("new.json").read_text()) == ("new.json", "x")
@@ -89,11 +94,13 @@ def test_a_link_to_nothing_gets_its_target() -> None:
     assert convlint("check", "ok.yaml", "-o", "json=lost.json").code == 2
 
 
+@slow_contract
 def test_bytes_and_long_names() -> None:
     replace_file("a" * 255, b"\x00\xff")
     assert Path("a" * 255).read_bytes() == b"\x00\xff"
 
 
+@slow_contract
 def test_an_owner_that_cannot_be_kept_means_writing_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("shared.json").write_text("old, and longer")
     number = os.stat("shared.json").st_ino
@@ -116,6 +123,7 @@ def test_an_owner_that_cannot_be_kept_means_writing_in_place(monkeypatch: pytest
     assert not list(Path().glob(".convlint*"))
 
 
+@slow_contract
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_an_owner_is_kept_where_that_is_possible() -> None:
     Path("theirs.json").write_text("old")
@@ -126,6 +134,7 @@ def test_an_owner_is_kept_where_that_is_possible() -> None:
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 54321, 0o640)
 
 
+@slow_contract
 @pytest.mark.parametrize("name", ["alone.txt", "there.json", "fresh.txt"])
 @pytest.mark.parametrize("option", ["json", "baseline"])
 def test_a_full_disk_leaves_what_was_there(name: str, option: str) -> None:
@@ -144,18 +153,21 @@ def test_a_full_disk_leaves_what_was_there(name: str, option: str) -> None:
     assert content() == before
 
 
+@slow_contract
 def test_a_pipe_that_nobody_reads_does_not_hang() -> None:
     os.mkfifo("pipe")
     ran = convlint("check", "ok.yaml", "-o", "json=pipe")
     assert (ran.code, "pipe cannot be written: " in ran.err) == (2, True)
 
 
+@slow_contract
 def test_a_nul_in_a_path_is_an_error() -> None:
     with pytest.raises(UsageError, match="cannot be written"):
         replace_file("a\0b", "x")
     assert convlint("check", "ok.yaml", "-o", "json=a\0b").code == 2
 
 
+@slow_contract
 @pytest.mark.parametrize("git", [True, False])
 def test_a_link_that_leads_out_of_the_checkout_is_no_output(
     git: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,12 +195,10 @@ def test_a_link_that_leads_out_of_the_checkout_is_no_output(
     assert (work / "kept").read_text().startswith("{")
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.contract]
-
-
 INPUT = "is an input"
 
 
+@slow_contract
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -273,6 +283,7 @@ def test_nothing_is_destroyed(arguments: str, message: str) -> None:
     assert content() == before
 
 
+@slow_contract
 @pytest.mark.parametrize(
     ("summary", "message"),
     [("ok.yaml", "is an input"), ("soft.txt", "is an input (ok.yaml)"), ("./g.md", "write to the same file")],
@@ -285,6 +296,7 @@ def test_the_job_summary_is_an_output_too(summary: str, message: str, monkeypatc
     assert content() == before
 
 
+@slow_contract
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -307,6 +319,7 @@ def test_what_is_no_clash_can_be_repeated(arguments: str) -> None:
             break
 
 
+@slow_contract
 def test_the_shells_own_file_is_an_output_too() -> None:
     with open("all.txt", "w") as file:
         command = [sys.executable, "-m", "convlint", "check", "ok.yaml", "-o", "text", "-o", "json=here/all.txt"]
