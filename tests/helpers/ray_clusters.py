@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -92,9 +94,13 @@ def until(seen: Callable[[], object]) -> None:
         sleep(0.005)
 
 
-def _serve(client: bool) -> None:
-    import socket
+def _listens(port: int) -> bool:
+    with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), PATIENCE_S):
+        return True
+    return False
 
+
+def _serve(client: bool) -> None:
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
@@ -103,6 +109,9 @@ def _serve(client: bool) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             head["ray_client_server_port"] = free.getsockname()[1]
     cluster = Cluster(initialize_head=True, head_node_args=head)
+    if client:
+        # A head is up before its client's server is: that one imports Ray once more, seconds on a busy machine.
+        until(lambda: _listens(head["ray_client_server_port"]))
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
     print(">", cluster.address, f"ray://127.0.0.1:{head.get('ray_client_server_port', 0)}", raylet, flush=True)
     added = []
