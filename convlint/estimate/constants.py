@@ -30,6 +30,14 @@ MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (
 COPY_IN_L2: Final = 0.5  # share of L2 that a copy may fill and stay. Assumed, cc 8.0 on
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
+# From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
+MODERN_COPY_KERNEL_US: Final = 2.0
+# cuDNN's nchwToNhwcKernel moves tiles of so many positions and channels of one image, as its grids say: 1568 x 1 x 4
+# blocks for four images of 3 x 224 x 224, 8 x 1 x 768 for the weights of 768 filters of 3 x 16 x 16.
+TRANSPOSE_TILE: Final = 32
+# Bytes of such tiles, read and written, per clock and SM, where L2 holds the tensors. Fit: traces of AlexNet on A100
+# (14.8, fp32) and of a ViT's patch embedding on H100 (12.4, bf16).
+TRANSPOSE_BYTES_PER_CLOCK: Final = 13.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
 DIRECT_SHARE: Final = 0.24
 # On V100 and T4, wgrad with C = 8 runs on CUDA cores, where that is faster, if the filter has more taps: 5x20 does, 5x5
@@ -51,6 +59,11 @@ WIDEST_ODD_GROUP: Final = 48
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+# Grouped volumes in NCDHW run one such kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
+VOLUME_OF_GROUP_US: Final = 8.0
+# FLOPs per clock that the direct kernel reaches in one group of one image, however idle the other SMs are. Fit: 32
+# groups of 4 channels, 28x28, N = 1, 19 us on H200 (TileOPs); with images enough, DIRECT_SHARE is what limits it.
+DIRECT_IN_GROUP: Final = 15.0
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
@@ -146,19 +159,24 @@ TURING: Final = VOLTA._replace(
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
 AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
-# Warpgroup instructions multiply 64 rows; one tile per SM, fed by warps of its own. Assumed.
+# One tile per SM. fprop is not split however few its tiles and long its reduction, and a step of 64 elements takes
+# 0.3 us where latency rules it, two of 32 in the kernels that traces name. Fit: layers of H200 (TileOPs), in NCHW.
 HOPPER: Final = AMPERE._replace(
     tiles=_HOPPER_TILES,
     dgrad_tiles=_HOPPER_TILES,
     wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128)),
     granule=64,
     operand_rate=4096.0 * 2,
+    load_latency_us=0.30,
+    round_us=1.5,
+    setup_us=(2.0, 4.0, 4.3),
+    split=("never", "never", "free"),
     most_resident=1,
     lone_tile_cost=1.0,
 )
-# tf32 convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
-# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100.
-TF32_ON_HOPPER: Final = 0.63
+# Most convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
+# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100 in tf32, and with H200's 256 to 512 channels.
+MMA_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
@@ -186,6 +204,7 @@ SIMT_VOLTA: Final = SIMT._replace(weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_
 SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
+SIMT_HOPPER: Final = SIMT_VOLTA._replace(setup_us=(2.0, 4.0, 4.3))
 SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)

@@ -21,6 +21,7 @@ from convlint.estimate.kernels import (
     depthwise,
     direct,
     direct_us,
+    few_channels,
     generic,
     is_quantized,
     least_tiled,
@@ -32,7 +33,7 @@ from convlint.estimate.kernels import (
     workspace_bytes,
 )
 from convlint.estimate.results import Problem, is_depthwise
-from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
+from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
 
@@ -153,16 +154,43 @@ def _keeps_to_tensor_cores(case: KernelCase) -> bool:
 def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
+    if _is_product(problem, which, board):
+        return [_as_product(case)]
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     few = const.MOST_FEW_CHANNELS if board.modern else older
+    narrow = board.generation == "9.0" and problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
+    if narrow and which == "fprop":
+        few = 0
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
+    if narrow and which == "fprop" and not situation.tensorrt:
+        ways.append(few_channels(case))
     if board.modern and not situation.tensorrt:
         ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
+    """Whether the pass is a 1x1 that multiplies each image of an NCHW tensor as it stands, with nothing transposed."""
+    plain = problem.nchw and problem.taps == 1 and problem.groups == 1 and not (problem.strided or problem.padded)
+    return plain and which == "fprop" and board.modern and (problem.element_bytes == 4 or board.generation == "9.0")
+
+
+def _as_product(case: KernelCase) -> Priced:
+    """A batch of products, one per image. Positions lie side by side, so that they align loads, not channels."""
+    problem, which, board, unit = case.problem, case.which, case.board, case.unit
+    N, points = problem.N, problem.pixels_out // problem.N
+    load_bytes = (points | problem.C) * problem.element_bytes
+    slower = const.NARROW_VECTORS[which].get(load_bytes & -load_bytes, 1.0)
+    steps = -(-problem.C // unit.family.granule)
+    lowering = Lowering(
+        "implicit-gemm", "fprop", N, points, problem.K, steps, problem.pixels_out * problem.K, peak_share=1 / slower
+    )
+    here = KernelCase(problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K))
+    return least_tiled(here, [lowering], NONE)[0]
 
 
 def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
