@@ -140,7 +140,7 @@ class Board:
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums)
             if peak is not None and _runs_mma(gpu, compute):
-                peak *= const.MMA_ON_HOPPER
+                peak = min(peak, const.MMA_ON_HOPPER * _hopper_rate(compute) * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ))
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
@@ -170,6 +170,7 @@ class Board:
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
+            "taps": (family.tiles, family._replace(granule=const.TAP_GRANULE)),
         }
         tables = {
             name: programs(
@@ -192,6 +193,11 @@ def _runs_mma(gpu: Gpu, compute: Dtype) -> bool:
     """Whether convolutions run Ampere's instructions on a GPU whose peak is that of newer ones."""
     cc = gpu.compute_capability
     return "9.0" <= cc < "10.0" or (compute == Dtype.tf32 and "10.0" <= cc < "12.0")
+
+
+def _hopper_rate(compute: Dtype) -> float:
+    """FLOPs per clock and SM of Hopper's Tensor Cores on paper (Hopper tuning guide: 4096 in fp16)."""
+    return 4096.0 * 2 / max(1, compute.bytes)
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

@@ -59,11 +59,23 @@ WIDEST_ODD_GROUP: Final = 48
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+# At most three channels in NCHW and 16 bits on cc 9.0: filters of at most so many taps run on CUDA cores, in one kernel
+# of at least so long (3x3 at 112x112, 1x7; H200, TileOPs); larger ones tap by tap on Tensor Cores, behind transposes
+# (1x10, 3x3x3; 16x16 in a trace of H100).
+FEW_CHANNELS_TAPS: Final = 9
+# Elements in a step that holds the few channels of one tap, the rest padding. Library (256x64_32x4 in that trace).
+TAP_GRANULE: Final = 32
+# Of the speed of other steps, what those have that load 16 bytes of each position: 0.38 us in that trace. Fit.
+SHARE_BY_TAPS: Final = 0.78
+FEW_CHANNELS_US: Final = 4.0
 # Grouped volumes in NCDHW run one such kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
 VOLUME_OF_GROUP_US: Final = 8.0
 # FLOPs per clock that the direct kernel reaches in one group of one image, however idle the other SMs are. Fit: 32
 # groups of 4 channels, 28x28, N = 1, 19 us on H200 (TileOPs); with images enough, DIRECT_SHARE is what limits it.
 DIRECT_IN_GROUP: Final = 15.0
+# Groups of at most so many channels in NCHW and 16 bits have the direct kernel alone from cc 8.0 on. Fit: ResNeXt-50
+# (4 to 32) and RegNetX and Y (48, 24) on RTX 3090, whose wider groups that would make longer than the whole step.
+NARROW_GROUP: Final = 16
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.

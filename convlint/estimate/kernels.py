@@ -516,7 +516,7 @@ def few_channels(case: KernelCase) -> Priced:
     """The kernel on CUDA cores that reads at most three channels in NCHW as they stand."""
     board = case.board
     rate = const.GENERIC_VOLUME[board.generation] * board.sms * board.clock_hz
-    return untiled(case, case.problem.flops / rate * 1e6)
+    return untiled(case, case.problem.flops / rate * 1e6 + const.FEW_CHANNELS_US)
 
 
 def _is_volume(problem: Problem) -> bool:

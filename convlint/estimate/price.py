@@ -32,7 +32,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise
+from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding
 from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -81,9 +81,11 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         return _refused(case, simt, situation)
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
-        if simt is not None and not _keeps_to_tensor_cores(case):
+        if simt is not None and not _keeps_to_tensor_cores(case, situation):
             ways += _instead_of_tensor_cores(case, simt, _least(ways).time_us)
     if problem.groups > 1:
+        if _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
+            ways = []
         ways.append(direct(case))
     return _least(ways)
 
@@ -92,6 +94,12 @@ def _is_too_narrow(problem: Problem, which: Pass) -> bool:
     """Whether fp32 tensors in NCHW have so few channels that libraries run them on CUDA cores without a copy."""
     few = problem.C // problem.groups < const.FIRST_LAYER_CHANNELS
     return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
+
+
+def _has_narrow_groups(problem: Problem) -> bool:
+    """Whether cuDNN runs groups of NCHW with its direct kernel: one kernel, nothing transposed, on H200."""
+    widest = max(problem.C, problem.K) // problem.groups
+    return problem.nchw and problem.element_bytes == 2 and widest <= const.NARROW_GROUP
 
 
 def _reaches_over_input(problem: Problem, which: Pass) -> bool:
@@ -138,12 +146,15 @@ def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
     return []
 
 
-def _keeps_to_tensor_cores(case: KernelCase) -> bool:
-    """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings of V100 and T4 say so.
+def _keeps_to_tensor_cores(case: KernelCase, situation: Situation) -> bool:
+    """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings say so.
 
-    Eight channels run tap by tap there, although CUDA cores would often be faster; a padded 1x1 has its own fallback.
+    On V100 and T4 eight channels run tap by tap, although CUDA cores would often be faster, and a padded 1x1 has its
+    own fallback; from cc 8.0 on what walks the taps of an image does so, however long it takes.
     """
     problem, which, board = case.problem, case.which, case.board
+    if _walks_taps(problem, which, board, situation):
+        return True
     if board.modern or problem.groups > 1:
         return False
     if which == "dgrad":
@@ -158,18 +169,44 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         return [_as_product(case)]
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     few = const.MOST_FEW_CHANNELS if board.modern else older
-    narrow = board.generation == "9.0" and problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
-    if narrow and which == "fprop":
-        few = 0
+    if _walks_taps(problem, which, board, situation):
+        return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     ways = least_tiled(case, lowerings, around)
-    if narrow and which == "fprop" and not situation.tensorrt:
-        ways.append(few_channels(case))
     if board.modern and not situation.tensorrt:
         ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
+    return ways
+
+
+def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
+    """Whether Tensor Cores take the few channels of an image tap by tap, each a step of its own, mostly padding.
+
+    In NCHW all fprop on cc 9.0, and volumes before; patch embeddings in either layout, for which H100 took a kernel of
+    Ampere's (a trace; H20's times per patch agree). For other first layers a search finds better on RTX 3090.
+    """
+    if which != "fprop" or not board.modern or situation.tensorrt:
+        return False
+    if problem.element_bytes != 2 or problem.C > const.VECTOR:
+        return False
+    if is_patch_embedding(problem):
+        return True
+    volume = problem.D > 1 or problem.T > 1
+    return problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS and (volume or board.generation == "9.0")
+
+
+def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
+    """Tensor Cores at one step per tap; small filters of an image also on CUDA cores, with nothing transposed."""
+    problem, which, board = case.problem, case.which, case.board
+    M = problem.pixels_out
+    lowering = Lowering(
+        "implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=const.SHARE_BY_TAPS
+    )
+    ways = least_tiled(case, [lowering], around)
+    if problem.nchw and problem.taps <= const.FEW_CHANNELS_TAPS and not is_patch_embedding(problem):
+        ways.append(few_channels(case))
     return ways
 
 

@@ -78,6 +78,12 @@ def is_depthwise(problem: Problem) -> bool:
     return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
 
 
+def is_patch_embedding(problem: Problem) -> bool:
+    """Whether the filter steps by its own size, so that no two of its positions share an input."""
+    same = (problem.T, problem.R, problem.S) == (problem.StrideD, problem.U, problem.V)
+    return same and problem.taps > 1 and problem.groups == 1 and not problem.padded and not problem.dilated
+
+
 def with_batch(problem: Problem, N: int) -> Problem:
     """The problem at another batch."""
     before = problem.N
