@@ -140,7 +140,9 @@ class Board:
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums)
             if peak is not None and _runs_mma(gpu, compute):
-                peak = min(peak, const.MMA_ON_HOPPER * _hopper_rate(compute) * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ))
+                peak = min(
+                    peak, const.MMA_ON_HOPPER * _hopper_rate(compute) * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
+                )
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)

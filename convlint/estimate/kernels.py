@@ -506,10 +506,7 @@ def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
     rate = _of_groups(case, native) if problem.groups > 1 else _of_few_channels(case, searched)
     if rate is None:
         return None
-    compute_us = problem.flops / (rate * board.sms * board.clock_hz) * 1e6
-    if problem.groups > 1 and _is_volume(problem):
-        compute_us += problem.groups * const.VOLUME_OF_GROUP_US
-    return untiled(case, compute_us)
+    return untiled(case, problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
 
 
 def few_channels(case: KernelCase) -> Priced:
@@ -519,18 +516,12 @@ def few_channels(case: KernelCase) -> Priced:
     return untiled(case, case.problem.flops / rate * 1e6 + const.FEW_CHANNELS_US)
 
 
-def _is_volume(problem: Problem) -> bool:
-    return problem.D > 1 or problem.T > 1
-
-
 def _of_groups(case: KernelCase, native: bool) -> float | None:
     """Useful FLOPs per clock and SM of direct kernels for groups; depthwise layers have others."""
     problem, which, board = case.problem, case.which, case.board
     c, k = problem.C // problem.groups, problem.K // problem.groups
     if c == 1:
         return None
-    if _is_volume(problem) and problem.layout == "NCHW" and problem.element_bytes == 2 and board.modern:
-        return const.GENERIC_VOLUME[board.generation]
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
     odd = c & (c - 1) or k & (k - 1)

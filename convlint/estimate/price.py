@@ -17,6 +17,7 @@ from convlint.estimate.kernels import (
     Copies,
     KernelCase,
     Priced,
+    calibrated,
     copies,
     depthwise,
     direct,
@@ -32,7 +33,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding
+from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding, is_volume
 from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -53,8 +54,68 @@ class Situation(Struct, frozen=True, gc=False):
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
 
 
+# What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
+_LEAST_GAIN_OF_HALF = 1.08
+_MOST_COST_OF_STRIDE = 1.04
+
+
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
     """The fastest way to run this pass; None if there is none.
+
+    Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
+    longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
+    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Where it was, before cc 8.0 in NCHW,
+    timings stand; so do those of strided layers: TensorRT's on V100, and dgrad in 32 bits, which is slow there.
+    """
+    least = _cheapest(problem, which, board, situation)
+    if least is None:
+        return None
+    timed = which == "dgrad" and situation.compute in _STORED_IN_32_BITS
+    if problem.strided and not timed and (board.modern or not situation.tensorrt):
+        least = _at_most(least, _without_stride(problem), which, board, situation)
+    if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
+        in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
+        half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16))
+        if half is not None and half.time_us > _LEAST_GAIN_OF_HALF * least.time_us:
+            least = calibrated(least, half.time_us / (_LEAST_GAIN_OF_HALF * least.time_us))
+    return least
+
+
+def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
+    """The same, but for what it takes longer than `whole`, the pass at all positions."""
+    unit, longest_us = priced.unit, priced.time_us / _MOST_COST_OF_STRIDE
+    rate = unit.best_flops_per_us * (1.0 if unit.tensor else const.WINOGRAD_GAIN)
+    memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
+    if join(whole.flops / rate, memory_us) + unit.family.setup_us[PASS_INDEX[which]] >= longest_us:
+        return priced
+    priced_whole = _cheapest(whole, which, board, situation)
+    if priced_whole is None or priced_whole.time_us >= longest_us:
+        return priced
+    return calibrated(priced, priced_whole.time_us / longest_us)
+
+
+def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) -> bool:
+    """Whether fp16 pays for something here that fp32 does not: transposes, padded channels, groups."""
+    if board.units(Dtype.fp16, situation.tensorrt)[0] is None:
+        return False
+    if not board.modern and (problem.nchw or situation.tensorrt):
+        return False
+    aligned = problem.C % const.VECTOR == 0 == problem.K % const.VECTOR and problem.C > const.MOST_FEW_CHANNELS
+    return problem.nchw or problem.groups > 1 or not aligned or (problem.taps == 1 and problem.padded)
+
+
+def _without_stride(problem: Problem) -> Problem:
+    """The same on the same input, at every position."""
+    Z, P, Q = (problem.Z - 1) * problem.StrideD + 1, (problem.P - 1) * problem.U + 1, (problem.Q - 1) * problem.V + 1
+    pixels_out = problem.N * Z * P * Q
+    return replace(
+        problem, StrideD=1, U=1, V=1, Z=Z, P=P, Q=Q, strided=False, pixels_out=pixels_out,
+        flops=problem.flops // problem.pixels_out * pixels_out,
+    )  # fmt: skip
+
+
+def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
+    """The fastest of the ways that timings leave.
 
     CUDA cores compete with Tensor Cores, which may have to pad or transpose too much.
     """
@@ -69,7 +130,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
-        return only
+        return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
@@ -82,12 +143,21 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
         if simt is not None and not _keeps_to_tensor_cores(case, situation):
-            ways += _instead_of_tensor_cores(case, simt, _least(ways).time_us)
+            ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
     if problem.groups > 1:
         if _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
             ways = []
         ways.append(direct(case))
-    return _least(ways)
+    return _with_kernels_of_groups(_least(ways), case, situation)
+
+
+def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
+    """The same, with a kernel for each group of a volume in NCDHW."""
+    problem = case.problem
+    if problem.groups == 1 or not is_volume(problem) or not problem.nchw or not case.board.modern or situation.tensorrt:
+        return priced
+    more = problem.groups * const.VOLUME_OF_GROUP_US
+    return replace(priced, time_us=priced.time_us + more, overhead_us=priced.overhead_us + more)
 
 
 def _is_too_narrow(problem: Problem, which: Pass) -> bool:
@@ -155,7 +225,7 @@ def _keeps_to_tensor_cores(case: KernelCase, situation: Situation) -> bool:
     problem, which, board = case.problem, case.which, case.board
     if _walks_taps(problem, which, board, situation):
         return True
-    if board.modern or problem.groups > 1:
+    if board.modern or problem.groups > 1 or problem.nchw:
         return False
     if which == "dgrad":
         return problem.taps == 1 and problem.padded
@@ -193,8 +263,8 @@ def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situatio
         return False
     if is_patch_embedding(problem):
         return True
-    volume = problem.D > 1 or problem.T > 1
-    return problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS and (volume or board.generation == "9.0")
+    few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
+    return few and (board.generation == "9.0" or is_volume(problem))
 
 
 def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
@@ -212,8 +282,9 @@ def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
 
 def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
     """Whether the pass is a 1x1 that multiplies each image of an NCHW tensor as it stands, with nothing transposed."""
-    plain = problem.nchw and problem.taps == 1 and problem.groups == 1 and not (problem.strided or problem.padded)
-    return plain and which == "fprop" and board.modern and (problem.element_bytes == 4 or board.generation == "9.0")
+    if which != "fprop" or not board.modern or not problem.nchw or problem.taps > 1 or problem.groups > 1:
+        return False
+    return not problem.padded and (board.generation == "9.0" or (problem.element_bytes == 4 and not problem.strided))
 
 
 def _as_product(case: KernelCase) -> Priced:
@@ -226,7 +297,9 @@ def _as_product(case: KernelCase) -> Priced:
     lowering = Lowering(
         "implicit-gemm", "fprop", N, points, problem.K, steps, problem.pixels_out * problem.K, peak_share=1 / slower
     )
-    here = KernelCase(problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K))
+    here = KernelCase(
+        problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
+    )
     return least_tiled(here, [lowering], NONE)[0]
 
 
@@ -249,16 +322,25 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
     return least_tiled(here, lowerings, NONE, padded.time_us)
 
 
-def _instead_of_tensor_cores(case: KernelCase, simt: ArithmeticUnit, below_us: float) -> list[Priced]:
+def _instead_of_tensor_cores(
+    case: KernelCase, simt: ArithmeticUnit, situation: Situation, below_us: float
+) -> list[Priced]:
     """CUDA-core kernels for what Tensor Cores may multiply, where they take less than `below_us`.
 
-    fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
-    either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
+    fp16 and bf16 are multiplied as fp32: in NCHW by all that fp32 has before cc 8.0, by nothing on cc 9.0, where layers
+    were timed to keep to Tensor Cores; else by implicit GEMM alone, in NHWC as Tensor Cores want it, since networks on
+    RTX 3090 lose more to NCHW than a kernel that reads it would let them. No copy pads channels, but odd ones spoil
+    vector loads here too and count as if they were padded.
     """
     problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
         return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
+    if problem.nchw and board.generation == "9.0":
+        return []
+    if problem.nchw and not board.modern:
+        here = _case(problem, which, board, simt)
+        return _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)
     here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
@@ -288,7 +370,7 @@ def _refused(case: KernelCase, simt: ArithmeticUnit | None, situation: Situation
     if case.problem.dtype in _STORED_IN_32_BITS:
         ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), "NCHW")
     else:
-        ways = _instead_of_tensor_cores(case, simt, float("inf"))
+        ways = _instead_of_tensor_cores(case, simt, situation, float("inf"))
     if case.problem.groups > 1:
         ways.append(direct(case))
     least = _least(ways)

@@ -78,6 +78,11 @@ def is_depthwise(problem: Problem) -> bool:
     return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
 
 
+def is_volume(problem: Problem) -> bool:
+    """Whether the layer has three dimensions."""
+    return problem.D > 1 or problem.T > 1
+
+
 def is_patch_embedding(problem: Problem) -> bool:
     """Whether the filter steps by its own size, so that no two of its positions share an input."""
     same = (problem.T, problem.R, problem.S) == (problem.StrideD, problem.U, problem.V)
@@ -132,7 +137,7 @@ def kind_of(problem: Problem) -> Kind:
     """The kind of layer, as far as other kernels run it; depthwise volumes have those of groups."""
     if problem.groups > 1:
         return "depthwise" if is_depthwise(problem) else "grouped"
-    return "volume" if problem.D > 1 or problem.T > 1 else "dense"
+    return "volume" if is_volume(problem) else "dense"
 
 
 @cache
