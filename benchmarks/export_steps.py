@@ -1,9 +1,9 @@
 """Writes the networks of `data/network_steps.csv` as tables: `python benchmarks/export_steps.py`.
 
-Needs PyTorch and timm as `export_networks.py` does. Each network is followed on the meta device with an input in NCHW and
-one in NHWC, for the layout of each convolution; and with one image and two, for its other operations: `n` of them, the
-elements they read and write and their multiply-adds for one image, and what a step reads and writes whatever its batch
-(the standardising of weights). Networks that this timm does not have are named and left out.
+Needs PyTorch and timm as `export_networks.py` does. Each network is followed on the meta device with an input in NCHW
+and one in NHWC, for the layout of each convolution; and with one image and two, for its other operations: `n` of them,
+the elements they read and write and their multiply-adds for one image, and what a step reads and writes whatever its
+batch (the standardising of weights). Networks that this timm does not have are named and left out.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def placed_layers(model: str, image: int) -> Iterator[Placed]:
             raise RuntimeError("; ".join(error.message for error in errors))
         networks.append(network.layers)
     for plain, last in zip(*networks, strict=True):
-        if plain.dims != 2 or plain.op != "conv" or plain.calls != last.calls:
-            raise RuntimeError(f"{plain.name} is no convolution of images")
+        if plain.dims > 2 or plain.op != "conv" or plain.calls != last.calls:
+            raise RuntimeError(f"{plain.name} does not fit into the tables")
         yield Placed(layer=plain, in_nchw=how_of(plain), in_nhwc=how_of(last))
 
 

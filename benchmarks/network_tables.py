@@ -6,19 +6,18 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from convlint.model.errors import ConvlintError
-from convlint.model.layer import ConvLayer, Dtype, Layout
+from convlint.model.layer import ConvLayer, Dtype, Layout, with_output
 
 DATA = Path(__file__).resolve().parent / "data"
 LAYERS, NETWORKS, OPERATIONS = (DATA / f"{name}.csv" for name in ("timm_layers", "timm_networks", "timm_operations"))
 SIZES = (
-    "C", "H", "W", "K", "R", "S", "U", "V", "PadH", "PadH_end", "PadW", "PadW_end", "DilH", "DilW", "groups", "bias",
-    "first",
+    "dims", "C", "H", "W", "K", "R", "S", "U", "V", "PadH", "PadH_end", "PadW", "PadW_end", "DilH", "DilW", "groups",
+    "bias", "first",
 )  # fmt: skip
 _LAYOUTS: Sequence[Layout] = ("NCHW", "NHWC", "auto")
 
@@ -38,6 +37,12 @@ class Placed:
         return replace(self.layer, N=batch, layout=layout, copies_input=how == "copied")
 
 
+def placed(layer: ConvLayer) -> Placed:
+    """A layer of a spec, whose layout is that of an input in NCHW; in NHWC all layers are that have a choice."""
+    how = how_of(layer)
+    return Placed(layer=layer, in_nchw=how, in_nhwc="NHWC" if how == "NCHW" else how)
+
+
 def how_of(layer: ConvLayer) -> str:
     """What `Placed` calls the layout of a layer."""
     return "copied" if layer.copies_input else layer.layout
@@ -47,7 +52,7 @@ def read_networks(layers: Path = LAYERS, networks: Path = NETWORKS) -> dict[tupl
     """The layers of each network and image size; raises ConvlintError where a table cannot be read."""
     try:
         with layers.open(newline="", encoding="utf-8") as file:
-            known = [_placed(record) for record in csv.DictReader(file)]
+            known = [_read(record) for record in csv.DictReader(file)]
         with networks.open(newline="", encoding="utf-8") as file:
             return {
                 (record["model"], int(record["img"])): tuple(_called(known, record["layers"]))
@@ -57,11 +62,11 @@ def read_networks(layers: Path = LAYERS, networks: Path = NETWORKS) -> dict[tupl
         raise ConvlintError(f"{layers} and {networks}: {error!r}") from error
 
 
-def _placed(record: Mapping[str, str]) -> Placed:
+def _read(record: Mapping[str, str]) -> Placed:
     sizes = {name: int(record[name]) for name in SIZES}
     bias, first = bool(sizes.pop("bias")), bool(sizes.pop("first"))
     layer = ConvLayer(name="row", dtype=Dtype.fp16, bias=bias, first=first, **sizes)  # type: ignore[arg-type]
-    return Placed(layer=layer, in_nchw=record["in_nchw"], in_nhwc=record["in_nhwc"])
+    return Placed(layer=with_output(layer), in_nchw=record["in_nchw"], in_nhwc=record["in_nhwc"])
 
 
 def _called(known: Sequence[Placed], text: str) -> Iterable[Placed]:
@@ -80,15 +85,16 @@ def write_networks(
     """Writes both tables; the number of distinct layers."""
     numbers: dict[tuple[object, ...], int] = {}
     lines: list[tuple[str, int, str]] = []
-    for (model, image), placed in sorted(found.items()):
+    for (model, image), layers_of_one in sorted(found.items()):
         calls: Counter[int] = Counter()
-        for each in placed:
+        for each in layers_of_one:
             key = (*(int(getattr(each.layer, name) or 0) for name in SIZES), each.in_nchw, each.in_nhwc)
             calls[numbers.setdefault(key, len(numbers))] += each.layer.calls
-        steps = [0, *sorted(calls)]
-        words = [f"{after - before}" for before, after in pairwise(steps)]
-        named = [f"{word}x{calls[number]}" if calls[number] > 1 else word for word, number in zip(words, steps[1:])]
-        lines.append((model, image, " ".join(named)))
+        words, last = [], 0
+        for number, times in sorted(calls.items()):
+            words.append(f"{number - last}x{times}" if times > 1 else f"{number - last}")
+            last = number
+        lines.append((model, image, " ".join(words)))
     with layers.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([(*SIZES, "in_nchw", "in_nhwc"), *numbers])
     with networks.open("w", newline="", encoding="utf-8") as file:
