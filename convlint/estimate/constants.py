@@ -52,10 +52,15 @@ WINOGRAD_GAIN: Final = 4.0
 # FLOPs per clock and SM of kernels that do not tile: cuDNN's direct one for the dgrad of strided groups in fp32. Fit:
 # KernelBench's grouped transposed layers (8 and 16 channels a group), which lie between 4 and 9 on all six GPUs.
 GROUPED_DIRECT: Final = 7.0
-# The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
-# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12; wider ones were not timed.
-ODD_GROUPS: Final = (80.0, 18.0, 18.0)
-WIDEST_ODD_GROUP: Final = 48
+# The same for dgrad and wgrad of groups in 16 bits and NHWC that have no Tensor Core kernel. Those that have one are of
+# 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
+# on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
+OTHER_GROUPS: Final = 18.0
+GROUPS_AT_ONCE: Final = 32
+# Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
+# inference with PyTorch 2.4.
+ODD_GROUPS_SHARE: Final = 0.6
+WIDEST_ODD_GROUP: Final = 128  # wider ones fill their tiles
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
@@ -68,7 +73,7 @@ TAP_GRANULE: Final = 32
 # Of the speed of other steps, what those have that load 16 bytes of each position: 0.38 us in that trace. Fit.
 SHARE_BY_TAPS: Final = 0.78
 FEW_CHANNELS_US: Final = 4.0
-# Grouped volumes in NCDHW run one such kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
+# Grouped volumes in NCDHW run a kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
 VOLUME_OF_GROUP_US: Final = 8.0
 # FLOPs per clock that the direct kernel reaches in one group of one image, however idle the other SMs are. Fit: 32
 # groups of 4 channels, 28x28, N = 1, 19 us on H200 (TileOPs); with images enough, DIRECT_SHARE is what limits it.
@@ -132,10 +137,14 @@ class Family(NamedTuple):
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
     (128, 128), (256, 128), (128, 64), (256, 64), (64, 64), (128, 256), (64, 256), (64, 128),
 )  # fmt: skip
+# Few filters have tiles of 32 columns since Ampere: kernels named sm80_xmma_fprop_implicit_gemm_*_tilesize128x32x32 and
+# 256x32x32 stand in public profiles of cuDNN and TensorRT.
+_AMPERE_TILES: Final[tuple[Tile, ...]] = (*_TENSOR_TILES, (128, 32), (256, 32))
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 
 _HOPPER_TILES: Final[tuple[Tile, ...]] = (
     (256, 128), (128, 256), (128, 128), (256, 64), (128, 64), (64, 256), (64, 128), (64, 64),
+    (128, 32), (256, 32),
 )  # fmt: skip
 
 # Tensor Cores. Fit: V100.
@@ -170,7 +179,7 @@ TURING: Final = VOLTA._replace(
 )
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
-AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
+AMPERE: Final = VOLTA._replace(tiles=_AMPERE_TILES, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
 # One tile per SM. fprop is not split however few its tiles and long its reduction, and a step of 64 elements takes
 # 0.3 us where latency rules it, two of 32 in the kernels that traces name. Fit: layers of H200 (TileOPs), in NCHW.
 HOPPER: Final = AMPERE._replace(

@@ -524,9 +524,18 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    odd = c & (c - 1) or k & (k - 1)
-    timed = native and problem.layout == "NHWC" and problem.element_bytes == 2 and board.generation in ("8.0", "8.6")
-    return const.ODD_GROUPS[PASS_INDEX[which]] if odd and timed and max(c, k) <= const.WIDEST_ODD_GROUP else None
+    if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
+        return None
+    has_kernels = c == k and c & (c - 1) == 0 and (c <= const.VECTOR or problem.groups % const.GROUPS_AT_ONCE == 0)
+    return None if has_kernels else const.OTHER_GROUPS
+
+
+def has_odd_groups(problem: Problem) -> bool:
+    """Whether the layer has groups, in 16 bits and NHWC, whose width is no power of two and fills no tile."""
+    if problem.groups == 1 or problem.layout != "NHWC" or problem.element_bytes != 2:
+        return False
+    c, k = problem.C // problem.groups, problem.K // problem.groups
+    return max(c, k) <= const.WIDEST_ODD_GROUP and bool(c & (c - 1) or k & (k - 1))
 
 
 def _of_few_channels(case: KernelCase, searched: bool) -> float | None:

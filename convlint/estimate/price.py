@@ -24,6 +24,7 @@ from convlint.estimate.kernels import (
     direct_us,
     few_channels,
     generic,
+    has_odd_groups,
     is_quantized,
     least_tiled,
     moved_bytes,
@@ -242,6 +243,8 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if _walks_taps(problem, which, board, situation):
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
+    if situation.native and has_odd_groups(problem) and which == "fprop" and board.modern:
+        lowerings = [replace(each, peak_share=const.ODD_GROUPS_SHARE) for each in lowerings]
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
         ways += _with_narrow_vectors(case, ways[0])
@@ -269,7 +272,7 @@ def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situatio
 
 def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
     """Tensor Cores at one step per tap; small filters of an image also on CUDA cores, with nothing transposed."""
-    problem, which, board = case.problem, case.which, case.board
+    problem = case.problem
     M = problem.pixels_out
     lowering = Lowering(
         "implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=const.SHARE_BY_TAPS

@@ -85,8 +85,8 @@ def is_volume(problem: Problem) -> bool:
 
 def is_patch_embedding(problem: Problem) -> bool:
     """Whether the filter steps by its own size, so that no two of its positions share an input."""
-    same = (problem.T, problem.R, problem.S) == (problem.StrideD, problem.U, problem.V)
-    return same and problem.taps > 1 and problem.groups == 1 and not problem.padded and not problem.dilated
+    steps_by_filter = problem.StrideD == problem.T and problem.R == problem.U and problem.S == problem.V
+    return steps_by_filter and problem.taps > 1 and problem.groups == 1 and not problem.padded
 
 
 def with_batch(problem: Problem, N: int) -> Problem:
