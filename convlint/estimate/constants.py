@@ -81,6 +81,12 @@ DIRECT_IN_GROUP: Final = 15.0
 # Groups of at most so many channels in NCHW and 16 bits have the direct kernel alone from cc 8.0 on. Fit: ResNeXt-50
 # (4 to 32) and RegNetX and Y (48, 24) on RTX 3090, whose wider groups that would make longer than the whole step.
 NARROW_GROUP: Final = 16
+# Of the Tensor Cores' speed, what volumes have from cc 8.0 on, whose positions take more arithmetic to find. Fit:
+# KernelBench (A100, H100, A10G, RTX A6000) and TileOPs (H200).
+VOLUME_SHARE: Final = 0.7
+# What fprop, dgrad and wgrad take of layers whose stride is their filter, over what their tiles and bytes come to: no two
+# positions share an input. Fit: the five of 2x2x2 in `conv3d_layout_pairs.csv` (V100, RTX 2070 SUPER; cuDNN 8.0.5).
+PATCHES_SLOWER: Final = (1.6, 3.0, 3.0)
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.

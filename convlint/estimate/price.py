@@ -243,8 +243,17 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if _walks_taps(problem, which, board, situation):
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
-    if situation.native and has_odd_groups(problem) and which == "fprop" and board.modern:
-        lowerings = [replace(each, peak_share=const.ODD_GROUPS_SHARE) for each in lowerings]
+    share = 1.0
+    if board.modern and is_volume(problem):
+        share = const.VOLUME_SHARE
+    elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
+        share = const.ODD_GROUPS_SHARE
+    if is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
+        slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
+        share /= slower
+        case = replace(case, moved=case.moved * slower)
+    if share < 1:
+        lowerings = [replace(each, peak_share=share) for each in lowerings]
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
         ways += _with_narrow_vectors(case, ways[0])
