@@ -94,7 +94,9 @@ def test_one_dimension_is_a_row_and_three_add_depth():
     deep = with_output(replace(flat, dims=3, N=4, D=8, T=1))
     for which in PASSES:
         one, two = estimate_pass(flat, which, A100, RUNTIME), estimate_pass(deep, which, A100, RUNTIME)
-        assert one.time_us == pytest.approx(two.time_us)
+        # as much work, by kernels that find their positions in three dimensions
+        assert 1.0 < two.time_us / one.time_us < 1.5
+        assert (one.flops, one.bytes, one.tiles) == (two.flops, two.bytes, two.tiles)
     cube = with_output(replace(deep, T=3, PadD=1, PadD_end=1))
     assert fprop_of_problem(cube).flops == 3 * fprop_of_problem(deep).flops
 
