@@ -21,7 +21,14 @@ from convlint.model.runtime import Runtime, Version
 DATA = Path(__file__).resolve().parent / "data"
 DEFAULT_CSVS = tuple(
     DATA / f"{name}.csv"
-    for name in ("newer_layers", "v100_tensorrt_layers", "alignment_pairs", "h200_layers", "conv3d_layout_pairs")
+    for name in (
+        "newer_layers",
+        "v100_tensorrt_layers",
+        "alignment_pairs",
+        "h200_layers",
+        "conv3d_layout_pairs",
+        "patch_embeddings",
+    )
 )
 HALVES = ("fit", "held")
 
@@ -236,10 +243,26 @@ def _volume(record: Record) -> list[Timed]:
     ]  # fmt: skip
 
 
+def _patch_embedding(record: Record) -> list[Timed]:
+    """A convolution whose stride is its filter, without padding, in eager PyTorch; gradients are of the weights."""
+    taps = _sizes(record, "T", "R", "S")
+    stride = dict(zip(("StrideD", "U", "V"), taps.values(), strict=True))
+    layer = ConvLayer(
+        name="row", dims=2 if record["D"] == "1" else 3, **_sizes(record, "N", "C", "D", "H", "W", "K"),  # type: ignore[arg-type]
+        **taps, **stride, dtype=Dtype(record["dtype"]), layout={"NCHW": "NCHW", "NHWC": "NHWC"}[record["layout"]],  # type: ignore[arg-type]
+        copies_input=record["copied"] == "1", bias=record["bias"] == "1",
+    )  # fmt: skip
+    passes: dict[str, tuple[Pass, ...]] = {"fprop": ("fprop",), "fprop+wgrad": ("fprop", "wgrad")}
+    runtime = Runtime(framework="pytorch", framework_version=Version(record["torch"]), cudnn_benchmark=False)
+    kind = f"patch:{record['pass']}{', bias' if layer.bias else ''}, {layer.dtype} {layer.layout}"
+    return [_timed(kind, record, "fprop", layer, float(record["us"]), runtime, passes[record["pass"]])]
+
+
 LAYOUTS: tuple[tuple[Layout, str], ...] = (("NCHW", "NCDHW"), ("NHWC", "NDHWC"))
 _READERS: tuple[tuple[frozenset[str], Callable[[Record], list[Timed]]], ...] = (
     (frozenset({"ms_NCDHW", "ms_NDHWC"}), _volume),
     (frozenset({"eager_us", "kernel"}), _eager),
+    (frozenset({"copied", "torch", "us"}), _patch_embedding),
     (frozenset({"alignment", "us_aligned_8"}), _alignment),
     (frozenset({"transposed", "dil"}), _kernelbench),
     (frozenset({"dtype", "groups", "us"}), _tensorrt),
