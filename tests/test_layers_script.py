@@ -11,6 +11,10 @@ KERNELBENCH = "gpu,dtype,layout,N,C,D,H,W,K,T,R,S,stride,pad,dil,groups,transpos
 TENSORRT = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
 H200 = "gpu,torch,dtype,layout,op,case,input,K,kernel,stride,pad,dil,groups,bias,eager_us,eager_kernels\n"
 VOLUMES = "gpu,cudnn,dtype,pass,N,C,DHW,K,RST,pad,stride,ms_NCDHW,ms_NDHWC\n"
+PRODUCTS = (
+    "m,k,n,mat1_stride_0,mat1_stride_1,mat2_stride_0,mat2_stride_1,mat1_dtype,prepadded_mat1,prepadded_mat2,"
+    "using_tf32,orig_ms,pad_ms\n"
+)
 PATCHES = "gpu,torch,cudnn,dtype,layout,copied,N,C,D,H,W,K,T,R,S,pass,bias,us,source\n"
 ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8,us\n"
 
@@ -41,7 +45,7 @@ def test_every_row_of_the_published_files_is_read_and_predicted(scripts):
         gpus = layer_timings.gpus_of(found, {}, "test")
         assert len(layers.predict(found, gpus)) == len(found)
         counts.append(len(found))
-    assert counts == [153, 2400, 76, 55, 184, 8]  # 228 pairs of 76 aligned kernels; 92 volumes in two layouts
+    assert counts == [153, 2400, 76, 55, 184, 8, 90]  # 228 pairs of 76 aligned kernels; 92 volumes in two layouts
 
 
 def test_kernelbench_rows_keep_their_dimensions(rows):
@@ -142,9 +146,8 @@ def test_alignments_of_one_kernel_are_one_row(rows, scripts):
     sizes = "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1"
     (timed,) = rows(ALIGNMENT, f"{sizes},1,1000,1500", f"{sizes},2,1000,1200", f"{sizes},4,1000,1100")
     assert timed.row.measured_us == 1000
-    assert timed.narrow_us == ((1, 1500), (2, 1200), (4, 1100))
-    narrow = scripts[1].narrowed(timed.row.layer, 2)
-    assert (narrow.C, narrow.K) == (58, 250)
+    assert [(alignment, us) for alignment, _, us in timed.narrow] == [(1, 1500), (2, 1200), (4, 1100)]
+    assert [(layer.C, layer.K) for _, layer, _ in timed.narrow] == [(57, 249), (58, 250), (60, 252)]
 
 
 def test_prices_of_narrow_vectors_are_beside_the_models(rows, scripts):
@@ -155,6 +158,25 @@ def test_prices_of_narrow_vectors_are_beside_the_models(rows, scripts):
     assert list(prices) == ["fprop f32, alignment 1", "fprop f32, alignment 2"]
     assert prices["fprop f32, alignment 1"].measured == pytest.approx(1.5)
     assert all(price.n == 1 and price.predicted > 1 for price in prices.values())
+
+
+def test_products_are_convolutions_beside_their_padded_twins(rows, scripts):
+    layers, layer_timings = scripts
+    line = "4096,1026,2050,{},1,{},{},torch.bfloat16,False,True,not_float_32,5.0,2.0"
+    found = rows(PRODUCTS, line.format(1026, 1, 1026), line.format(1026, 2050, 1))  # the second is not column-major
+    (timed,) = found
+    layer = timed.row.layer
+    assert (layer.N, layer.W, layer.C, layer.K, layer.layout, timed.row.source) == (
+        1, 4096, 1032, 2056, "NHWC", "product:bf16",
+    )  # fmt: skip
+    ((alignment, as_is, us),) = timed.narrow
+    assert (alignment, as_is.C, as_is.K, us) == (2, 1026, 2050, 5000)
+    copies = 2 * 4096 * (1026 + 1032) / (0.8 * layer_timings.load_gpu("a100-80gb-sxm").dram_bytes_per_s) * 1e6
+    assert timed.row.measured_us == pytest.approx(2000 - copies)
+    price = layers.prices(found, layer_timings.gpus_of(found, {}, "test"))["bf16, alignment 2"]
+    assert price.measured == pytest.approx(5000 / (2000 - copies))
+    tiny = "4096,1026,2050,1026,1,1,1026,torch.bfloat16,False,False,not_float_32,5.0,0.02"
+    assert rows(PRODUCTS, tiny) == []  # copies alone take most of that
 
 
 def test_halves_split_shapes_and_nothing_else(scripts):
