@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
+from convlint.estimate.depthwise import depthwise
 from convlint.estimate.kernels import (
     FUSED_TILE,
     NONE,
@@ -18,7 +19,6 @@ from convlint.estimate.kernels import (
     KernelCase,
     Priced,
     copies,
-    depthwise,
     direct,
     direct_us,
     generic,
@@ -31,7 +31,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise
+from convlint.estimate.results import Problem, is_depthwise, is_depthwise_volume
 from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -50,6 +50,7 @@ class Situation(Struct, frozen=True, gc=False):
     searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
+    old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -64,8 +65,10 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    if is_depthwise(problem):
-        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
+    # Of volumes PyTorch alone has a kernel, in NCDHW; elsewhere they are groups.
+    volume = situation.native and problem.nchw and not problem.transposed and is_depthwise_volume(problem)
+    if volume or is_depthwise(problem):
+        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
         return only

@@ -48,6 +48,7 @@ class Problem(Struct, frozen=True, gc=False):
     strided: bool  # any stride is greater than 1
     dilated: bool  # a depthwise layer; others take as long as without
     copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
+    transposed: bool  # the layer is, and its groups are one channel wide: others take as long as those turned around
 
 
 def problem_of(layer: ConvLayer) -> Problem | None:
@@ -69,13 +70,18 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
         layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1, groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1),
-        layer.copies_input,
+        layer.copies_input, layer.op == "conv_transpose" and groups == C > 1,
     )  # fmt: skip
 
 
 def is_depthwise(problem: Problem) -> bool:
     """One input channel per group, in one or two dimensions: 3-D layers have other kernels."""
     return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
+
+
+def is_depthwise_volume(problem: Problem) -> bool:
+    """One input channel per group, in three dimensions."""
+    return problem.groups > 1 and problem.groups == problem.C and (problem.T > 1 or problem.D > 1)
 
 
 def with_batch(problem: Problem, N: int) -> Problem:

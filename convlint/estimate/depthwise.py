@@ -1,0 +1,192 @@
+"""Depthwise layers: whose kernel runs them, cuDNN's, TensorRT's or PyTorch's own, and what each takes."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from convlint.estimate import constants as const
+from convlint.estimate.kernels import NONE, KernelCase, Priced, priced_untiled
+from convlint.estimate.results import Problem
+from convlint.estimate.search import join
+from convlint.model.layer import Dtype, Pass
+
+_NARROW = (Dtype.fp16, Dtype.bf16, Dtype.int8, Dtype.fp8)
+# The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
+_OVERLAP: Final = 4.0
+# Square filters that PyTorch's kernel is compiled for; others loop. Library.
+_UNROLLED_FILTERS: Final = (1, 3, 5)
+# Taps up to which libraries have faster kernels at stride 1. Fit: V100.
+_SMALL_FILTER: Final = 9
+# Output points below which planes share the start of a block. Fit: V100.
+_POINTS_OF_A_PLANE: Final = 56
+# Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
+_UNSHARED_PLANE: Final = 2.7
+# What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
+_MOST_ROW_WASTE: Final = 1.6
+
+# PyTorch asks cuDNN for depthwise fp16 in NCHW from this many channels and, in two dimensions, this width on. Library:
+# use_cudnn_depthwise and the functions it calls in ATen/native/Convolution.cpp, PyTorch 1.11 to 2.11.
+_LEAST_CHANNELS: Final = 32
+_LEAST_WIDTH: Final = 7
+_FILTERS: Final = (1, 3, 5)
+# Before cuDNN 8.2 and PyTorch 1.11 (pytorch/pytorch#58749): least N, C and W, by stride. Library.
+_OLD_FILTERS: Final = (1, 3)
+_OLD_WORKLOADS: Final = {
+    1: ((1, 32, 112), (1, 1024, 56), (8, 512, 28), (8, 64, 56), (16, 1024, 14), (16, 256, 28), (16, 32, 56),
+        (32, 1024, 7), (32, 256, 14), (32, 128, 28), (64, 32, 28), (128, 512, 7), (128, 64, 14)),
+    2: ((1, 512, 112), (8, 1024, 28), (8, 256, 56), (16, 512, 28), (32, 1024, 14), (32, 256, 28), (64, 512, 14),
+        (128, 1024, 7)),
+}  # fmt: skip
+
+
+def asks_cudnn(problem: Problem, *, volta: bool, old: bool) -> bool:
+    """Whether PyTorch leaves a depthwise layer to cuDNN: all in channels-last, and of NCHW what its test names.
+
+    `volta`: the GPU is one or newer; `old`: a version with the older test.
+    """
+    if not problem.nchw or problem.transposed:
+        return True
+    N, C, H, W, R, V = problem.N, problem.C, problem.H, problem.W, problem.R, problem.V
+    equal = problem.U == V or (H == 1 and not old)
+    if problem.dtype != Dtype.fp16 or C < _LEAST_CHANNELS or problem.dilated or not (volta and equal):
+        return False
+    if problem.T > 1 or problem.D > 1:
+        return False
+    if not old and H == 1 and V == 1:
+        return True
+    if R != problem.S or R not in (_OLD_FILTERS if old else _FILTERS) or (H if old else W) < _LEAST_WIDTH:
+        return False
+    if old:
+        return any(n <= N and c <= C and w <= W for n, c, w in _OLD_WORKLOADS.get(V, ()))
+    if V == 1:
+        return True
+    if V > 2:
+        return False
+    if R == 1:
+        return W <= 28 if N == 1 else N <= 16 and C >= 128 and W <= 7
+    return N == 1 or C >= 512 or (C >= 256 and W >= 28)
+
+
+class Kernel(NamedTuple):
+    """The cost of a library's depthwise kernel, in clocks of one SM.
+
+    It counts clocks, not FLOPs: most instructions find places and load, so that an SM's lanes matter little.
+    """
+
+    bandwidth: float  # share of the DRAM bandwidth
+    per_output: float
+    per_tap: float  # and output
+    per_input: float = 0.0  # staging a point of x
+    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
+    per_plane: float = 0.0  # start and end of one channel of one image
+    planes_per_sm: float = 0.0  # that work at once, each on one SM
+    row: int = 0  # points of x in the pieces that rows are cut into; 0: not cut
+
+
+# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there.
+_FP32: Final = Kernel(
+    bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
+)  # fmt: skip
+# The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
+# being in the way; bf16, and int8 from Turing on, assumed.
+_FP16: Final = Kernel(bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20)
+# Time of their weight gradient over fprop's.
+_WGRAD: Final = 3.0
+
+# PyTorch's own kernels for NCHW (ATen/native/cuda/DepthwiseConv2d.cu and DepthwiseConv3d.cu): a thread per output, in
+# dgrad per point of x, that finds its place by division and looks up every tap. Clocks of one SM. Fit: H100, RTX A6000
+# (KernelBench).
+_NATIVE_BANDWIDTH: Final = 0.65
+_NATIVE_PER_OUTPUT: Final = 1.15
+_NATIVE_PER_TAP: Final = 0.17
+_NATIVE_NOT_UNROLLED: Final = 1.2  # per output, where the filter is not compiled in
+# A point of x asks of every tap whether its output exists. Fit
+_NATIVE_DGRAD: Final = 1.55
+# wgrad: a block per weight, a warp per image and at most eight; a step of a warp is 32 outputs of one image. Library.
+_LANES: Final = 32
+_MOST_WARPS: Final = 8
+# Clocks of a step. Fit
+_STEP_CLOCKS: Final = 20.0
+# Of one warp alone, in us: two loads that nothing overlaps, from DRAM and from L2. Fit
+_STEP_US: Final = 0.47
+_STEP_IN_L2_US: Final = 0.25
+
+
+def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> Priced:
+    """The depthwise kernel that the library has; `native`: PyTorch, which has its own for NCHW; `old`: its version."""
+    problem, board = case.problem, case.board
+    volta = board.gpu.compute_capability >= "7.0"
+    if native and not tensorrt and not asks_cudnn(problem, volta=volta, old=old):
+        return _native(case)
+    wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
+    library = _FP16 if problem.dtype in _NARROW and not wide_int8 else _FP32
+    return _library(case, library, 4 if wide_int8 else problem.element_bytes)
+
+
+def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
+    """The tensors read and written once, at a share of the DRAM bandwidth."""
+    problem = case.problem
+    # A sector holds neighbouring pixels, so that a stride skips whole rows of x at best.
+    read = min(1.0, (problem.R + 1) / problem.U) if case.which != "dgrad" else 1.0
+    elements = problem.pixels_in * problem.C * read + (problem.pixels_out + problem.taps) * problem.K
+    return element_bytes * elements * case.board.us_per_byte * const.STREAM_BANDWIDTH / bandwidth
+
+
+def _library(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
+    problem, which, board = case.problem, case.which, case.board
+    factor = _WGRAD if which == "wgrad" else 1.0
+    clocks = _clocks(problem, which, kernel, board.sms)
+    compute_us = factor * max(clocks / board.clocks_per_us, problem.flops / case.unit.peak * 1e6)
+    memory_us = factor * _memory_us(case, kernel.bandwidth, element_bytes)
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE)
+
+
+def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
+    """Clocks of all SMs together that the instructions of a library's kernel take."""
+    planes, points = problem.N * problem.K, problem.P * problem.Q
+    outputs = problem.pixels_out * problem.K
+    taps = problem.taps
+    if kernel.small_per_tap and taps <= _SMALL_FILTER and not problem.strided:
+        clocks = kernel.small_per_tap * taps * outputs
+    else:
+        # points of x that fprop stages per output; what gradients read does not grow with the stride
+        staged = min(problem.U, problem.H) * min(problem.V, problem.W) if which == "fprop" else 1
+        clocks = (kernel.per_output + kernel.per_tap * taps + kernel.per_input * staged) * outputs
+        if kernel.row:
+            width = max(1, kernel.row // problem.V)
+            clocks *= min(_MOST_ROW_WASTE, -(-problem.Q // width) * width / problem.Q)
+    clocks += kernel.per_plane * planes * min(1.0, points / _POINTS_OF_A_PLANE)
+    idle = kernel.planes_per_sm * sms / planes
+    if idle > 1:
+        clocks += min(clocks * (idle - 1), _UNSHARED_PLANE * outputs)
+    return clocks
+
+
+def _native(case: KernelCase) -> Priced:
+    """PyTorch's own kernel, in two and in three dimensions."""
+    problem, which, board = case.problem, case.which, case.board
+    compute_us = _weights_us(case) if which == "wgrad" else _points_us(case)
+    compute_us = max(compute_us, problem.flops / case.unit.peak * 1e6)
+    memory_us = _memory_us(case, _NATIVE_BANDWIDTH, problem.element_bytes)
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE)
+
+
+def _points_us(case: KernelCase) -> float:
+    """Instructions of fprop, by outputs, and of dgrad, by points of x."""
+    problem = case.problem
+    clocks = _NATIVE_PER_OUTPUT + _NATIVE_PER_TAP * problem.taps
+    if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
+        clocks += _NATIVE_NOT_UNROLLED
+    points = problem.pixels_out if case.which == "fprop" else _NATIVE_DGRAD * problem.pixels_in
+    return clocks * points * problem.K / case.board.clocks_per_us
+
+
+def _weights_us(case: KernelCase) -> float:
+    """Instructions of wgrad, or the loads of its warps in turn, where those are few: one image has one warp a weight."""
+    problem, board = case.problem, case.board
+    images = problem.N * problem.Z
+    steps = -(-problem.P * problem.Q // _LANES)
+    issued_us = _STEP_CLOCKS * steps * images * problem.taps * problem.K / board.clocks_per_us
+    bytes_ = problem.element_bytes * (problem.pixels_in * problem.C + problem.pixels_out * problem.K)
+    step_us = _STEP_US if bytes_ > board.l2_bytes else _STEP_IN_L2_US
+    return join(issued_us, steps * -(-images // _MOST_WARPS) * step_us, _OVERLAP)
