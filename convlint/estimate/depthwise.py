@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from convlint.estimate import constants as const
@@ -11,11 +12,10 @@ from convlint.estimate.search import join
 from convlint.model.layer import Dtype, Pass
 
 _NARROW = (Dtype.fp16, Dtype.bf16, Dtype.int8, Dtype.fp8)
+_TIME = attrgetter("time_us")
 # The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
 _OVERLAP: Final = 4.0
-# Square filters that PyTorch's kernel is compiled for; others loop. Library.
-_UNROLLED_FILTERS: Final = (1, 3, 5)
-# Taps up to which libraries have faster kernels at stride 1. Fit: V100.
+# Taps up to which TensorRT has faster kernels at stride 1. Fit: V100.
 _SMALL_FILTER: Final = 9
 # Output points below which planes share the start of a block. Fit: V100.
 _POINTS_OF_A_PLANE: Final = 56
@@ -68,7 +68,7 @@ def asks_cudnn(problem: Problem, *, volta: bool, old: bool) -> bool:
 
 
 class Kernel(NamedTuple):
-    """The cost of a library's depthwise kernel, in clocks of one SM.
+    """The cost of a TensorRT kernel, in clocks of one SM.
 
     It counts clocks, not FLOPs: most instructions find places and load, so that an SM's lanes matter little.
     """
@@ -77,37 +77,60 @@ class Kernel(NamedTuple):
     per_output: float
     per_tap: float  # and output
     per_input: float = 0.0  # staging a point of x
-    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
+    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above
     per_plane: float = 0.0  # start and end of one channel of one image
     planes_per_sm: float = 0.0  # that work at once, each on one SM
     row: int = 0  # points of x in the pieces that rows are cut into; 0: not cut
 
 
-# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there.
+# Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there.
 _FP32: Final = Kernel(
     bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
 )  # fmt: skip
 # The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
 # being in the way; bf16, and int8 from Turing on, assumed.
 _FP16: Final = Kernel(bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20)
-# Time of their weight gradient over fprop's.
+# Time of a weight gradient over that of fprop. Assumed: TensorRT runs none, cuDNN in fp32 was not timed.
 _WGRAD: Final = 3.0
+
+# cuDNN from 8.2 on in 16 bits. Clocks of one SM per point written, per tap that hits one, per point loaded; in wgrad
+# per output and per tap of it; us to start a kernel, and to add up the parts of a weight gradient, which a kernel of its
+# own does (wgrad2d_c1_k1_nhwc_reduction_kernel in traces). Fit: geometric means and extremes of native NCHW over cuDNN,
+# forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735), and 5x5 on 8x64x1024x1008 (#125362: 3.2 ms
+# forward; #129609: 26.4 ms backward). Those are of gradients as a whole: that wgrad takes most of it and dgrad the
+# time of fprop is what the kernels do, not what was timed. Per tap it is an fp32 multiply-add of 64 lanes. Hardware.
+_CUDNN_BANDWIDTH: Final = 0.68
+_CUDNN_PER_POINT: Final = 0.2
+_CUDNN_PER_TAP: Final = 1 / 64
+_CUDNN_PER_LOAD: Final = 0.65
+_CUDNN_WGRAD: Final = (0.7, 0.33)
+_CUDNN_START_US: Final = 1.5
+_CUDNN_SUM_US: Final = 3.0
 
 # PyTorch's own kernels for NCHW (ATen/native/cuda/DepthwiseConv2d.cu and DepthwiseConv3d.cu): a thread per output, in
 # dgrad per point of x, that finds its place by division and looks up every tap. Clocks of one SM. Fit: H100, RTX A6000
-# (KernelBench).
+# (KernelBench); a volume of 27 taps in fp16 on A100 takes 0.94 of what follows (pytorch/pytorch#110885).
 _NATIVE_BANDWIDTH: Final = 0.65
 _NATIVE_PER_OUTPUT: Final = 1.15
 _NATIVE_PER_TAP: Final = 0.17
-_NATIVE_NOT_UNROLLED: Final = 1.2  # per output, where the filter is not compiled in
-# A point of x asks of every tap whether its output exists. Fit
-_NATIVE_DGRAD: Final = 1.55
+_UNROLLED_FILTERS: Final = (1, 3, 5)  # square ones that the kernel is compiled for; others loop. Library.
+_NATIVE_NOT_UNROLLED: Final = 1.2  # per output
+# A point of x asks of every tap whether its output exists, and loads where it does. 1.43 times fprop's time per point
+# and tap where a stride of 1 loops (#129609 over #125362).
+_NATIVE_DGRAD_ASKED: Final = 0.03
+_NATIVE_DGRAD_FOUND: Final = 0.25
+# Volumes load for every tap, and divide by strides. Fit: all passes of 3x3x3 on V100, strides 1 and (1, 2, 2) (#40801).
+_NATIVE_VOLUME_DGRAD: Final = 0.38
+_NATIVE_STRIDED_VOLUME_DGRAD: Final = 0.85
 # wgrad: a block per weight, a warp per image and at most eight; a step of a warp is 32 outputs of one image. Library.
 _LANES: Final = 32
 _MOST_WARPS: Final = 8
-# Clocks of a step. Fit
+# Clocks of a step: 20 on A100 (#129609, less dgrad as above), 18 to 22 where one lane of 32 works (PaddlePaddle#46896
+# times PyTorch), and V100's volumes come out with it. Half of what an earlier report of MobileNet's layers had (11.9
+# times fprop), more than what leaves EfficientNet-B0's published steps no room.
 _STEP_CLOCKS: Final = 20.0
-# Of one warp alone, in us: two loads that nothing overlaps, from DRAM and from L2. Fit
+# Of one warp alone, in us: two loads that nothing overlaps, from DRAM (6x1 in fp32 and fp16 alike, #129609) or from L2
+# (assumed).
 _STEP_US: Final = 0.47
 _STEP_IN_L2_US: Final = 0.25
 
@@ -115,12 +138,16 @@ _STEP_IN_L2_US: Final = 0.25
 def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> Priced:
     """The depthwise kernel that the library has; `native`: PyTorch, which has its own for NCHW; `old`: its version."""
     problem, board = case.problem, case.board
-    volta = board.gpu.compute_capability >= "7.0"
-    if native and not tensorrt and not asks_cudnn(problem, volta=volta, old=old):
-        return _native(case)
-    wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
-    library = _FP16 if problem.dtype in _NARROW and not wide_int8 else _FP32
-    return _library(case, library, 4 if wide_int8 else problem.element_bytes)
+    if tensorrt:
+        wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
+        narrow = problem.dtype in _NARROW and not wide_int8
+        return _tensorrt(case, _FP16 if narrow else _FP32, 4 if wide_int8 else problem.element_bytes)
+    if not native or asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
+        least = _cudnn(case)
+        # PyTorch's test of NCHW rests on timings, where cuDNN was the slower one in ten of a thousand (#58749).
+        own = native and problem.nchw and not problem.transposed
+        return min(least, _native(case), key=_TIME) if own else least
+    return _native(case)
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
@@ -132,21 +159,24 @@ def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
     return element_bytes * elements * case.board.us_per_byte * const.STREAM_BANDWIDTH / bandwidth
 
 
-def _library(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
-    problem, which, board = case.problem, case.which, case.board
-    factor = _WGRAD if which == "wgrad" else 1.0
-    clocks = _clocks(problem, which, kernel, board.sms)
-    compute_us = factor * max(clocks / board.clocks_per_us, problem.flops / case.unit.peak * 1e6)
-    memory_us = factor * _memory_us(case, kernel.bandwidth, element_bytes)
+def _priced(case: KernelCase, compute_us: float, memory_us: float, more_us: float = 0.0) -> Priced:
+    compute_us = max(compute_us, case.problem.flops / case.unit.peak * 1e6) + more_us
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE)
 
 
+def _tensorrt(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
+    factor = _WGRAD if case.which == "wgrad" else 1.0
+    clocks = _clocks(case.problem, case.which, kernel, case.board.sms)
+    compute_us = max(clocks / case.board.clocks_per_us, case.problem.flops / case.unit.peak * 1e6)
+    return _priced(case, factor * compute_us, factor * _memory_us(case, kernel.bandwidth, element_bytes))
+
+
 def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
-    """Clocks of all SMs together that the instructions of a library's kernel take."""
+    """Clocks of all SMs together that the instructions of a TensorRT kernel take."""
     planes, points = problem.N * problem.K, problem.P * problem.Q
     outputs = problem.pixels_out * problem.K
     taps = problem.taps
-    if kernel.small_per_tap and taps <= _SMALL_FILTER and not problem.strided:
+    if taps <= _SMALL_FILTER and not problem.strided:
         clocks = kernel.small_per_tap * taps * outputs
     else:
         # points of x that fprop stages per output; what gradients read does not grow with the stride
@@ -162,27 +192,52 @@ def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
     return clocks
 
 
+def _cudnn(case: KernelCase) -> Priced:
+    """The kernels of cuDNN; in fp32 they take what V100's rows of TensorRT do, and no less than in 16 bits."""
+    problem, which, board = case.problem, case.which, case.board
+    x, y = problem.pixels_in * problem.K, problem.pixels_out * problem.K
+    hits = problem.taps * y
+    more_us = _CUDNN_START_US
+    if which == "wgrad":
+        per_output, per_tap = _CUDNN_WGRAD
+        clocks = per_output * y + per_tap * hits + _CUDNN_PER_LOAD * x
+        more_us += _CUDNN_SUM_US
+    else:
+        written, loaded = (y, x) if which == "fprop" else (x, y)
+        clocks = _CUDNN_PER_POINT * written + _CUDNN_PER_TAP * hits + _CUDNN_PER_LOAD * loaded
+    bandwidth = _CUDNN_BANDWIDTH
+    if problem.dtype not in _NARROW:
+        wide = _clocks(problem, which, _FP32, board.sms)
+        clocks = max(clocks, _WGRAD * wide if which == "wgrad" else wide)
+    memory_us = _memory_us(case, bandwidth, problem.element_bytes)
+    return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)
+
+
 def _native(case: KernelCase) -> Priced:
     """PyTorch's own kernel, in two and in three dimensions."""
-    problem, which, board = case.problem, case.which, case.board
-    compute_us = _weights_us(case) if which == "wgrad" else _points_us(case)
-    compute_us = max(compute_us, problem.flops / case.unit.peak * 1e6)
-    memory_us = _memory_us(case, _NATIVE_BANDWIDTH, problem.element_bytes)
-    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE)
+    compute_us = _weights_us(case) if case.which == "wgrad" else _points_us(case)
+    return _priced(case, compute_us, _memory_us(case, _NATIVE_BANDWIDTH, case.problem.element_bytes))
 
 
 def _points_us(case: KernelCase) -> float:
     """Instructions of fprop, by outputs, and of dgrad, by points of x."""
     problem = case.problem
-    clocks = _NATIVE_PER_OUTPUT + _NATIVE_PER_TAP * problem.taps
+    clocks = _NATIVE_PER_OUTPUT
     if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
         clocks += _NATIVE_NOT_UNROLLED
-    points = problem.pixels_out if case.which == "fprop" else _NATIVE_DGRAD * problem.pixels_in
-    return clocks * points * problem.K / case.board.clocks_per_us
+    if case.which == "fprop":
+        clocks = (clocks + _NATIVE_PER_TAP * problem.taps) * problem.pixels_out
+    elif problem.T > 1 or problem.D > 1:
+        per_tap = _NATIVE_STRIDED_VOLUME_DGRAD if problem.strided else _NATIVE_VOLUME_DGRAD
+        clocks = (clocks + per_tap * problem.taps) * problem.pixels_in
+    else:
+        clocks = (clocks + _NATIVE_DGRAD_ASKED * problem.taps) * problem.pixels_in
+        clocks += _NATIVE_DGRAD_FOUND * problem.taps * problem.pixels_out
+    return clocks * problem.K / case.board.clocks_per_us
 
 
 def _weights_us(case: KernelCase) -> float:
-    """Instructions of wgrad, or the loads of its warps in turn, where those are few: one image has one warp a weight."""
+    """Instructions of wgrad, or the loads of its warps in turn, where warps are few: an image has one for a weight."""
     problem, board = case.problem, case.board
     images = problem.N * problem.Z
     steps = -(-problem.P * problem.Q // _LANES)
