@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from convlint.estimate import constants as const
-from convlint.estimate.kernels import NONE, KernelCase, Priced, priced_untiled
+from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, priced_untiled
 from convlint.estimate.results import Problem
 from convlint.estimate.search import join
 from convlint.model.layer import Dtype, Pass
@@ -21,6 +21,7 @@ _SMALL_FILTER: Final = 9
 _POINTS_OF_A_PLANE: Final = 56
 # Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
 _UNSHARED_PLANE: Final = 2.7
+_TIMED: Final = "7.0"  # compute capability of V100
 # What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
 _MOST_ROW_WASTE: Final = 1.6
 
@@ -93,19 +94,21 @@ _FP16: Final = Kernel(bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0
 # Time of a weight gradient over that of fprop. Assumed: TensorRT runs none, cuDNN in fp32 was not timed.
 _WGRAD: Final = 3.0
 
-# cuDNN from 8.2 on in 16 bits. Clocks of one SM per point written, per tap that hits one, per point loaded; in wgrad
-# per output and per tap of it; us to start a kernel, and to add up the parts of a weight gradient, which a kernel of its
-# own does (wgrad2d_c1_k1_nhwc_reduction_kernel in traces). Fit: geometric means and extremes of native NCHW over cuDNN,
-# forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735), and 5x5 on 8x64x1024x1008 (#125362: 3.2 ms
-# forward; #129609: 26.4 ms backward). Those are of gradients as a whole: that wgrad takes most of it and dgrad the
-# time of fprop is what the kernels do, not what was timed. Per tap it is an fp32 multiply-add of 64 lanes. Hardware.
-_CUDNN_BANDWIDTH: Final = 0.68
-_CUDNN_PER_POINT: Final = 0.2
-_CUDNN_PER_TAP: Final = 1 / 64
-_CUDNN_PER_LOAD: Final = 0.65
-_CUDNN_WGRAD: Final = (0.7, 0.33)
-_CUDNN_START_US: Final = 1.5
-_CUDNN_SUM_US: Final = 3.0
+# cuDNN from 8.2 on in 16 bits, in clocks of one SM: per tap that meets a point, and per point of the larger tensor, as
+# V100's rows of TensorRT have it for small filters and for staging; but for all filters and strides alike, since its
+# kernels are specialised for them (conv2d_c1_k1_nhwc_kernel_specialized_window in traces).
+_CUDNN_BANDWIDTH: Final = 0.83
+_CUDNN_PER_TAP: Final = 0.045
+_CUDNN_PER_POINT: Final = 0.515
+# us to start one of its kernels, and to add up the parts of a weight gradient, which one of their own does
+# (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and per tap of it. Fit: geometric means of PyTorch's
+# kernels in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the extremes come out
+# within a fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is what
+# the kernels do.
+_CUDNN_START_US: Final = 2.2
+_CUDNN_SUM_US: Final = 2.0
+_CUDNN_WGRAD_PER_OUTPUT: Final = 0.8
+_CUDNN_WGRAD_PER_TAP: Final = 0.35
 
 # PyTorch's own kernels for NCHW (ATen/native/cuda/DepthwiseConv2d.cu and DepthwiseConv3d.cu): a thread per output, in
 # dgrad per point of x, that finds its place by division and looks up every tap. Clocks of one SM. Fit: H100, RTX A6000
@@ -141,7 +144,7 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     if tensorrt:
         wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
         narrow = problem.dtype in _NARROW and not wide_int8
-        return _tensorrt(case, _FP16 if narrow else _FP32, 4 if wide_int8 else problem.element_bytes)
+        return _tensorrt(case, narrow=narrow, element_bytes=4 if wide_int8 else problem.element_bytes)
     if not native or asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
         least = _cudnn(case)
         # PyTorch's test of NCHW rests on timings, where cuDNN was the slower one in ten of a thousand (#58749).
@@ -160,31 +163,53 @@ def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
 
 
 def _priced(case: KernelCase, compute_us: float, memory_us: float, more_us: float = 0.0) -> Priced:
-    compute_us = max(compute_us, case.problem.flops / case.unit.peak * 1e6) + more_us
+    """A kernel on CUDA cores, whatever unit other layers have: its launch takes the lesser of what the units' do."""
+    board = case.board
+    compute_us = max(compute_us, case.problem.flops / min(case.unit.peak, board.fp32_peak) * 1e6)
+    index = PASS_INDEX[case.which]
+    overhead_us = case.unit.family.setup_us[index]
+    simt = board.units(Dtype.fp32, False)[1] if case.unit.tensor else None
+    if simt is not None:
+        overhead_us = min(overhead_us, simt.family.setup_us[index])
+    overhead_us += more_us
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE, overhead_us)
+
+
+def _tensorrt(case: KernelCase, *, narrow: bool, element_bytes: int) -> Priced:
+    """TensorRT's kernels as they were timed on V100.
+
+    There strided ones in fp16 may take longer than unstrided ones on the same input and than those in fp32. Elsewhere,
+    where none was timed, they are taken not to.
+    """
+    problem, which, board = case.problem, case.which, case.board
+    kernel = _FP16 if narrow else _FP32
+    clocks = _clocks(problem, which, kernel, board.sms)
+    if problem.strided and board.cc != _TIMED:
+        whole = _clocks(problem, which, kernel, board.sms, unstrided=True)
+        clocks = min(clocks, whole, *([_clocks(problem, which, _FP32, board.sms)] if narrow else []))
+    factor = _WGRAD if which == "wgrad" else 1.0
+    compute_us = factor * max(clocks / board.clocks_per_us, problem.flops / case.unit.peak * 1e6)
+    memory_us = factor * _memory_us(case, kernel.bandwidth, element_bytes)
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us, _OVERLAP), NONE)
 
 
-def _tensorrt(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
-    factor = _WGRAD if case.which == "wgrad" else 1.0
-    clocks = _clocks(case.problem, case.which, kernel, case.board.sms)
-    compute_us = max(clocks / case.board.clocks_per_us, case.problem.flops / case.unit.peak * 1e6)
-    return _priced(case, factor * compute_us, factor * _memory_us(case, kernel.bandwidth, element_bytes))
-
-
-def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
-    """Clocks of all SMs together that the instructions of a TensorRT kernel take."""
+def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int, *, unstrided: bool = False) -> float:
+    """Clocks of all SMs together that the instructions take, also of an `unstrided` layer on the same input."""
     planes, points = problem.N * problem.K, problem.P * problem.Q
-    outputs = problem.pixels_out * problem.K
+    U, V, width, outputs, strided = problem.U, problem.V, problem.Q, problem.pixels_out * problem.K, problem.strided
+    if unstrided:
+        U, V, width, outputs, strided = 1, 1, problem.W, problem.pixels_in * problem.K, False
+        points = problem.H * problem.W
     taps = problem.taps
-    if taps <= _SMALL_FILTER and not problem.strided:
+    if taps <= _SMALL_FILTER and not strided:
         clocks = kernel.small_per_tap * taps * outputs
     else:
         # points of x that fprop stages per output; what gradients read does not grow with the stride
-        staged = min(problem.U, problem.H) * min(problem.V, problem.W) if which == "fprop" else 1
+        staged = min(U, problem.H) * min(V, problem.W) if which == "fprop" else 1
         clocks = (kernel.per_output + kernel.per_tap * taps + kernel.per_input * staged) * outputs
         if kernel.row:
-            width = max(1, kernel.row // problem.V)
-            clocks *= min(_MOST_ROW_WASTE, -(-problem.Q // width) * width / problem.Q)
+            piece = max(1, kernel.row // V)
+            clocks *= min(_MOST_ROW_WASTE, -(-width // piece) * piece / width)
     clocks += kernel.per_plane * planes * min(1.0, points / _POINTS_OF_A_PLANE)
     idle = kernel.planes_per_sm * sms / planes
     if idle > 1:
@@ -196,20 +221,16 @@ def _cudnn(case: KernelCase) -> Priced:
     """The kernels of cuDNN; in fp32 they take what V100's rows of TensorRT do, and no less than in 16 bits."""
     problem, which, board = case.problem, case.which, case.board
     x, y = problem.pixels_in * problem.K, problem.pixels_out * problem.K
-    hits = problem.taps * y
-    more_us = _CUDNN_START_US
+    taps, more_us = problem.taps, _CUDNN_START_US
     if which == "wgrad":
-        per_output, per_tap = _CUDNN_WGRAD
-        clocks = per_output * y + per_tap * hits + _CUDNN_PER_LOAD * x
+        clocks = (_CUDNN_WGRAD_PER_OUTPUT + _CUDNN_WGRAD_PER_TAP * taps) * y + _CUDNN_PER_POINT * x
         more_us += _CUDNN_SUM_US
     else:
-        written, loaded = (y, x) if which == "fprop" else (x, y)
-        clocks = _CUDNN_PER_POINT * written + _CUDNN_PER_TAP * hits + _CUDNN_PER_LOAD * loaded
-    bandwidth = _CUDNN_BANDWIDTH
+        clocks = _CUDNN_PER_TAP * taps * y + _CUDNN_PER_POINT * max(x, y)
     if problem.dtype not in _NARROW:
-        wide = _clocks(problem, which, _FP32, board.sms)
+        wide = min(_clocks(problem, which, _FP32, board.sms, unstrided=each) for each in (False, problem.strided))
         clocks = max(clocks, _WGRAD * wide if which == "wgrad" else wide)
-    memory_us = _memory_us(case, bandwidth, problem.element_bytes)
+    memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)
 
 

@@ -282,14 +282,20 @@ def depthwise_factor(which: Pass) -> float:
     return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
-def priced_untiled(case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
-    """A kernel without tiles that takes `kernel_us`; `compute_us` and `memory_us` are the parts of it."""
+def priced_untiled(
+    case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies,
+    overhead_us: float | None = None,
+) -> Priced:  # fmt: skip
+    """A kernel without tiles that takes `kernel_us`; `compute_us` and `memory_us` are the parts of it.
+
+    Beside it is `overhead_us`, or what its unit's kernels need.
+    """
     problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.pixels_out * problem.K
     choice = ProgramChoice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
     )
-    overhead = unit.family.setup_us[PASS_INDEX[which]]
+    overhead = unit.family.setup_us[PASS_INDEX[which]] if overhead_us is None else overhead_us
     time = kernel_us + overhead + around.transposes_us + around.padding_us
     return Priced(unit, choice, time, overhead, around)
 
