@@ -103,8 +103,8 @@ _CUDNN_PER_POINT: Final = 0.515
 # us to start one of its kernels, and to add up the parts of a weight gradient, which one of their own does
 # (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and per tap of it. Fit: geometric means of PyTorch's
 # kernels in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the extremes come out
-# within a fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is what
-# the kernels do.
+# within a fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is
+# what the kernels do.
 _CUDNN_START_US: Final = 2.2
 _CUDNN_SUM_US: Final = 2.0
 _CUDNN_WGRAD_PER_OUTPUT: Final = 0.8
@@ -145,12 +145,15 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
         narrow = problem.dtype in _NARROW and not wide_int8
         return _tensorrt(case, narrow=narrow, element_bytes=4 if wide_int8 else problem.element_bytes)
-    if not native or asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
-        least = _cudnn(case)
-        # PyTorch's test of NCHW rests on timings, where cuDNN was the slower one in ten of a thousand (#58749).
-        own = native and problem.nchw and not problem.transposed
-        return min(least, _native(case), key=_TIME) if own else least
-    return _native(case)
+    if native and not asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
+        return _native(case)
+    library = _cudnn(case)
+    if not native or not problem.nchw or problem.transposed:
+        return library
+    # The test for NCHW rests on timings, where cuDNN was slower in ten of a thousand (#58749). In one dimension, which
+    # it does not time, cuDNN is the slower one in reports (#170138).
+    own = _native(case)
+    return own if problem.H == 1 else min(library, own, key=_TIME)
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
