@@ -47,22 +47,36 @@ def asks_cudnn(problem: Problem, *, volta: bool, old: bool) -> bool:
     """
     if not problem.nchw or problem.transposed:
         return True
-    N, C, H, W, R, V = problem.N, problem.C, problem.H, problem.W, problem.R, problem.V
-    equal = problem.U == V or (H == 1 and not old)
-    if problem.dtype != Dtype.fp16 or C < _LEAST_CHANNELS or problem.dilated or not (volta and equal):
+    if problem.dtype != Dtype.fp16 or not volta or not _may_ask(problem):
         return False
-    if problem.T > 1 or problem.D > 1:
-        return False
-    if not old and H == 1 and V == 1:
-        return True
-    if R != problem.S or R not in (_OLD_FILTERS if old else _FILTERS) or (H if old else W) < _LEAST_WIDTH:
-        return False
+    N, C, W, V = problem.N, problem.C, problem.W, problem.V
     if old:
+        if problem.U != V or problem.R != problem.S or problem.R not in _OLD_FILTERS or problem.H < _LEAST_WIDTH:
+            return False
         return any(n <= N and c <= C and w <= W for n, c, w in _OLD_WORKLOADS.get(V, ()))
-    if V == 1:
+    return _is_row(problem) or (_is_timed(problem) and _is_faster_in_cudnn(problem))
+
+
+def _may_ask(problem: Problem) -> bool:
+    return problem.C >= _LEAST_CHANNELS and not (problem.dilated or problem.T > 1 or problem.D > 1)
+
+
+def _is_row(problem: Problem) -> bool:
+    """A layer in one dimension at stride 1, which the test lets pass untimed."""
+    return problem.H == 1 and problem.V == 1
+
+
+def _is_timed(problem: Problem) -> bool:
+    """Whether the layer is one of those that the test knows from timings."""
+    R, U, V = problem.R, problem.U, problem.V
+    return R == problem.S and R in _FILTERS and problem.W >= _LEAST_WIDTH and V <= 2 and (U == V or problem.H == 1)
+
+
+def _is_faster_in_cudnn(problem: Problem) -> bool:
+    """The test itself, for layers that it knows."""
+    N, C, W, R = problem.N, problem.C, problem.W, problem.R
+    if problem.V == 1:
         return True
-    if V > 2:
-        return False
     if R == 1:
         return W <= 28 if N == 1 else N <= 16 and C >= 128 and W <= 7
     return N == 1 or C >= 512 or (C >= 256 and W >= 28)
@@ -101,14 +115,13 @@ _CUDNN_BANDWIDTH: Final = 0.83
 _CUDNN_PER_TAP: Final = 0.045
 _CUDNN_PER_POINT: Final = 0.515
 # us to start one of its kernels, and to add up the parts of a weight gradient, which one of their own does
-# (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and per tap of it. Fit: geometric means of PyTorch's
-# kernels in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the extremes come out
-# within a fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is
-# what the kernels do.
-_CUDNN_START_US: Final = 2.2
+# (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and tap. Fit: geometric means of PyTorch's kernels
+# in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the extremes come out within a
+# fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is what the
+# kernels do.
+_CUDNN_START_US: Final = 2.0
 _CUDNN_SUM_US: Final = 2.0
-_CUDNN_WGRAD_PER_OUTPUT: Final = 0.8
-_CUDNN_WGRAD_PER_TAP: Final = 0.35
+_CUDNN_WGRAD_PER_TAP: Final = 0.34
 
 # PyTorch's own kernels for NCHW (ATen/native/cuda/DepthwiseConv2d.cu and DepthwiseConv3d.cu): a thread per output, in
 # dgrad per point of x, that finds its place by division and looks up every tap. Clocks of one SM. Fit: H100, RTX A6000
@@ -145,15 +158,17 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
         narrow = problem.dtype in _NARROW and not wide_int8
         return _tensorrt(case, narrow=narrow, element_bytes=4 if wide_int8 else problem.element_bytes)
-    if native and not asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
-        return _native(case)
-    library = _cudnn(case)
     if not native or not problem.nchw or problem.transposed:
-        return library
-    # The test for NCHW rests on timings, where cuDNN was slower in ten of a thousand (#58749). In one dimension, which
-    # it does not time, cuDNN is the slower one in reports (#170138).
+        return _cudnn(case)
     own = _native(case)
-    return own if problem.H == 1 else min(library, own, key=_TIME)
+    # The test for NCHW rests on timings of fp16, where cuDNN was slower in ten of a thousand (#58749); what it leaves to
+    # PyTorch's kernel takes cuDNN no less. In one dimension, untimed, cuDNN is the slower one in reports (#170138).
+    half = problem.dtype in (Dtype.fp16, Dtype.bf16) and _may_ask(problem) and _is_timed(problem)
+    if asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
+        compared = half
+    else:
+        compared = half and not _is_faster_in_cudnn(problem)
+    return min(_cudnn(case), own, key=_TIME) if compared else own
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
@@ -226,7 +241,7 @@ def _cudnn(case: KernelCase) -> Priced:
     x, y = problem.pixels_in * problem.K, problem.pixels_out * problem.K
     taps, more_us = problem.taps, _CUDNN_START_US
     if which == "wgrad":
-        clocks = (_CUDNN_WGRAD_PER_OUTPUT + _CUDNN_WGRAD_PER_TAP * taps) * y + _CUDNN_PER_POINT * x
+        clocks = _CUDNN_WGRAD_PER_TAP * taps * y + _CUDNN_PER_POINT * x
         more_us += _CUDNN_SUM_US
     else:
         clocks = _CUDNN_PER_TAP * taps * y + _CUDNN_PER_POINT * max(x, y)

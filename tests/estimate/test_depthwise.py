@@ -212,21 +212,19 @@ def test_a_volume_on_a100():
     """0.805 ms: pytorch/pytorch#110885."""
     layer = depthwise(C=64, N=1, D=15, H=75, W=315, dims=3, T=3, PadD=1, PadD_end=1, dtype=Dtype.fp16)
     assert us(layer, "a100") == pytest.approx(805, rel=0.15)
-    assert us(layer, "a100") < us(layer, "a100", runtime=JAX)  # groups of one channel, which have no such kernel
 
 
 def test_few_warps_wait_for_their_loads():
     """A weight gradient has a warp for each image, up to eight: one image takes as long as eight."""
     times = [us(depthwise(C=32, N=N, H=112, W=112), "a100", "wgrad") for N in (1, 8, 16)]
     assert times[1] < 1.5 * times[0] < 1.5 * times[2]
-    assert times[0] > 3 * us(depthwise(C=32, N=1, H=112, W=112, layout="NHWC"), "a100", "wgrad")
+    assert times[0] > 2 * us(depthwise(C=32, N=1, H=112, W=112, layout="NHWC"), "a100", "wgrad")
 
 
 def test_laws_of_random_layers():
     """Stride 2 takes no longer than stride 1 on the same input, fp16 no longer than fp32, bf16 in NHWC what fp16 does.
 
-    But where measured otherwise: TensorRT's strided kernels in fp16 on V100, and where PyTorch's dispatch runs a
-    strided layer on its own kernel and the other one on cuDNN's, for maps of 7.
+    But for TensorRT on V100, whose strided kernels were timed.
     """
     rng, compared = random.Random(33), 0
     for _ in range(1500):
@@ -255,7 +253,7 @@ def test_laws_of_random_layers():
             once, twice = times[dtype, 1], times[dtype, 2]
             if once is None or twice is None or timed_strides or volume:
                 continue
-            assert twice <= (1.25 if H == 7 and dtype == Dtype.fp16 else 1.05) * once
+            assert twice <= 1.05 * once
             compared += 1
         for U in (1, 2):
             half, full, brain = times[Dtype.fp16, U], times[Dtype.fp32, U], times[Dtype.bf16, U]
