@@ -115,10 +115,10 @@ _CUDNN_BANDWIDTH: Final = 0.83
 _CUDNN_PER_TAP: Final = 0.045
 _CUDNN_PER_POINT: Final = 0.515
 # us to start one of its kernels, and to add up the parts of a weight gradient, which one of their own does
-# (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and tap. Fit: geometric means of PyTorch's kernels
-# in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the extremes come out within a
-# fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and wgrad the rest, is what the
-# kernels do.
+# (wgrad2d_c1_k1_nhwc_reduction_kernel); clocks of wgrad per output and tap. Fit: geometric means of the time of
+# PyTorch's kernels in NCHW over these, forward and backward, on A100 and RTX A6000 (pytorch/pytorch#91735); the
+# extremes come out within a fifth. What was timed are both gradients as one: that dgrad takes what fprop does, and
+# wgrad the rest, follows from what the kernels do, and leaves published steps room (tests/test_published_steps.py).
 _CUDNN_START_US: Final = 2.0
 _CUDNN_SUM_US: Final = 2.0
 _CUDNN_WGRAD_PER_TAP: Final = 0.34
@@ -131,8 +131,8 @@ _NATIVE_PER_OUTPUT: Final = 1.15
 _NATIVE_PER_TAP: Final = 0.17
 _UNROLLED_FILTERS: Final = (1, 3, 5)  # square ones that the kernel is compiled for; others loop. Library.
 _NATIVE_NOT_UNROLLED: Final = 1.2  # per output
-# A point of x asks of every tap whether its output exists, and loads where it does. 1.43 times fprop's time per point
-# and tap where a stride of 1 loops (#129609 over #125362).
+# dgrad: a point of x asks of every tap whether its output exists, and loads where it does. 1.4 times the time of fprop
+# where both loop (6x1, pytorch/pytorch#129609 and #125362, which name no GPU).
 _NATIVE_DGRAD_ASKED: Final = 0.03
 _NATIVE_DGRAD_FOUND: Final = 0.25
 # Volumes load for every tap, and divide by strides. Fit: all passes of 3x3x3 on V100, strides 1 and (1, 2, 2) (#40801).
@@ -141,12 +141,12 @@ _NATIVE_STRIDED_VOLUME_DGRAD: Final = 0.85
 # wgrad: a block per weight, a warp per image and at most eight; a step of a warp is 32 outputs of one image. Library.
 _LANES: Final = 32
 _MOST_WARPS: Final = 8
-# Clocks of a step: 20 on A100 (#129609, less dgrad as above), 18 to 22 where one lane of 32 works (PaddlePaddle#46896
-# times PyTorch), and V100's volumes come out with it. Half of what an earlier report of MobileNet's layers had (11.9
-# times fprop), more than what leaves EfficientNet-B0's published steps no room.
+# Clocks of a step. Fit: all passes of volumes on V100 (#40801), less the others. So does 5x5 in #129609, were its GPU
+# an A100, and where one lane of 32 works (PaddlePaddle#46896 times PyTorch, 4.9 ms). An earlier report of MobileNet's
+# layers had twice that.
 _STEP_CLOCKS: Final = 20.0
-# Of one warp alone, in us: two loads that nothing overlaps, from DRAM (6x1 in fp32 and fp16 alike, #129609) or from L2
-# (assumed).
+# Of one warp alone, in us: two loads that nothing overlaps, from DRAM (6x1 takes as long in fp16 as in fp32, #129609),
+# or from L2 (assumed).
 _STEP_US: Final = 0.47
 _STEP_IN_L2_US: Final = 0.25
 
@@ -161,14 +161,12 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     if not native or not problem.nchw or problem.transposed:
         return _cudnn(case)
     own = _native(case)
-    # The test for NCHW rests on timings of fp16, where cuDNN was slower in ten of a thousand (#58749); what it leaves to
-    # PyTorch's kernel takes cuDNN no less. In one dimension, untimed, cuDNN is the slower one in reports (#170138).
+    # The test for NCHW rests on timings of fp16 (pytorch/pytorch#58749): where it asks cuDNN, PyTorch's kernel was
+    # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one
+    # dimension it lets pass untimed, and there cuDNN is reported to be slower (#170138).
     half = problem.dtype in (Dtype.fp16, Dtype.bf16) and _may_ask(problem) and _is_timed(problem)
-    if asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old):
-        compared = half
-    else:
-        compared = half and not _is_faster_in_cudnn(problem)
-    return min(_cudnn(case), own, key=_TIME) if compared else own
+    asked = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
+    return min(_cudnn(case), own, key=_TIME) if half and (asked or not _is_faster_in_cudnn(problem)) else own
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
