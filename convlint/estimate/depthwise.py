@@ -110,7 +110,7 @@ _WGRAD: Final = 3.0
 
 # cuDNN from 8.2 on in 16 bits, in clocks of one SM: per tap that meets a point, and per point of the larger tensor, as
 # V100's rows of TensorRT have it for small filters and for staging; but for all filters and strides alike, since its
-# kernels are specialised for them (conv2d_c1_k1_nhwc_kernel_specialized_window in traces).
+# kernels are specialised for them (dgrad2d_c1_k1_nhwc_kernel_specialized_window in traces).
 _CUDNN_BANDWIDTH: Final = 0.83
 _CUDNN_PER_TAP: Final = 0.045
 _CUDNN_PER_POINT: Final = 0.515

@@ -119,7 +119,8 @@ _TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
     ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
 }
 # Gradients that were timed within whole steps only, and against each other: EfficientNet-B0's on A100 in TF32 and on
-# V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735).
+# V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735),
+# dgrad and wgrad as one: how they share that rests on what the kernels do.
 # Volumes in 16 bits in both layouts, gradients as one, on V100 with cuDNN 8.0.5: predicted at 1.04 to 1.31 of that.
 _WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
     "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16), "volume": (Dtype.fp16, Dtype.bf16),
