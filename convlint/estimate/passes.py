@@ -173,7 +173,9 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     searched = runtime.cudnn_benchmark is not False
     compute = compute_dtype(problem.dtype, board.gpu, runtime)
     absent = _absent(problem.dtype, board.gpu, runtime)
-    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent)
+    version = runtime.framework_version if framework == "pytorch" else None
+    old = (runtime.cudnn is not None and runtime.cudnn < "8.2") or (version is not None and version < "1.11")
+    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old)
     board.situations[problem.dtype] = runtime, situation
     return situation
 
