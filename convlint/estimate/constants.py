@@ -56,6 +56,8 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
+WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
+WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
 # Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
 # inference with PyTorch 2.4.

@@ -413,7 +413,9 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
     if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
     has_kernels = c == k and c & (c - 1) == 0 and (c <= const.VECTOR or problem.groups % const.GROUPS_AT_ONCE == 0)
-    return None if has_kernels else const.OTHER_GROUPS
+    if has_kernels:
+        return None
+    return const.WIDE_GROUPS if c == k == const.WIDE_GROUP else const.OTHER_GROUPS
 
 
 def has_odd_groups(problem: Problem) -> bool:
