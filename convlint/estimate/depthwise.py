@@ -158,6 +158,10 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
         narrow = problem.dtype in _NARROW and not wide_int8
         return _tensorrt(case, narrow=narrow, element_bytes=4 if wide_int8 else problem.element_bytes)
+    if problem.T > 1 or problem.D > 1:
+        # In NCDHW; cuDNN, which runs the others, took 6 to 17 times as long (pytorch/pytorch#40801, cuDNN 7.6 and 8.0).
+        # How newer ones fare is not known: they are taken to be no faster.
+        return _native(case)
     if not native or not problem.nchw or problem.transposed:
         return _cudnn(case)
     own = _native(case)

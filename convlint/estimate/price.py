@@ -141,9 +141,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    # Of volumes PyTorch alone has a kernel, in NCDHW; elsewhere they are groups.
-    volume = situation.native and problem.nchw and not problem.transposed and is_depthwise_volume(problem)
-    if volume or is_depthwise(problem):
+    if is_depthwise(problem) or (is_depthwise_volume(problem) and not situation.tensorrt):
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
