@@ -83,7 +83,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         least = _at_most(least, _without_stride(problem), which, board, situation)
     if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
-        half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16))
+        half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16, pads_nhwc=True))
         if half is not None and half.time_us > _LEAST_GAIN_OF_HALF * least.time_us:
             least = calibrated(least, half.time_us / (_LEAST_GAIN_OF_HALF * least.time_us))
     return least
@@ -107,7 +107,7 @@ def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) ->
     """Whether fp16 pays for something here that fp32 does not: transposes, padded channels, groups."""
     if board.units(Dtype.fp16, situation.tensorrt)[0] is None:
         return False
-    if not board.modern and (problem.nchw or situation.tensorrt):
+    if not board.modern and (problem.layout != "NHWC" or situation.tensorrt):
         return False
     aligned = problem.C % const.VECTOR == 0 == problem.K % const.VECTOR and problem.C > const.MOST_FEW_CHANNELS
     return problem.nchw or problem.groups > 1 or not aligned or (problem.taps == 1 and problem.padded)
