@@ -111,13 +111,15 @@ def names(finding: Finding) -> tuple[str | None, ...]:
 def test_tile_quantization(layer: str, severity: str, message: str, new: dict[str, int]) -> None:
     first = f"{{ name: a, {layer}, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC }}"
     last = "{ name: last, K: 8, R: 1, S: 1, dtype: fp16 }"
-    (finding,) = (item for item in findings("CL203", f"{first}, {last}", mode="inference") if "a" in names(item))
+    (finding,) = (
+        item for item in findings("CL203", f"{first}, {last}", gpu="v100", mode="inference") if "a" in names(item)
+    )
     assert (finding.severity, finding.message) == (severity, message)
     assert finding.fix is not None
     assert new in [finding.fix.set, *(other.set for other in finding.alternatives)]
 
 
-@pytest.mark.parametrize("gpu", ["t4", "v100", "a100"])
+@pytest.mark.parametrize("gpu", ["t4", "v100"])
 @pytest.mark.parametrize(("K", "new"), [(72, 64), (136, 128)])
 def test_tile_quantization_names_fewer_channels_that_save_time(K: int, new: int, gpu: str) -> None:
     (finding,) = findings("CL203", f"{{ C: 512, K: {K}, {LARGE} }}", gpu=gpu, mode="inference")
@@ -131,8 +133,8 @@ def test_tile_quantization_names_fewer_channels_that_save_time(K: int, new: int,
 @pytest.mark.parametrize(
     ("layer", "silent_on"),
     [
-        # DenseNet's growth, behind its bottleneck
-        ("N: 64, C: 128, H: 28, W: 28, K: 32", ("k80",)),
+        # DenseNet's growth, behind its bottleneck; tiles of 32 came with Ampere
+        ("N: 64, C: 128, H: 28, W: 28, K: 32", ("k80", "a100", "h100")),
         # VGG's stem
         ("N: 64, C: 3, H: 224, W: 224, K: 64, first: true", ("k80", "t4", "v100", "a100", "h100")),
         ("N: 64, C: 64, H: 224, W: 224, K: 64", ("k80", "t4", "v100", "a100", "h100")),
