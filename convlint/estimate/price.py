@@ -250,11 +250,11 @@ def _on_cuda_cores(
     return ways + _narrow_dgrad(case, c)
 
 
-# The kernel that adds a bias: launch, elements per clock and SM, how the latter join with the memory time. It finds each
-# element's place by division, and no load is wide, since the bias is broadcast. Fit: half of the pairs of layers with and
-# without a bias on H200 in fp16 and bf16 (TileOPs), which come out at a factor of 1.06; the other half at 1.09. Held
-# against such kernels in profiles: one in fp32 on V100 (predicted at 1.11), four on A100 (0.91 to 0.94), one in bf16 on
-# H100 (1.13).
+# The kernel that adds a bias: launch, elements per clock and SM, how the latter join with the memory time. It finds the
+# place of each element by division, and no load is wide, since the bias is broadcast. Fit: half of the pairs of layers
+# with and without a bias on H200, fp16 and bf16 (TileOPs), which come out at a factor of 1.06; the other half at 1.09.
+# Held against such kernels in profiles: one in fp32 on V100 (predicted at 1.11 of it), four on A100 (0.91 to 0.94), one
+# in bf16 on H100 (1.13).
 _BIAS_KERNEL_US: Final = 2.8
 _BIASED_PER_CLOCK: Final = 1.5
 _BIAS_OVERLAP: Final = 2.5
