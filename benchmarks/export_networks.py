@@ -66,7 +66,7 @@ class _StandIn(ModuleType):
         return made
 
 
-class _Torchvision(MetaPathFinder, Loader):
+class Torchvision(MetaPathFinder, Loader):
     """Stands in for torchvision, which timm imports for its data loaders and no network of the CSV needs."""
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=DATA / "networks")
     options = parser.parse_args(arguments)
     if find_spec("torchvision") is None:
-        sys.meta_path.append(_Torchvision())
+        sys.meta_path.append(Torchvision())
     try:
         import timm  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,52 +15,62 @@ from timings import Row, known_gpus
 
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.errors import ConvlintError
-from convlint.model.layer import ConvLayer, Dtype, Pass, flops, with_output
-from convlint.model.runtime import Runtime
+from convlint.model.layer import ConvLayer, Dtype, Layout, Pass, flops, with_output
+from convlint.model.runtime import Runtime, Version
 
 DATA = Path(__file__).resolve().parent / "data"
-DEFAULT_CSVS = tuple(DATA / f"{name}.csv" for name in ("newer_layers", "v100_tensorrt_layers", "alignment_pairs"))
+DEFAULT_CSVS = tuple(
+    DATA / f"{name}.csv"
+    for name in ("newer_layers", "v100_tensorrt_layers", "alignment_pairs", "h200_layers", "conv3d_layout_pairs")
+)
 HALVES = ("fit", "held")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One measured pass: `row.source` names its kind, "file:kind". `narrow_us` by elements in one vector load."""
+    """One measurement: `row.source` names its kind, "file:kind". `narrow_us` by elements in one vector load.
+
+    `passes` are those that ran in the measured time, where they are more than `row.which`.
+    """
 
     row: Row
     runtime: Runtime
+    passes: tuple[Pass, ...] = ()
     narrow_us: tuple[tuple[int, float], ...] = ()
 
 
 Record = Mapping[str, str]
 
 
-def rtx_3070() -> Gpu:
-    """A GPU that convlint has no file for: an RTX 3080's SMs, fewer of them.
-
-    NVIDIA lists 5888 CUDA cores (128 per SM), 1725 MHz, 448 GB/s and 8 GB. Rates are scaled by SMs and clock, which
-    comes to the 20.3 TFLOPS listed in fp32; 4 MB of L2 are the chip's.
-    """
-    gpu, sms, clock_hz = load_gpu("rtx-3080"), 46, 1.725e9
+def _scaled(base: str, gpu_id: str, name: str, sms: int, clock_hz: float) -> Gpu:
+    """A GPU that convlint has no file for: another's SMs, fewer of them; 448 GB/s, 8 GB and 4 MB of L2."""
+    gpu = load_gpu(base)
     assert gpu.boost_clock_hz is not None
     scale = sms * clock_hz / (gpu.sms * gpu.boost_clock_hz)
     return replace(
-        gpu, id="rtx-3070", name="NVIDIA GeForce RTX 3070", sms=sms, boost_clock_hz=clock_hz, dram_bytes_per_s=448e9,
+        gpu, id=gpu_id, name=name, sms=sms, boost_clock_hz=clock_hz, dram_bytes_per_s=448e9,
         memory_bytes=8 * 2**30, l2_bytes=4 * 2**20,
         peak_flops={kind: peak * scale for kind, peak in gpu.peak_flops.items()},
     )  # fmt: skip
 
 
+# By their names in the CSVs. NVIDIA lists 5888 CUDA cores (128 per SM), 1725 MHz, 448 GB/s and 8 GB for the RTX 3070,
+# which comes to its 20.3 TFLOPS in fp32; 2560 (64 per SM), 1770 MHz, 448 GB/s and 8 GB for the RTX 2070 SUPER.
+_OWN_GPUS: Mapping[str, Callable[[], Gpu]] = {
+    "rtx-3070": lambda: _scaled("rtx-3080", "rtx-3070", "NVIDIA GeForce RTX 3070", 46, 1.725e9),
+    "RTX 2070 SUPER": lambda: _scaled("rtx-2080-ti", "rtx-2070-super", "NVIDIA GeForce RTX 2070 SUPER", 40, 1.77e9),
+}
+
+
 def gpus_of(rows: Sequence[Timed], given: dict[str, str], script: str) -> dict[str, Gpu]:
     """The GPUs of some rows, by their names in the CSV; unknown ones are said and left out."""
     names = {timed.row.gpu for timed in rows}
-    own = {"rtx-3070": rtx_3070} if "rtx-3070" not in given else {}
-    gpus = {name: make() for name, make in own.items() if name in names}
+    gpus = {name: make() for name, make in _OWN_GPUS.items() if name in names and name not in given}
     return gpus | known_gpus(names - set(gpus), given, script)
 
 
 def read_csv(path: Path) -> list[Timed]:
-    """The rows of a CSV of any of the three kinds; raises ConvlintError where one cannot be read."""
+    """The rows of a CSV of any of the known kinds; raises ConvlintError where one cannot be read."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         columns = set(reader.fieldnames or ())
@@ -66,10 +78,10 @@ def read_csv(path: Path) -> list[Timed]:
         if known is None:
             wanted = "; ".join(", ".join(sorted(needed)) for needed, _ in _READERS)
             raise ConvlintError(f"{path}: columns of no known kind; each has one of: {wanted}")
-        rows = []
+        rows: list[Timed] = []
         for number, record in enumerate(reader, start=2):
             try:
-                rows.append(known(record))
+                rows.extend(known(record))
             except (KeyError, TypeError, ValueError) as error:
                 raise ConvlintError(f"{path}:{number}: {error!r}") from error
     return _joined(rows)
@@ -100,20 +112,23 @@ def _axes(text: str) -> tuple[int, int, int]:
     return D, H, W
 
 
-def _timed(kind: str, record: Record, which: Pass, layer: ConvLayer, us: str, runtime: Runtime) -> Timed:
-    layer, time = with_output(layer), float(us)
+def _timed(
+    kind: str, record: Record, which: Pass, layer: ConvLayer, us: float, runtime: Runtime, passes: tuple[Pass, ...] = ()
+) -> Timed:
+    layer, time = with_output(layer), us
     count = flops(layer)
     if not count or not 0 < time < float("inf"):
         raise ValueError(f"a layer of {count} FLOPs in {us} us")
     precision = "" if layer.dtype is None else layer.dtype.value
-    return Timed(row=Row(record["gpu"], precision, which, kind, layer, time, count), runtime=runtime)
+    count *= max(1, len(passes))
+    return Timed(row=Row(record["gpu"], precision, which, kind, layer, time, count), runtime=runtime, passes=passes)
 
 
 def _sizes(record: Record, *names: str) -> dict[str, int]:
     return {name: int(record[name]) for name in names}
 
 
-def _kernelbench(record: Record) -> Timed:
+def _kernelbench(record: Record) -> list[Timed]:
     """Eager PyTorch, forward; fp32 tensors, multiplied as the row's dtype says, by what the heuristics pick."""
     dims = {"NCW": 1, "NCHW": 2, "NCDHW": 3}[record["layout"]]
     (stride_d, U, V), (pad_d, pad_h, pad_w), (dil_d, dil_h, dil_w) = (
@@ -132,10 +147,10 @@ def _kernelbench(record: Record) -> Timed:
     shared = "dense" if groups == 1 else "depthwise" if groups == layer.C else "grouped"
     kind = f"kernelbench:{dims}-D {shared}{' transposed' if transposed else ''}"
     runtime = Runtime(framework="pytorch", cudnn_benchmark=False, tf32=record["dtype"] == "tf32")
-    return _timed(kind, record, "fprop", layer, record["us"], runtime)
+    return [_timed(kind, record, "fprop", layer, float(record["us"]), runtime)]
 
 
-def _tensorrt(record: Record) -> Timed:
+def _tensorrt(record: Record) -> list[Timed]:
     """An engine of one layer, in the layout that TensorRT chose."""
     sizes = _sizes(record, "N", "C", "H", "W", "K", "R", "S")
     stride, pad_h, pad_w = int(record["stride"]), sizes["R"] // 2, sizes["S"] // 2
@@ -144,10 +159,10 @@ def _tensorrt(record: Record) -> Timed:
         PadW=pad_w, PadW_end=pad_w, groups=int(record["groups"]), dtype=Dtype(record["dtype"]),
     )  # fmt: skip
     kind = f"tensorrt:{layer.dtype} {'depthwise' if layer.groups > 1 else 'dense'}"
-    return _timed(kind, record, "fprop", layer, record["us"], Runtime(framework="tensorrt", tf32=False))
+    return [_timed(kind, record, "fprop", layer, float(record["us"]), Runtime(framework="tensorrt", tf32=False))]
 
 
-def _alignment(record: Record) -> Timed:
+def _alignment(record: Record) -> list[Timed]:
     """CUTLASS's best kernel with vectors of eight halves, and the time with narrower ones beside it."""
     stride, pad, sums = int(record["stride"]), int(record["pad"]), record["accumulate"]
     which = {"fprop": "fprop", "dgrad": "dgrad", "wgrad": "wgrad"}[record["pass"]]
@@ -157,14 +172,74 @@ def _alignment(record: Record) -> Timed:
     )  # fmt: skip
     # Only TensorRT is taken to sum in fp16, at twice GeForce's rate.
     runtime = Runtime(framework={"f16": "tensorrt", "f32": None}[sums])
-    timed = _timed(f"cutlass:{which} {sums}", record, which, layer, record["us_aligned_8"], runtime)  # type: ignore[arg-type]
+    timed = _timed(f"cutlass:{which} {sums}", record, which, layer, float(record["us_aligned_8"]), runtime)  # type: ignore[arg-type]
     alignment, narrow = int(record["alignment"]), float(record["us"])
     if alignment not in (1, 2, 4) or narrow <= 0:
         raise ValueError(f"{narrow} us at an alignment of {alignment}")
-    return Timed(row=timed.row, runtime=runtime, narrow_us=((alignment, narrow),))
+    return [Timed(row=timed.row, runtime=runtime, narrow_us=((alignment, narrow),))]
 
 
-_READERS: tuple[tuple[frozenset[str], Callable[[Record], Timed]], ...] = (
+def _eager(record: Record) -> list[Timed]:
+    """Eager PyTorch on one or two images, forward, by what the heuristics pick, with or without a bias."""
+    N, C, *space = json.loads(record["input"])
+    dims, taps = len(space), _spatial(record["kernel"], len(space), 1)
+    stride, pad, dil = (_spatial(record[key], dims, none) for key, none in (("stride", 1), ("pad", 0), ("dil", 1)))
+    groups, bias = int(record["groups"]), record["bias"] == "1"
+    layer = ConvLayer(
+        name="row", dims=dims, N=N, C=C, **dict(zip("DHW", _spatial(space, dims, 1), strict=True)),
+        K=int(record["K"]), **dict(zip("TRS", taps, strict=True)),
+        **dict(zip(("StrideD", "U", "V"), stride, strict=True)),
+        **dict(zip(("DilD", "DilH", "DilW"), dil, strict=True)),
+        **{f"Pad{axis}{end}": size for axis, size in zip("DHW", pad, strict=True) for end in ("", "_end")},
+        groups=groups, dtype=Dtype(record["dtype"]), layout="NCHW", bias=bias,
+    )  # fmt: skip
+    kind = (
+        "depthwise" if groups == C else "grouped" if groups > 1
+        else "1-D" if dims == 1
+        else f"C={C} {'volume' if dims == 3 else 'image'}" if C < 4
+        else "3-D" if dims == 3
+        else "1x1" if set(taps) == {1} else "k x k"
+    )  # fmt: skip
+    runtime = Runtime(framework="pytorch", cudnn_benchmark=False)
+    title = f"h200:{kind}{', bias' if bias else ''}"
+    return [_timed(title, record, "fprop", layer, float(record["eager_us"]), runtime)]
+
+
+def _spatial(value: str | Sequence[int], dims: int, none: int) -> list[int]:
+    """D, H and W of "3" or "[3, 3]"; `none` on axes that the layer lacks."""
+    numbers = json.loads(value) if isinstance(value, str) else value
+    numbers = numbers if isinstance(numbers, Sequence) else [numbers] * dims
+    if len(numbers) == 1:
+        numbers = [*numbers] * dims
+    if len(numbers) != dims or any(type(number) is not int for number in numbers):
+        raise ValueError(f"not {dims} sizes: {value!r}")
+    return [none] * (3 - dims) + list(numbers)
+
+
+def _volume(record: Record) -> list[Timed]:
+    """The same volume in both layouts, timed through cuDNN; gradients are one number."""
+    N, C, size, K, taps, pad, stride = (int(record[key]) for key in ("N", "C", "DHW", "K", "RST", "pad", "stride"))
+    passes: dict[str, tuple[Pass, ...]] = {"fprop": ("fprop",), "dgrad+wgrad": ("dgrad", "wgrad")}
+    which = passes[record["pass"]]
+    layer = ConvLayer(
+        name="row", dims=3, N=N, C=C, D=size, H=size, W=size, K=K, T=taps, R=taps, S=taps, StrideD=stride, U=stride,
+        V=stride, PadD=pad, PadH=pad, PadW=pad, PadD_end=pad, PadH_end=pad, PadW_end=pad, dtype=Dtype(record["dtype"]),
+    )  # fmt: skip
+    version = int(record["cudnn"])  # 8005 is 8.0.5
+    runtime = Runtime(cudnn=Version(f"{version // 1000}.{version // 100 % 10}.{version % 100}"))
+    return [
+        _timed(
+            f"volume:{record['pass']}, {ours}", record, which[0], replace(layer, layout=ours),
+            1e3 * float(record[f"ms_{theirs}"]), runtime, which,
+        )
+        for ours, theirs in LAYOUTS
+    ]  # fmt: skip
+
+
+LAYOUTS: tuple[tuple[Layout, str], ...] = (("NCHW", "NCDHW"), ("NHWC", "NDHWC"))
+_READERS: tuple[tuple[frozenset[str], Callable[[Record], list[Timed]]], ...] = (
+    (frozenset({"ms_NCDHW", "ms_NDHWC"}), _volume),
+    (frozenset({"eager_us", "kernel"}), _eager),
     (frozenset({"alignment", "us_aligned_8"}), _alignment),
     (frozenset({"transposed", "dil"}), _kernelbench),
     (frozenset({"dtype", "groups", "us"}), _tensorrt),
@@ -178,5 +253,5 @@ def _joined(rows: Sequence[Timed]) -> list[Timed]:
         key = timed.row if timed.narrow_us else number
         before = found.get(key)
         narrow = (*before.narrow_us, *timed.narrow_us) if before else timed.narrow_us
-        found[key] = Timed(row=timed.row, runtime=timed.runtime, narrow_us=narrow)
+        found[key] = dataclasses.replace(timed, narrow_us=narrow)
     return list(found.values())

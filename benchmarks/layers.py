@@ -1,7 +1,8 @@
 """Holds the cost model against newer timings of single layers: `python benchmarks/layers.py [CSV ...] [--half HALF]`.
 
 Prints, for each kind of layer and each GPU, how predicted times rank and match measured ones; for `alignment_pairs.csv`
-also the price of narrow vectors. `--half fit` is for tuning, `--half held` for judging. Pure Python, no GPU.
+also the price of narrow vectors, and where rows differ in the layout or the bias alone, what that changes. `--half fit`
+is for tuning, `--half held` for judging. Pure Python, no GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, narrowed, read_csv
-from metrics import Predicted, clock_factors, figures, spearman
+from metrics import Predicted, clock_factors, figures, geometric_factor, spearman
+from msgspec.structs import replace
 from timings import add_gpu_map, gpu_map, print_gpus
 
 from convlint.estimate import estimate_pass
@@ -40,6 +42,18 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a changed layout or bias does to the time: new over old, geometric means."""
+
+    n: int
+    measured: float
+    predicted: float
+    factor: float  # of predicted against measured change
+    same_sign: float  # share
+    rho: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """What narrow vectors cost: time over that of the aligned layer, geometric means."""
 
@@ -53,9 +67,13 @@ def predict(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> list[tuple[Timed, Pr
     """The rows with the model's times; those that it gives none for are left out."""
     found = []
     for timed in rows:
-        estimate = estimate_pass(timed.row.layer, timed.row.which, gpus[timed.row.gpu], timed.runtime)
-        if estimate is not None:
-            found.append((timed, Predicted(timed.row, estimate.time_us)))
+        estimates = [
+            estimate_pass(timed.row.layer, which, gpus[timed.row.gpu], timed.runtime)
+            for which in timed.passes or (timed.row.which,)
+        ]
+        times = [estimate.time_us for estimate in estimates if estimate is not None]
+        if len(times) == len(estimates):
+            found.append((timed, Predicted(timed.row, sum(times))))
     return found
 
 
@@ -79,6 +97,37 @@ def sections(rows: Sequence[Predicted], *, each_gpu: bool) -> list[tuple[str, li
         if each_gpu:
             kinds[f"{kind}, {each.row.gpu}"].append(each)
     return [*sorted(kinds.items()), *(sorted(gpus.items()) if len(gpus) > 1 else ()), ("all", list(rows))]
+
+
+def changes(rows: Iterable[Predicted]) -> dict[str, Change]:
+    """What NHWC in place of NCHW, and a bias in place of none, do to rows that differ in nothing else."""
+    pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    rows = list(rows)
+    for title, field, old, new in (
+        ("NHWC over NCHW", "layout", "NCHW", "NHWC"),
+        ("bias over none", "bias", False, True),
+    ):
+        twins = {
+            (each.row.gpu, each.row.which, replace(each.row.layer, **{field: new})): each
+            for each in rows
+            if getattr(each.row.layer, field) == old
+        }
+        for each in rows:
+            twin = twins.get((each.row.gpu, each.row.which, each.row.layer))
+            if twin is not None:
+                change = (log(each.row.measured_us / twin.row.measured_us), log(each.time_us / twin.time_us))
+                kind = each.row.source.partition(":")[2].partition(",")[0]
+                for key in (f"{kind}, {each.row.gpu}", "all"):
+                    pairs[f"{title}: {key}"].append(change)
+    return {
+        key: Change(
+            n=len(found), measured=exp(fmean(m for m, _ in found)), predicted=exp(fmean(p for _, p in found)),
+            factor=geometric_factor(p - m for m, p in found),
+            same_sign=fmean((m > 0) == (p > 0) for m, p in found),
+            rho=spearman([m for m, _ in found], [p for _, p in found]),
+        )
+        for key, found in sorted(pairs.items())
+    }  # fmt: skip
 
 
 def prices(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> dict[str, Price]:
@@ -116,6 +165,14 @@ def print_tables(rows: Sequence[Timed], gpus: dict[str, Gpu], *, each_gpu: bool)
     for title, found in sections([each for _, each in predicted], each_gpu=each_gpu):
         f = line(found)
         print(f"{title:36}{f.n:5d} {_text(f.rho):>6} {f.bias:6.2f} {f.median_error:6.1f} {f.factor_clocked:26.3f}")
+    changed = changes(each for _, each in predicted)
+    if changed:
+        print(f"{'':36}{'n':>5} {'measured':>9} {'predicted':>10} {'factor':>7} {'sign':>5} {'rho':>6}")
+    for title, change in changed.items():
+        print(
+            f"{title:36}{change.n:5d} {change.measured:9.2f} {change.predicted:10.2f} {change.factor:7.3f} "
+            f"{change.same_sign:5.2f} {_text(change.rho):>6}"
+        )
     narrow = prices(rows, gpus)
     if narrow:
         print(f"{'time over that of vectors of 8':36}{'n':>5} {'measured':>9} {'predicted':>10} {'rho':>6}")

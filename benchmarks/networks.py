@@ -1,8 +1,10 @@
 """Holds NCHW against NHWC in whole networks: `python benchmarks/networks.py [CSV] [--gpu-map NAME=ID ...] [--verbose]`.
 
-Each row of the CSV is a network whose images per second were measured in both layouts. Predicted are its convolutions
-alone, so that their time must lie below the measured step, and what NHWC saves in them should be near what it saves in
-the step. Exits 1 where convolutions alone are predicted to take longer than the whole step. Pure Python, no GPU.
+Each row is a network that was measured in both layouts: `layout_networks.csv` has it in one line with images per
+second, `network_steps.csv` in two with steps (compiled ones, and those measured in one layout alone, are left out).
+Predicted are its convolutions alone, so that their time must lie below the measured step, and what NHWC saves in them
+should be near what it saves in the step. Exits 1 where convolutions alone are predicted to take longer than the whole
+step. Pure Python, no GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import csv
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +22,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from metrics import spearman
-from msgspec.structs import replace
+from network_tables import Placed, placed, read_networks
 from timings import add_gpu_map, gpu_map, known_gpus, print_gpus
 
 from convlint.estimate import time_us
@@ -33,7 +35,10 @@ from convlint.readers.spec.reader import read
 
 DATA = Path(__file__).resolve().parent / "data"
 RUNTIME = Runtime(framework="pytorch", cudnn_benchmark=True)
-MODES: Mapping[str, Mode] = {"infer": "inference", "train": "training"}
+MODES: Mapping[str, Mode] = {
+    "infer": "inference", "train": "training", "inference": "inference", "training": "training"
+}  # fmt: skip
+OVER = 1.1  # of the step, which no network's convolutions may take
 DIFFER = 0.05  # share of the NCHW step by which layouts must differ for the sign to mean something
 
 
@@ -50,6 +55,7 @@ class Row:
     """One network in one mode on one GPU, measured in both layouts."""
 
     model: str
+    image: int
     gpu: str
     mode: Mode
     nchw: Side
@@ -95,17 +101,32 @@ class Figures:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV; raises ConvlintError where one cannot be read."""
+    """The rows of a CSV of either kind; raises ConvlintError where one cannot be read."""
     rows = []
+    halves: dict[tuple[str, ...], Row] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for number, record in enumerate(csv.DictReader(file), start=2):
             try:
-                nchw, nhwc = (_side(record, layout) for layout in ("nchw", "nhwc"))
-                mode = MODES[record["mode"]]
-                rows.append(Row(model=record["model"], gpu=record["gpu"], mode=mode, nchw=nchw, nhwc=nhwc))
-            except (KeyError, TypeError, ValueError) as error:
+                if "step_ms" not in record:
+                    rows.append(_row(record, record["img"], *(_side(record, layout) for layout in ("nchw", "nhwc"))))
+                elif record["compile"] == "0":
+                    batch, step_ms = int(record["batch"]), float(record["step_ms"])
+                    row = _row(record, record["img_size"], *[Side(batch=batch, step_us=1e3 * step_ms / batch)] * 2)
+                    key = tuple(record[name] for name in ("model", "img_size", "gpu", "torch", "mode"))
+                    twin = halves.pop(key, None)
+                    if twin is None:
+                        halves[key] = row
+                    else:
+                        nchw, nhwc = (twin, row) if record["layout"] == "NHWC" else (row, twin)
+                        rows.append(replace(row, nchw=nchw.nchw, nhwc=nhwc.nhwc))
+            except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
                 raise ConvlintError(f"{path}:{number}: {error!r}") from error
     return rows
+
+
+def _row(record: Mapping[str, str], image: str, nchw: Side, nhwc: Side) -> Row:
+    mode = MODES[record["mode"]]
+    return Row(model=record["model"], image=int(image), gpu=record["gpu"], mode=mode, nchw=nchw, nhwc=nhwc)
 
 
 def _side(record: Mapping[str, str], layout: str) -> Side:
@@ -115,25 +136,29 @@ def _side(record: Mapping[str, str], layout: str) -> Side:
     return Side(batch=batch, step_us=1e6 / rate)
 
 
-def read_network(path: Path) -> tuple[ConvLayer, ...]:
+def read_network(path: Path) -> tuple[Placed, ...]:
     """The layers of a spec; raises ConvlintError where it cannot be read."""
     network, errors = read(str(path), ReadOptions())
     if errors or network is None:
         raise ConvlintError(f"{path}: {errors[0].message if errors else 'no network'}")
-    return network.layers
+    return tuple(map(placed, network.layers))
+
+
+def networks_of(rows: Sequence[Row], folder: Path) -> dict[tuple[str, int], tuple[Placed, ...]]:
+    """The layers of the rows' networks, from the tables or a folder of specs; none for what neither has."""
+    found = read_networks()
+    wanted = {(row.model, row.image) for row in rows} - found.keys()
+    specs = {key: folder / f"{key[0]}.yaml" for key in wanted}
+    return found | {key: read_network(path) for key, path in specs.items() if path.exists()}
 
 
 def layers_us(
-    layers: Sequence[ConvLayer], side: Side, gpu: Gpu, mode: Mode, *, channels_last: bool
+    layers: Sequence[Placed], side: Side, gpu: Gpu, mode: Mode, *, channels_last: bool
 ) -> list[tuple[ConvLayer, float]]:
-    """The layers at one side's batch, each with its predicted time per image.
-
-    In NHWC all layers are; else each has the layout that an input in NCHW leads to, which the spec holds.
-    """
+    """The layers at one side's batch, each with its predicted time per image."""
     timed = []
-    for layer in layers:
-        layout = "NHWC" if channels_last and layer.layout == "NCHW" else layer.layout
-        layer = replace(layer, N=side.batch, layout=layout)
+    for each in layers:
+        layer = each.laid_out(side.batch, channels_last=channels_last)
         time = time_us(layer, gpu, RUNTIME, mode)
         if time is None:
             raise ConvlintError(f"{layer.name} cannot be estimated on {gpu.id}")
@@ -141,7 +166,7 @@ def layers_us(
     return timed
 
 
-def predict(row: Row, layers: Sequence[ConvLayer], gpu: Gpu) -> Predicted:
+def predict(row: Row, layers: Sequence[Placed], gpu: Gpu) -> Predicted:
     """The row with what the model under test says."""
     nchw, nhwc = (
         sum(time for _, time in layers_us(layers, side, gpu, row.mode, channels_last=side is row.nhwc))
@@ -166,7 +191,7 @@ def figures(rows: Sequence[Predicted]) -> Figures:
 def impossible(rows: Sequence[Predicted]) -> list[str]:
     """Every network, mode and layout whose convolutions are predicted to take the whole step or more."""
     return [
-        f"{each.row.model}, {each.row.mode} on {each.row.gpu}, {layout}: {share:.2f}"
+        f"{each.row.model} at {each.row.image}, {each.row.mode} on {each.row.gpu}, {layout}: {share:.2f}"
         for each in rows for layout, share in each.shares.items() if share >= 1
     ]  # fmt: skip
 
@@ -188,6 +213,15 @@ def print_figures(rows: Sequence[Predicted]) -> None:
             f"{title:24}{f.n:4d} {_text(f.ratio):>10} {f.paying:4d} {_text(f.rho):>6} {_text(f.signs):>6} "
             f"{f.differing:4d} {f.share:19.2f} {f.most:6.2f}"
         )
+    print(f"\n{'convolutions over the step':36}{'n':>4} {'median':>7} {'over 1':>7} {'over 1.1':>9} {'most':>6}")
+    for title, found in groups.items():
+        for layout in ("NCHW", "NHWC"):
+            shares = [each.shares[layout] for each in found]
+            over = [sum(share > bound for share in shares) for bound in (1, OVER)]
+            print(
+                f"{title + ', ' + layout:36}{len(shares):4d} {median(shares):7.2f} {over[0]:7d} {over[1]:9d} "
+                f"{max(shares):6.2f}"
+            )
 
 
 def print_networks(rows: Sequence[Predicted]) -> None:
@@ -218,11 +252,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = [row for row in rows if row.gpu in gpus]
         if not rows:
             raise ConvlintError(f"{options.csv} holds no rows to predict")
-        networks = {model: read_network(options.networks / f"{model}.yaml") for model in {row.model for row in rows}}
-        predicted = [predict(row, networks[row.model], gpus[row.gpu]) for row in rows]
+        networks = networks_of(rows, options.networks)
+        unknown = sorted({row.model for row in rows if (row.model, row.image) not in networks})
+        rows = [row for row in rows if (row.model, row.image) in networks]
+        if not rows:
+            raise ConvlintError(f"no layers are known of {', '.join(unknown)}")
+        predicted = [predict(row, networks[row.model, row.image], gpus[row.gpu]) for row in rows]
     except (ConvlintError, OSError) as error:
         print(f"networks.py: {error}", file=sys.stderr)
         return 2
+    if unknown:
+        print(f"networks.py: no layers are known of {', '.join(unknown)}; left out", file=sys.stderr)
     print_gpus(gpus)
     print_figures(predicted)
     if options.verbose:

@@ -101,6 +101,7 @@ class Board:
         self.us_per_byte = 1e6 / (bandwidth * const.STREAM_BANDWIDTH)
         share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
         self.copy_us_per_byte = 1e6 / (bandwidth * share)
+        self.copy_kernel_us = const.MODERN_COPY_KERNEL_US if self.modern else const.COPY_KERNEL_US
         self.clock_hz = (gpu.boost_clock_hz or _CLOCK_HZ) * self.factors.cuda_clock
         cc = gpu.compute_capability
         self.generation = next((least for least in _GENERATIONS if cc >= least), "")
@@ -138,8 +139,10 @@ class Board:
         fp16_sums = tensor and tensorrt and compute == Dtype.fp16
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums)
-            if peak is not None and compute == Dtype.tf32 and "9.0" <= gpu.compute_capability < "12.0":
-                peak *= const.TF32_ON_HOPPER
+            if peak is not None and _runs_mma(gpu, compute):
+                peak = min(
+                    peak, const.MMA_ON_HOPPER * _hopper_rate(compute) * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
+                )
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
@@ -169,6 +172,7 @@ class Board:
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
+            "taps": (family.tiles, family._replace(granule=const.TAP_GRANULE)),
         }
         tables = {
             name: programs(
@@ -185,6 +189,17 @@ class Board:
             reached_bandwidth=1e6 / self.us_per_byte,
         )  # fmt: skip
         return ArithmeticUnit(tensor, family, peak, best, tables, {}, roof)
+
+
+def _runs_mma(gpu: Gpu, compute: Dtype) -> bool:
+    """Whether convolutions run Ampere's instructions on a GPU whose peak is that of newer ones."""
+    cc = gpu.compute_capability
+    return "9.0" <= cc < "10.0" or (compute == Dtype.tf32 and "10.0" <= cc < "12.0")
+
+
+def _hopper_rate(compute: Dtype) -> float:
+    """FLOPs per clock and SM of Hopper's Tensor Cores on paper (Hopper tuning guide: 4096 in fp16)."""
+    return 4096.0 * 2 / max(1, compute.bytes)
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
@@ -221,6 +236,8 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     # Thor (11.0) has the SMs of 10.x: CUDA 12 called it 10.1
     if cc >= "8.6" and gpu.architecture in ("ampere", "ada", "blackwell") and cc.numbers[0] not in (10, 11):
         family = const.SIMT_DOUBLED
+    elif cc >= "9.0":
+        family = const.SIMT_HOPPER
     elif cc >= "8.0":
         family = const.SIMT_VOLTA
     else:

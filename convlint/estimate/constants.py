@@ -30,6 +30,14 @@ MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (
 COPY_IN_L2: Final = 0.5  # share of L2 that a copy may fill and stay. Assumed, cc 8.0 on
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
+# From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
+MODERN_COPY_KERNEL_US: Final = 2.0
+# cuDNN's nchwToNhwcKernel moves tiles of so many positions and channels of one image, as its grids say: 1568 x 1 x 4
+# blocks for four images of 3 x 224 x 224, 8 x 1 x 768 for the weights of 768 filters of 3 x 16 x 16.
+TRANSPOSE_TILE: Final = 32
+# Bytes of such tiles, read and written, per clock and SM, where L2 holds the tensors. Fit: traces of AlexNet on A100
+# (14.8, fp32) and of a ViT's patch embedding on H100 (12.4, bf16).
+TRANSPOSE_BYTES_PER_CLOCK: Final = 13.0
 # Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
 DIRECT_SHARE: Final = 0.24
 # On V100 and T4, wgrad with C = 8 runs on CUDA cores, where that is faster, if the filter has more taps: 5x20 does, 5x5
@@ -44,13 +52,41 @@ WINOGRAD_GAIN: Final = 4.0
 # FLOPs per clock and SM of kernels that do not tile: cuDNN's direct one for the dgrad of strided groups in fp32. Fit:
 # KernelBench's grouped transposed layers (8 and 16 channels a group), which lie between 4 and 9 on all six GPUs.
 GROUPED_DIRECT: Final = 7.0
-# The same for groups in 16 bits and NHWC whose width is no power of two: fprop, dgrad, wgrad. Fit: RegNetX (48) and
-# RegNetY (24) on RTX 3090 in pytorch-image-models' timings, PyTorch 1.12; wider ones were not timed.
-ODD_GROUPS: Final = (80.0, 18.0, 18.0)
-WIDEST_ODD_GROUP: Final = 48
+# The same for dgrad and wgrad of groups in 16 bits and NHWC that have no Tensor Core kernel. Those that have one are of
+# 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
+# on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
+OTHER_GROUPS: Final = 18.0
+GROUPS_AT_ONCE: Final = 32
+# Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
+# inference with PyTorch 2.4.
+ODD_GROUPS_SHARE: Final = 0.6
+WIDEST_ODD_GROUP: Final = 128  # wider ones fill their tiles
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+# At most three channels in NCHW and 16 bits on cc 9.0: filters of at most so many taps run on CUDA cores, in one kernel
+# of at least so long (3x3 at 112x112, 1x7; H200, TileOPs); larger ones tap by tap on Tensor Cores, behind transposes
+# (1x10, 3x3x3; 16x16 in a trace of H100).
+FEW_CHANNELS_TAPS: Final = 9
+# Elements in a step that holds the few channels of one tap, the rest padding. Library (256x64_32x4 in that trace).
+TAP_GRANULE: Final = 32
+# Of the speed of other steps, what those have that load 16 bytes of each position: 0.38 us in that trace. Fit.
+SHARE_BY_TAPS: Final = 0.78
+FEW_CHANNELS_US: Final = 4.0
+# Grouped volumes in NCDHW run a kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
+VOLUME_OF_GROUP_US: Final = 8.0
+# FLOPs per clock that the direct kernel reaches in one group of one image, however idle the other SMs are. Fit: 32
+# groups of 4 channels, 28x28, N = 1, 19 us on H200 (TileOPs); with images enough, DIRECT_SHARE is what limits it.
+DIRECT_IN_GROUP: Final = 15.0
+# Groups of at most so many channels in NCHW and 16 bits have the direct kernel alone from cc 8.0 on. Fit: ResNeXt-50
+# (4 to 32) and RegNetX and Y (48, 24) on RTX 3090, whose wider groups that would make longer than the whole step.
+NARROW_GROUP: Final = 16
+# Of the Tensor Cores' speed, what volumes have from cc 8.0 on, whose positions take more arithmetic to find. Fit:
+# KernelBench (A100, H100, A10G, RTX A6000) and TileOPs (H200).
+VOLUME_SHARE: Final = 0.7
+# What fprop, dgrad and wgrad take of layers whose stride is their filter, over what their tiles and bytes come to: no two
+# positions share an input. Fit: the five of 2x2x2 in `conv3d_layout_pairs.csv` (V100, RTX 2070 SUPER; cuDNN 8.0.5).
+PATCHES_SLOWER: Final = (1.6, 3.0, 3.0)
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
@@ -107,10 +143,14 @@ class Family(NamedTuple):
 _TENSOR_TILES: Final[tuple[Tile, ...]] = (
     (128, 128), (256, 128), (128, 64), (256, 64), (64, 64), (128, 256), (64, 256), (64, 128),
 )  # fmt: skip
+# Few filters have tiles of 32 columns since Ampere: kernels named sm80_xmma_fprop_implicit_gemm_*_tilesize128x32x32 and
+# 256x32x32 stand in public profiles of cuDNN and TensorRT.
+_AMPERE_TILES: Final[tuple[Tile, ...]] = (*_TENSOR_TILES, (128, 32), (256, 32))
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 
 _HOPPER_TILES: Final[tuple[Tile, ...]] = (
     (256, 128), (128, 256), (128, 128), (256, 64), (128, 64), (64, 256), (64, 128), (64, 64),
+    (128, 32), (256, 32),
 )  # fmt: skip
 
 # Tensor Cores. Fit: V100.
@@ -145,20 +185,25 @@ TURING: Final = VOLTA._replace(
 )
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
-AMPERE: Final = VOLTA._replace(sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
-# Warpgroup instructions multiply 64 rows; one tile per SM, fed by warps of its own. Assumed.
+AMPERE: Final = VOLTA._replace(tiles=_AMPERE_TILES, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
+# One tile per SM. fprop is not split however few its tiles and long its reduction, and a step of 64 elements takes
+# 0.3 us where latency rules it, two of 32 in the kernels that traces name. Fit: layers of H200 (TileOPs), in NCHW.
 HOPPER: Final = AMPERE._replace(
     tiles=_HOPPER_TILES,
     dgrad_tiles=_HOPPER_TILES,
     wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128)),
     granule=64,
     operand_rate=4096.0 * 2,
+    load_latency_us=0.30,
+    round_us=1.5,
+    setup_us=(2.0, 4.0, 4.3),
+    split=("never", "never", "free"),
     most_resident=1,
     lone_tile_cost=1.0,
 )
-# tf32 convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
-# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100.
-TF32_ON_HOPPER: Final = 0.63
+# Most convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
+# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100 in tf32, and with H200's 256 to 512 channels.
+MMA_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
@@ -186,6 +231,7 @@ SIMT_VOLTA: Final = SIMT._replace(weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_
 SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
+SIMT_HOPPER: Final = SIMT_VOLTA._replace(setup_us=(2.0, 4.0, 4.3))
 SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)

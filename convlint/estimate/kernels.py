@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.constants import Family, Split
-from convlint.estimate.results import Problem
-from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, fastest, join
+from convlint.estimate.results import Problem, is_volume
+from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, ceil_to, fastest, join
 from convlint.model.layer import Dtype, Pass
 
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
@@ -127,32 +127,36 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     """The copies of tensors in the wrong layout or with misaligned channels into what the kernel reads.
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
-    tensors padded already). Without misalignment only the activations are transposed, in dgrad the weights too
-    (CG 4.1); where C or K is misaligned, the weights are copied as well (CG 4.4.3). From cc 8.0 on, fprop writes y as
-    it is wanted, in NCHW and with any K; and 1x1 filters on fp32 tensors in NCHW, a batched product as it stands, have
-    nothing transposed.
+    tensors padded already). Before cc 8.0 the activations are transposed, in dgrad the weights too (CG 4.1), and the
+    weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are, but for the y of fprop:
+    kernels write it in NCHW, save those of cc 9.0 for 16 bits, behind which traces have a transpose.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
     if not nchw and ((c == raw_c and k == raw_k) or not pads):
         return NONE
-    pixels_in, pixels_out, taps = problem.pixels_in, problem.pixels_out, problem.taps
-    bytes_ = problem.groups * problem.element_bytes
-    kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if board.modern else 0
+    N, pixels_in, pixels_out, taps = problem.N, problem.pixels_in, problem.pixels_out, problem.taps
+    groups, element_bytes, modern = problem.groups, problem.element_bytes, board.modern
+    kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if modern else 0
     transposes = padding = 0.0
     workspace = 0
-    writes = board.modern and which == "fprop"
-    product = writes and nchw and problem.element_bytes == 4 and taps == 1 and not (problem.strided or problem.padded)
-    for raw, wide, transposed, kept in (
-        (pixels_in * raw_c, pixels_in * c, nchw, product),
-        (pixels_out * raw_k, pixels_out * k, nchw, writes),
-        (taps * raw_c * raw_k, taps * c * k, nchw and which == "dgrad", False),
+    writes = modern and which == "fprop" and (element_bytes == 4 or board.generation != "9.0")
+    for rows, points, raw_channels, wide_channels, raw, wide, transposed, kept in (
+        (N, pixels_in // N, problem.C, c * groups, pixels_in * raw_c, pixels_in * c, nchw, False),
+        (N, pixels_out // N, problem.K, k * groups, pixels_out * raw_k, pixels_out * k, nchw, writes),
+        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, nchw and (modern or which == "dgrad"), False),
     ):
         if kept or (raw == wide and not transposed):
             continue
+        bytes_ = groups * element_bytes
         # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
         written = wide if wide * bytes_ > kept_in_l2 else 0
-        time = (raw + written) * bytes_ * board.copy_us_per_byte + const.COPY_KERNEL_US
+        time = (raw + written) * bytes_ * board.copy_us_per_byte
+        if transposed and modern:
+            side = const.TRANSPOSE_TILE
+            moved = 2 * element_bytes * rows * ceil_to(points, side) * ceil_to(max(raw_channels, wide_channels), side)
+            time = max(time, moved / (const.TRANSPOSE_BYTES_PER_CLOCK * board.clocks_per_us))
+        time += board.copy_kernel_us
         if transposed or pads:
             workspace += wide * bytes_
         if transposed:
@@ -166,7 +170,7 @@ def input_copy(size: int, board: Board) -> Copies:
     """A tensor of `size` bytes, written once more in the layout that the kernel reads: the framework's own copy."""
     kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if board.modern else 0
     moved = size + (size if size > kept_in_l2 else 0)
-    return Copies(moved * board.copy_us_per_byte + const.COPY_KERNEL_US, 0.0, size)
+    return Copies(moved * board.copy_us_per_byte + board.copy_kernel_us, 0.0, size)
 
 
 PASS_INDEX: dict[Pass, int] = {"fprop": 0, "dgrad": 1, "wgrad": 2}
@@ -228,6 +232,8 @@ def least_tiled(
     if family.weight_writes[index]:
         bytes_ += family.weight_writes[index] * problem.groups * case.c * case.k * problem.taps
     copied = around.transposes_us + around.padding_us
+    # Volumes keep their reduction whole: 4 to 16 tiles take 113 to 116 us on V100 whatever their number (cuDNN 8.0.5).
+    whole = which == "fprop" and is_volume(problem)
     least: Priced | None = None
     for lowering in lowerings:
         fixed = (
@@ -236,7 +242,7 @@ def least_tiled(
         choice = fastest(
             lowering,
             unit.tables[lowering.table],
-            _SPLITS.get(lowering.table, family.split[index]),
+            "never" if whole else _SPLITS.get(lowering.table, family.split[index]),
             family,
             sms=board.sms,
             bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
@@ -263,7 +269,11 @@ def untiled(case: KernelCase, compute_us: float, around: Copies = NONE) -> Price
 def direct(case: KernelCase) -> Priced:
     """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     factor = depthwise_factor(case.which)
-    compute_us = factor * direct_us(case)
+    alone_us = 0.0
+    if case.board.modern:
+        images = case.problem.N * case.problem.groups
+        alone_us = case.problem.flops / images / (const.DIRECT_IN_GROUP * case.board.clock_hz) * 1e6
+    compute_us = factor * max(direct_us(case), alone_us)
     memory_us = factor * _unpadded_bytes(case) * case.board.copy_us_per_byte
     return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), NONE)
 
@@ -494,11 +504,18 @@ def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
     A large strided filter on an image has it where heuristics pick, as AlexNet's first layer was timed; where all
     algorithms are `searched`, a better one is taken to be found.
     """
-    rate = _of_groups(case, native) if case.problem.groups > 1 else _of_few_channels(case, searched)
+    problem, board = case.problem, case.board
+    rate = _of_groups(case, native) if problem.groups > 1 else _of_few_channels(case, searched)
     if rate is None:
         return None
+    return untiled(case, problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
+
+
+def few_channels(case: KernelCase) -> Priced:
+    """The kernel on CUDA cores that reads at most three channels in NCHW as they stand."""
     board = case.board
-    return untiled(case, case.problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
+    rate = const.GENERIC_VOLUME[board.generation] * board.sms * board.clock_hz
+    return untiled(case, case.problem.flops / rate * 1e6 + const.FEW_CHANNELS_US)
 
 
 def _of_groups(case: KernelCase, native: bool) -> float | None:
@@ -509,9 +526,18 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    odd = c & (c - 1) or k & (k - 1)
-    timed = native and problem.layout == "NHWC" and problem.element_bytes == 2 and board.generation in ("8.0", "8.6")
-    return const.ODD_GROUPS[PASS_INDEX[which]] if odd and timed and max(c, k) <= const.WIDEST_ODD_GROUP else None
+    if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
+        return None
+    has_kernels = c == k and c & (c - 1) == 0 and (c <= const.VECTOR or problem.groups % const.GROUPS_AT_ONCE == 0)
+    return None if has_kernels else const.OTHER_GROUPS
+
+
+def has_odd_groups(problem: Problem) -> bool:
+    """Whether the layer has groups, in 16 bits and NHWC, whose width is no power of two and fills no tile."""
+    if problem.groups == 1 or problem.layout != "NHWC" or problem.element_bytes != 2:
+        return False
+    c, k = problem.C // problem.groups, problem.K // problem.groups
+    return max(c, k) <= const.WIDEST_ODD_GROUP and bool(c & (c - 1) or k & (k - 1))
 
 
 def _of_few_channels(case: KernelCase, searched: bool) -> float | None:

@@ -17,11 +17,14 @@ from convlint.estimate.kernels import (
     Copies,
     KernelCase,
     Priced,
+    calibrated,
     copies,
     depthwise,
     direct,
     direct_us,
+    few_channels,
     generic,
+    has_odd_groups,
     is_quantized,
     least_tiled,
     moved_bytes,
@@ -31,8 +34,8 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise
-from convlint.estimate.search import THREADS_PER_TILE, implicit_gemm, join, padded_channels
+from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding, is_volume
+from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
 
@@ -53,8 +56,68 @@ class Situation(Struct, frozen=True, gc=False):
     adds_bias: bool = False  # by a kernel of its own
 
 
+# What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
+_LEAST_GAIN_OF_HALF = 1.08
+_MOST_COST_OF_STRIDE = 1.04
+
+
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
     """The fastest way to run this pass; None if there is none.
+
+    Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
+    longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
+    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Where it was, before cc 8.0 in NCHW,
+    timings stand; so do those of strided layers: TensorRT's on V100, and dgrad in 32 bits, which is slow there.
+    """
+    least = _cheapest(problem, which, board, situation)
+    if least is None:
+        return None
+    timed = which == "dgrad" and situation.compute in _STORED_IN_32_BITS
+    if problem.strided and not timed and (board.modern or not situation.tensorrt):
+        least = _at_most(least, _without_stride(problem), which, board, situation)
+    if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
+        in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
+        half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16))
+        if half is not None and half.time_us > _LEAST_GAIN_OF_HALF * least.time_us:
+            least = calibrated(least, half.time_us / (_LEAST_GAIN_OF_HALF * least.time_us))
+    return least
+
+
+def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
+    """The same, but for what it takes longer than `whole`, the pass at all positions."""
+    unit, longest_us = priced.unit, priced.time_us / _MOST_COST_OF_STRIDE
+    rate = unit.best_flops_per_us * (1.0 if unit.tensor else const.WINOGRAD_GAIN)
+    memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
+    if join(whole.flops / rate, memory_us) + unit.family.setup_us[PASS_INDEX[which]] >= longest_us:
+        return priced
+    priced_whole = _cheapest(whole, which, board, situation)
+    if priced_whole is None or priced_whole.time_us >= longest_us:
+        return priced
+    return calibrated(priced, priced_whole.time_us / longest_us)
+
+
+def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) -> bool:
+    """Whether fp16 pays for something here that fp32 does not: transposes, padded channels, groups."""
+    if board.units(Dtype.fp16, situation.tensorrt)[0] is None:
+        return False
+    if not board.modern and (problem.nchw or situation.tensorrt):
+        return False
+    aligned = problem.C % const.VECTOR == 0 == problem.K % const.VECTOR and problem.C > const.MOST_FEW_CHANNELS
+    return problem.nchw or problem.groups > 1 or not aligned or (problem.taps == 1 and problem.padded)
+
+
+def _without_stride(problem: Problem) -> Problem:
+    """The same on the same input, at every position."""
+    Z, P, Q = (problem.Z - 1) * problem.StrideD + 1, (problem.P - 1) * problem.U + 1, (problem.Q - 1) * problem.V + 1
+    pixels_out = problem.N * Z * P * Q
+    return replace(
+        problem, StrideD=1, U=1, V=1, Z=Z, P=P, Q=Q, strided=False, pixels_out=pixels_out,
+        flops=problem.flops // problem.pixels_out * pixels_out,
+    )  # fmt: skip
+
+
+def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
+    """The fastest of the ways that timings leave.
 
     CUDA cores compete with Tensor Cores, which may have to pad or transpose too much.
     """
@@ -69,7 +132,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
-        return only
+        return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
@@ -81,17 +144,34 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         return _refused(case, simt, situation)
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
-        if simt is not None and not _keeps_to_tensor_cores(case):
-            ways += _instead_of_tensor_cores(case, simt, _least(ways).time_us)
+        if simt is not None and not _keeps_to_tensor_cores(case, situation):
+            ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
     if problem.groups > 1:
+        if _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
+            ways = []
         ways.append(direct(case))
-    return _least(ways)
+    return _with_kernels_of_groups(_least(ways), case, situation)
+
+
+def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
+    """The same, with a kernel for each group of a volume in NCDHW."""
+    problem = case.problem
+    if problem.groups == 1 or not is_volume(problem) or not problem.nchw or not case.board.modern or situation.tensorrt:
+        return priced
+    more = problem.groups * const.VOLUME_OF_GROUP_US
+    return replace(priced, time_us=priced.time_us + more, overhead_us=priced.overhead_us + more)
 
 
 def _is_too_narrow(problem: Problem, which: Pass) -> bool:
     """Whether fp32 tensors in NCHW have so few channels that libraries run them on CUDA cores without a copy."""
     few = problem.C // problem.groups < const.FIRST_LAYER_CHANNELS
     return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
+
+
+def _has_narrow_groups(problem: Problem) -> bool:
+    """Whether cuDNN runs groups of NCHW with its direct kernel: one kernel, nothing transposed, on H200."""
+    widest = max(problem.C, problem.K) // problem.groups
+    return problem.nchw and problem.element_bytes == 2 and widest <= const.NARROW_GROUP
 
 
 def _reaches_over_input(problem: Problem, which: Pass) -> bool:
@@ -138,13 +218,16 @@ def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
     return []
 
 
-def _keeps_to_tensor_cores(case: KernelCase) -> bool:
-    """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings of V100 and T4 say so.
+def _keeps_to_tensor_cores(case: KernelCase, situation: Situation) -> bool:
+    """Whether no implicit GEMM on CUDA cores stands beside this pass, because timings say so.
 
-    Eight channels run tap by tap there, although CUDA cores would often be faster; a padded 1x1 has its own fallback.
+    On V100 and T4 eight channels run tap by tap, although CUDA cores would often be faster, and a padded 1x1 has its
+    own fallback; from cc 8.0 on what walks the taps of an image does so, however long it takes.
     """
     problem, which, board = case.problem, case.which, case.board
-    if board.modern or problem.groups > 1:
+    if _walks_taps(problem, which, board, situation):
+        return True
+    if board.modern or problem.groups > 1 or problem.nchw:
         return False
     if which == "dgrad":
         return problem.taps == 1 and problem.padded
@@ -154,9 +237,24 @@ def _keeps_to_tensor_cores(case: KernelCase) -> bool:
 def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
+    if _is_product(problem, which, board):
+        return [_as_product(case)]
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     few = const.MOST_FEW_CHANNELS if board.modern else older
+    if _walks_taps(problem, which, board, situation):
+        return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
+    share = 1.0
+    if board.modern and is_volume(problem):
+        share = const.VOLUME_SHARE
+    elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
+        share = const.ODD_GROUPS_SHARE
+    if is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
+        slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
+        share /= slower
+        case = replace(case, moved=case.moved * slower)
+    if share < 1:
+        lowerings = [replace(each, peak_share=share) for each in lowerings]
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
         ways += _with_narrow_vectors(case, ways[0])
@@ -164,6 +262,58 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
+    """Whether Tensor Cores take the few channels of an image tap by tap, each a step of its own, mostly padding.
+
+    In NCHW all fprop on cc 9.0, and volumes before; patch embeddings in either layout, for which H100 took a kernel of
+    Ampere's (a trace; H20's times per patch agree). For other first layers a search finds better on RTX 3090.
+    """
+    if which != "fprop" or not board.modern or situation.tensorrt:
+        return False
+    if problem.element_bytes != 2 or problem.C > const.VECTOR:
+        return False
+    if is_patch_embedding(problem):
+        return True
+    few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
+    return few and (board.generation == "9.0" or is_volume(problem))
+
+
+def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
+    """Tensor Cores at one step per tap; small filters of an image also on CUDA cores, with nothing transposed."""
+    problem = case.problem
+    M = problem.pixels_out
+    lowering = Lowering(
+        "implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=const.SHARE_BY_TAPS
+    )
+    ways = least_tiled(case, [lowering], around)
+    if problem.nchw and problem.taps <= const.FEW_CHANNELS_TAPS and not is_patch_embedding(problem):
+        ways.append(few_channels(case))
+    return ways
+
+
+def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
+    """Whether the pass is a 1x1 that multiplies each image of an NCHW tensor as it stands, with nothing transposed."""
+    if which != "fprop" or not board.modern or not problem.nchw or problem.taps > 1 or problem.groups > 1:
+        return False
+    return not problem.padded and (board.generation == "9.0" or (problem.element_bytes == 4 and not problem.strided))
+
+
+def _as_product(case: KernelCase) -> Priced:
+    """A batch of products, one per image. Positions lie side by side, so that they align loads, not channels."""
+    problem, which, board, unit = case.problem, case.which, case.board, case.unit
+    N, points = problem.N, problem.pixels_out // problem.N
+    load_bytes = (points | problem.C) * problem.element_bytes
+    slower = const.NARROW_VECTORS[which].get(load_bytes & -load_bytes, 1.0)
+    steps = -(-problem.C // unit.family.granule)
+    lowering = Lowering(
+        "implicit-gemm", "fprop", N, points, problem.K, steps, problem.pixels_out * problem.K, peak_share=1 / slower
+    )
+    here = KernelCase(
+        problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
+    )
+    return least_tiled(here, [lowering], NONE)[0]
 
 
 def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
@@ -185,16 +335,25 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
     return least_tiled(here, lowerings, NONE, padded.time_us)
 
 
-def _instead_of_tensor_cores(case: KernelCase, simt: ArithmeticUnit, below_us: float) -> list[Priced]:
+def _instead_of_tensor_cores(
+    case: KernelCase, simt: ArithmeticUnit, situation: Situation, below_us: float
+) -> list[Priced]:
     """CUDA-core kernels for what Tensor Cores may multiply, where they take less than `below_us`.
 
-    fp16 and bf16 are multiplied as fp32, by implicit GEMM alone, in NHWC as Tensor Cores want it: NCHW is transposed
-    either way. No copy pads channels, but odd ones spoil vector loads here too and count as if they were padded.
+    fp16 and bf16 are multiplied as fp32: in NCHW by all that fp32 has before cc 8.0, by nothing on cc 9.0, where layers
+    were timed to keep to Tensor Cores; else by implicit GEMM alone, in NHWC as Tensor Cores want it, since networks on
+    RTX 3090 lose more to NCHW than a kernel that reads it would let them. No copy pads channels, but odd ones spoil
+    vector loads here too and count as if they were padded.
     """
     problem, which, board, c, k = case.problem, case.which, case.board, case.c, case.k
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
         return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
+    if problem.nchw and board.generation == "9.0":
+        return []
+    if problem.nchw and not board.modern:
+        here = _case(problem, which, board, simt)
+        return _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)
     here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
@@ -224,7 +383,7 @@ def _refused(case: KernelCase, simt: ArithmeticUnit | None, situation: Situation
     if case.problem.dtype in _STORED_IN_32_BITS:
         ways = _on_cuda_cores(_case(case.problem, case.which, case.board, simt), "NCHW")
     else:
-        ways = _instead_of_tensor_cores(case, simt, float("inf"))
+        ways = _instead_of_tensor_cores(case, simt, situation, float("inf"))
     if case.problem.groups > 1:
         ways.append(direct(case))
     least = _least(ways)

@@ -78,6 +78,17 @@ def is_depthwise(problem: Problem) -> bool:
     return problem.groups > 1 and problem.groups == problem.C and problem.T == 1 and problem.D == 1
 
 
+def is_volume(problem: Problem) -> bool:
+    """Whether the layer has three dimensions."""
+    return problem.D > 1 or problem.T > 1
+
+
+def is_patch_embedding(problem: Problem) -> bool:
+    """Whether the filter steps by its own size, so that no two of its positions share an input."""
+    steps_by_filter = problem.StrideD == problem.T and problem.R == problem.U and problem.S == problem.V
+    return steps_by_filter and problem.taps > 1 and problem.groups == 1 and not problem.padded
+
+
 def with_batch(problem: Problem, N: int) -> Problem:
     """The problem at another batch."""
     before = problem.N
@@ -126,7 +137,7 @@ def kind_of(problem: Problem) -> Kind:
     """The kind of layer, as far as other kernels run it; depthwise volumes have those of groups."""
     if problem.groups > 1:
         return "depthwise" if is_depthwise(problem) else "grouped"
-    return "volume" if problem.D > 1 or problem.T > 1 else "dense"
+    return "volume" if is_volume(problem) else "dense"
 
 
 @cache
