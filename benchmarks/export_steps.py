@@ -91,8 +91,8 @@ def _macs(name: str, read: list[Any], written: list[Any]) -> int:
 def placed_layers(model: str, image: int) -> Iterator[Placed]:
     """The convolutions of one timm model in both layouts. Raises RuntimeError where it cannot be followed."""
     networks = []
-    for channels_last in (False, True):
-        options = ReadOptions(inputs={"": f"1x3x{image}x{image}:fp16"}, channels_last=channels_last)
+    for channels_last, suffix in ((False, ""), (True, ":channels_last")):
+        options = ReadOptions(inputs={"": f"1x3x{image}x{image}:fp16{suffix}"}, channels_last=channels_last)
         network, errors = READER.read(f"timm.models:{model}", options)
         if network is None or errors:
             raise RuntimeError("; ".join(error.message for error in errors))

@@ -21,22 +21,31 @@ from convlint.model.runtime import Runtime, Version
 DATA = Path(__file__).resolve().parent / "data"
 DEFAULT_CSVS = tuple(
     DATA / f"{name}.csv"
-    for name in ("newer_layers", "v100_tensorrt_layers", "alignment_pairs", "h200_layers", "conv3d_layout_pairs")
+    for name in (
+        "newer_layers",
+        "v100_tensorrt_layers",
+        "alignment_pairs",
+        "h200_layers",
+        "conv3d_layout_pairs",
+        "patch_embeddings",
+        "gemm_padding_pairs",
+    )
 )
 HALVES = ("fit", "held")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """One measurement: `row.source` names its kind, "file:kind". `narrow_us` by elements in one vector load.
+    """One measurement: `row.source` names its kind, "file:kind".
 
-    `passes` are those that ran in the measured time, where they are more than `row.which`.
+    `passes` are those that ran in the measured time, where they are more than `row.which`. `narrow` are layers of less
+    aligned channels: elements in one vector load, the layer, its time in us.
     """
 
     row: Row
     runtime: Runtime
     passes: tuple[Pass, ...] = ()
-    narrow_us: tuple[tuple[int, float], ...] = ()
+    narrow: tuple[tuple[int, ConvLayer, float], ...] = ()
 
 
 Record = Mapping[str, str]
@@ -176,7 +185,44 @@ def _alignment(record: Record) -> list[Timed]:
     alignment, narrow = int(record["alignment"]), float(record["us"])
     if alignment not in (1, 2, 4) or narrow <= 0:
         raise ValueError(f"{narrow} us at an alignment of {alignment}")
-    return [Timed(row=timed.row, runtime=runtime, narrow_us=((alignment, narrow),))]
+    as_is = narrowed(timed.row.layer, alignment)
+    return [dataclasses.replace(timed, narrow=((alignment, as_is, narrow),))]
+
+
+def _product(record: Record) -> list[Timed]:
+    """A matrix product in PyTorch, padded and as it is.
+
+    It is that of a 1x1 convolution in NHWC if the second matrix is column-major, as filters are. Padding copied both
+    matrices: copies at 0.8 of the bandwidth are taken off, and where they are over 30 % of the time, the row says too
+    little.
+    """
+    if record["mat1_stride_1"] != "1" or record["mat2_stride_0"] != "1":
+        return []
+    m, k, n = (int(record[name]) for name in "mkn")
+    kind = record["mat1_dtype"].removeprefix("torch.")
+    dtype = Dtype({"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}[kind])
+    tf32 = record["using_tf32"] == "True"
+    element, width = (4, 4) if dtype is Dtype.fp32 else (2, 8)
+    rows, depth, columns = (-(-size // width) * width for size in (m, k, n))
+    padded = [  # a matrix that need not be padded, or was so before, is not copied
+        (m * k, rows * depth, record["prepadded_mat1"]), (k * n, depth * columns, record["prepadded_mat2"])
+    ]  # fmt: skip
+    copied = element * sum(old + new for old, new, before in padded if old != new and before == "False")
+    gpu, us = "a100-80gb-sxm", 1e3 * float(record["pad_ms"])
+    copies_us = 1e6 * copied / (0.8 * load_gpu(gpu).dram_bytes_per_s)
+    if copies_us > 0.3 * us:
+        return []
+
+    def layer(W: int, C: int, K: int) -> ConvLayer:
+        return with_output(ConvLayer(name="row", N=1, C=C, H=1, W=W, K=K, R=1, S=1, dtype=dtype, layout="NHWC"))
+
+    runtime = Runtime(framework="pytorch", tf32=tf32)
+    timed = _timed(f"product:{'tf32' if tf32 else dtype}", {"gpu": gpu}, "fprop", layer(rows, depth, columns),
+                   us - copies_us, runtime)  # fmt: skip
+    alignment = min(width, k & -k, n & -n)
+    if alignment == width:
+        return [timed]
+    return [dataclasses.replace(timed, narrow=((alignment, layer(m, k, n), 1e3 * float(record["orig_ms"])),))]
 
 
 def _eager(record: Record) -> list[Timed]:
@@ -236,11 +282,28 @@ def _volume(record: Record) -> list[Timed]:
     ]  # fmt: skip
 
 
+def _patch_embedding(record: Record) -> list[Timed]:
+    """A convolution whose stride is its filter, without padding, in eager PyTorch; gradients are of the weights."""
+    taps = _sizes(record, "T", "R", "S")
+    stride = dict(zip(("StrideD", "U", "V"), taps.values(), strict=True))
+    layer = ConvLayer(
+        name="row", dims=2 if record["D"] == "1" else 3, **_sizes(record, "N", "C", "D", "H", "W", "K"),  # type: ignore[arg-type]
+        **taps, **stride, dtype=Dtype(record["dtype"]), layout={"NCHW": "NCHW", "NHWC": "NHWC"}[record["layout"]],  # type: ignore[arg-type]
+        copies_input=record["copied"] == "1", bias=record["bias"] == "1",
+    )  # fmt: skip
+    passes: dict[str, tuple[Pass, ...]] = {"fprop": ("fprop",), "fprop+wgrad": ("fprop", "wgrad")}
+    runtime = Runtime(framework="pytorch", framework_version=Version(record["torch"]), cudnn_benchmark=False)
+    kind = f"patch:{record['pass']}{', bias' if layer.bias else ''}, {layer.dtype} {layer.layout}"
+    return [_timed(kind, record, "fprop", layer, float(record["us"]), runtime, passes[record["pass"]])]
+
+
 LAYOUTS: tuple[tuple[Layout, str], ...] = (("NCHW", "NCDHW"), ("NHWC", "NDHWC"))
 _READERS: tuple[tuple[frozenset[str], Callable[[Record], list[Timed]]], ...] = (
     (frozenset({"ms_NCDHW", "ms_NDHWC"}), _volume),
     (frozenset({"eager_us", "kernel"}), _eager),
+    (frozenset({"copied", "torch", "us"}), _patch_embedding),
     (frozenset({"alignment", "us_aligned_8"}), _alignment),
+    (frozenset({"orig_ms", "pad_ms"}), _product),
     (frozenset({"transposed", "dil"}), _kernelbench),
     (frozenset({"dtype", "groups", "us"}), _tensorrt),
 )
@@ -250,8 +313,8 @@ def _joined(rows: Sequence[Timed]) -> list[Timed]:
     """One row for each aligned kernel, with all its narrower ones."""
     found: dict[object, Timed] = {}
     for number, timed in enumerate(rows):
-        key = timed.row if timed.narrow_us else number
+        key = timed.row if timed.narrow else number
         before = found.get(key)
-        narrow = (*before.narrow_us, *timed.narrow_us) if before else timed.narrow_us
-        found[key] = dataclasses.replace(timed, narrow_us=narrow)
+        narrow = (*before.narrow, *timed.narrow) if before else timed.narrow
+        found[key] = dataclasses.replace(timed, narrow=narrow)
     return list(found.values())

@@ -1,8 +1,8 @@
 """Holds the cost model against newer timings of single layers: `python benchmarks/layers.py [CSV ...] [--half HALF]`.
 
 Prints, for each kind of layer and each GPU, how predicted times rank and match measured ones; for `alignment_pairs.csv`
-also the price of narrow vectors, and where rows differ in the layout or the bias alone, what that changes. `--half fit`
-is for tuning, `--half held` for judging. Pure Python, no GPU.
+and `gemm_padding_pairs.csv` also the price of narrow vectors, and where rows differ in the layout or the bias alone,
+what that changes. `--half fit` is for tuning, `--half held` for judging. Pure Python, no GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statistics import fmean
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, narrowed, read_csv
+from layer_timings import DEFAULT_CSVS, HALVES, Timed, gpus_of, half_of, read_csv
 from metrics import Predicted, clock_factors, figures, geometric_factor, spearman
 from msgspec.structs import replace
 from timings import add_gpu_map, gpu_map, print_gpus
@@ -135,9 +135,10 @@ def prices(rows: Iterable[Timed], gpus: dict[str, Gpu]) -> dict[str, Price]:
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for timed in rows:
         row, gpu = timed.row, gpus[timed.row.gpu]
-        for alignment, us in timed.narrow_us:
-            aligned = estimate_pass(row.layer, row.which, gpu, Runtime())
-            narrow = estimate_pass(narrowed(row.layer, alignment), row.which, gpu, Runtime())
+        runtime = Runtime(tf32=timed.runtime.tf32)
+        for alignment, layer, us in timed.narrow:
+            aligned = estimate_pass(row.layer, row.which, gpu, runtime)
+            narrow = estimate_pass(layer, row.which, gpu, runtime)
             if aligned is not None and narrow is not None:
                 key = f"{row.source.partition(':')[2]}, alignment {alignment}"
                 found[key].append((log(us / row.measured_us), log(narrow.time_us / aligned.time_us)))

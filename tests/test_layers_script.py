@@ -9,6 +9,13 @@ from benchmark_scripts import modules_fixture, run_on_rows
 
 KERNELBENCH = "gpu,dtype,layout,N,C,D,H,W,K,T,R,S,stride,pad,dil,groups,transposed,bias,us,runs\n"
 TENSORRT = "gpu,dtype,layout,N,C,H,W,K,R,S,stride,groups,us\n"
+H200 = "gpu,torch,dtype,layout,op,case,input,K,kernel,stride,pad,dil,groups,bias,eager_us,eager_kernels\n"
+VOLUMES = "gpu,cudnn,dtype,pass,N,C,DHW,K,RST,pad,stride,ms_NCDHW,ms_NDHWC\n"
+PRODUCTS = (
+    "m,k,n,mat1_stride_0,mat1_stride_1,mat2_stride_0,mat2_stride_1,mat1_dtype,prepadded_mat1,prepadded_mat2,"
+    "using_tf32,orig_ms,pad_ms\n"
+)
+PATCHES = "gpu,torch,cudnn,dtype,layout,copied,N,C,D,H,W,K,T,R,S,pass,bias,us,source\n"
 ALIGNMENT = "gpu,pass,accumulate,N,C,H,W,K,R,S,pad,stride,alignment,us_aligned_8,us\n"
 
 
@@ -38,7 +45,7 @@ def test_every_row_of_the_published_files_is_read_and_predicted(scripts):
         gpus = layer_timings.gpus_of(found, {}, "test")
         assert len(layers.predict(found, gpus)) == len(found)
         counts.append(len(found))
-    assert counts == [153, 2400, 76]  # 228 pairs of 76 aligned kernels
+    assert counts == [153, 2400, 76, 55, 184, 8, 90]  # 228 pairs of 76 aligned kernels; 92 volumes in two layouts
 
 
 def test_kernelbench_rows_keep_their_dimensions(rows):
@@ -73,13 +80,74 @@ def test_tensorrt_rows_are_padded_by_half_the_filter(rows):
     assert timed.row.measured_us == 42.5
 
 
+def test_eager_rows_keep_sizes_that_stand_for_every_axis_and_their_bias(rows):
+    line, image, volume = rows(
+        H200,
+        'H200,2.13,fp16,NCHW,C,a,"[1, 80, 3000]",1280,[3],2,1,1,1,0,56.8,4',
+        'H200,2.13,bf16,NCHW,C,b,"[2, 64, 56, 40]",256,"[3, 5]","[2, 1]","[1, 2]",1,1,1,4.2,2',
+        'H200,2.13,fp16,NCHW,C,c,"[1, 64, 8, 28, 30]",128,"[3, 1, 5]",1,"[1, 0, 2]","[2, 1, 1]",32,0,281.4,32',
+    )
+    assert [timed.row.source for timed in (line, image, volume)] == ["h200:1-D", "h200:k x k, bias", "h200:grouped"]
+    a, b, c = (timed.row.layer for timed in (line, image, volume))
+    assert (a.dims, a.H, a.W, a.R, a.S, a.U, a.V, a.PadH, a.PadW, a.bias) == (1, 1, 3000, 1, 3, 1, 2, 0, 1, False)
+    assert (b.dims, b.H, b.W, b.R, b.S, b.U, b.V, b.PadH, b.PadW_end, b.bias) == (2, 56, 40, 3, 5, 2, 1, 1, 2, True)
+    assert (c.dims, c.D, c.T, c.R, c.S, c.PadD, c.PadH, c.PadW, c.DilD, c.DilW, c.groups) == (
+        3, 8, 3, 1, 5, 1, 0, 2, 2, 1, 32,
+    )  # fmt: skip
+    assert all(timed.runtime.cudnn_benchmark is False and timed.row.layer.layout == "NCHW" for timed in (line, image))
+
+
+def test_volumes_are_one_row_in_each_layout_and_gradients_two_passes(rows, scripts):
+    layers, layer_timings = scripts
+    found = rows(VOLUMES, "V100,8005,fp16,dgrad+wgrad,2,128,32,256,3,1,2,0.8,0.6")
+    assert [(timed.row.layer.layout, timed.row.measured_us, timed.passes) for timed in found] == [
+        ("NCHW", 800, ("dgrad", "wgrad")), ("NHWC", 600, ("dgrad", "wgrad")),
+    ]  # fmt: skip
+    plain = found[0]
+    assert plain.runtime.cudnn == layer_timings.Version("8.0.5")
+    assert plain.row.flops == 2 * layer_timings.flops(plain.row.layer)
+    gpus = layer_timings.gpus_of(found, {}, "test")
+    _, predicted = layers.predict(found, gpus)[0]
+    alone = [layers.estimate_pass(plain.row.layer, which, gpus["V100"], plain.runtime) for which in plain.passes]
+    assert predicted.time_us == pytest.approx(sum(each.time_us for each in alone))
+
+
+def test_changes_are_of_rows_that_differ_in_one_thing(rows, scripts):
+    layers, _ = scripts
+    volumes = rows(VOLUMES, *(f"V100,8005,fp16,fprop,2,{C},32,256,3,1,2,0.8,0.6" for C in (64, 128)))
+    times = (100.0, 50.0, 100.0, 200.0)  # predicted: half in NHWC, and twice
+    found = layers.changes(layers.Predicted(each.row, time) for each, time in zip(volumes, times, strict=True))
+    change = found["NHWC over NCHW: fprop, V100"]
+    assert found.keys() == {"NHWC over NCHW: fprop, V100", "NHWC over NCHW: all"}
+    assert (change.n, change.same_sign) == (2, 0.5)
+    assert change.measured == pytest.approx(0.75)
+    assert change.predicted == pytest.approx(1)
+    assert change.factor == pytest.approx((1.5 * 2 / 0.75) ** 0.5)
+    biases = rows(
+        H200, *(f'H200,2,fp16,NCHW,C,a,"[1, 80, 3000]",12,[3],2,1,1,1,{bias},{1 + bias},4' for bias in (0, 1))
+    )
+    found = layers.changes(layers.Predicted(each.row, 5.0) for each in (*biases, *volumes))
+    assert found["bias over none: 1-D, H200"].measured == pytest.approx(2)
+
+
+def test_patch_embeddings_have_the_stride_of_their_filter(rows):
+    image, volume = rows(
+        PATCHES,
+        "H100,2.6.0,9.1.0,bf16,NCHW,0,4,3,1,224,224,768,1,16,16,fprop,1,125.7,trace",
+        "H200,2.9.0,9.13.0,bf16,NHWC,1,137920,3,2,14,14,1280,2,14,14,fprop+wgrad,0,24710,page",
+    )
+    a, b = image.row.layer, volume.row.layer
+    assert (a.dims, a.U, a.V, a.StrideD, a.P, a.bias, a.copies_input) == (2, 16, 16, 1, 14, True, False)
+    assert (b.dims, b.U, b.StrideD, b.Z, b.P, b.layout, b.copies_input) == (3, 14, 2, 1, 1, "NHWC", True)
+    assert (image.passes, volume.passes) == (("fprop",), ("fprop", "wgrad"))
+
+
 def test_alignments_of_one_kernel_are_one_row(rows, scripts):
     sizes = "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1"
     (timed,) = rows(ALIGNMENT, f"{sizes},1,1000,1500", f"{sizes},2,1000,1200", f"{sizes},4,1000,1100")
     assert timed.row.measured_us == 1000
-    assert timed.narrow_us == ((1, 1500), (2, 1200), (4, 1100))
-    narrow = scripts[1].narrowed(timed.row.layer, 2)
-    assert (narrow.C, narrow.K) == (58, 250)
+    assert [(alignment, us) for alignment, _, us in timed.narrow] == [(1, 1500), (2, 1200), (4, 1100)]
+    assert [(layer.C, layer.K) for _, layer, _ in timed.narrow] == [(57, 249), (58, 250), (60, 252)]
 
 
 def test_prices_of_narrow_vectors_are_beside_the_models(rows, scripts):
@@ -90,6 +158,25 @@ def test_prices_of_narrow_vectors_are_beside_the_models(rows, scripts):
     assert list(prices) == ["fprop f32, alignment 1", "fprop f32, alignment 2"]
     assert prices["fprop f32, alignment 1"].measured == pytest.approx(1.5)
     assert all(price.n == 1 and price.predicted > 1 for price in prices.values())
+
+
+def test_products_are_convolutions_beside_their_padded_twins(rows, scripts):
+    layers, layer_timings = scripts
+    line = "4096,1026,2050,{},1,{},{},torch.bfloat16,False,True,not_float_32,5.0,2.0"
+    found = rows(PRODUCTS, line.format(1026, 1, 1026), line.format(1026, 2050, 1))  # the second is not column-major
+    (timed,) = found
+    layer = timed.row.layer
+    assert (layer.N, layer.W, layer.C, layer.K, layer.layout, timed.row.source) == (
+        1, 4096, 1032, 2056, "NHWC", "product:bf16",
+    )  # fmt: skip
+    ((alignment, as_is, us),) = timed.narrow
+    assert (alignment, as_is.C, as_is.K, us) == (2, 1026, 2050, 5000)
+    copies = 2 * 4096 * (1026 + 1032) / (0.8 * layer_timings.load_gpu("a100-80gb-sxm").dram_bytes_per_s) * 1e6
+    assert timed.row.measured_us == pytest.approx(2000 - copies)
+    price = layers.prices(found, layer_timings.gpus_of(found, {}, "test"))["bf16, alignment 2"]
+    assert price.measured == pytest.approx(5000 / (2000 - copies))
+    tiny = "4096,1026,2050,1026,1,1,1026,torch.bfloat16,False,False,not_float_32,5.0,0.02"
+    assert rows(PRODUCTS, tiny) == []  # copies alone take most of that
 
 
 def test_halves_split_shapes_and_nothing_else(scripts):
@@ -159,6 +246,10 @@ def test_main_prints_kinds_gpus_and_halves(run):
         (TENSORRT + "V100,int8\n", "rows.csv:2"),
         (KERNELBENCH + "T4,fp32,NHCW,16,3,1,9,9,64,1,1,1,4x4,2x2,1x1,1,0,bias,500,1\n", "rows.csv:2"),
         (KERNELBENCH + "T4,fp32,NCHW,16,3,1,9,9,64,1,1,1,1x1x1x1,2x2,1x1,1,0,bias,500,1\n", "rows.csv:2"),
+        (H200 + 'H200,2,fp16,NCHW,C,a,"[1, 80, 30]",12,"[3, 3]",2,1,1,1,0,5,4\n', "rows.csv:2"),
+        (H200 + 'H200,2,fp16,NCHW,C,a,"[1, 80, 30]",12,"[3.5]",2,1,1,1,0,5,4\n', "rows.csv:2"),
+        (VOLUMES + "V100,8005,fp16,sprop,2,128,32,256,3,1,2,0.8,0.6\n", "rows.csv:2"),
+        (PATCHES + "H100,2.6,9,bf16,NWHC,0,4,3,1,224,224,768,1,16,16,fprop,1,125.7,trace\n", "rows.csv:2"),
         (ALIGNMENT + "rtx-3070,fprop,f64,256,64,56,56,256,1,1,0,1,1,9,9\n", "rows.csv:2"),
         (ALIGNMENT + "rtx-3070,sprop,f32,256,64,56,56,256,1,1,0,1,1,9,9\n", "rows.csv:2"),
         (ALIGNMENT + "rtx-3070,fprop,f32,256,64,56,56,256,1,1,0,1,3,9,9\n", "rows.csv:2"),

@@ -11,6 +11,7 @@ from benchmark_scripts import modules_fixture, run_on_rows
 
 from convlint.model.layer import ConvLayer, Dtype
 
+STEPS = "model,gpu,torch,compile,mode,layout,amp,batch,img_size,step_ms\n"
 HEADER = "model,img,gpu,mode,batch_nchw,batch_nhwc,img_s_nchw,img_s_nhwc,torch\n"
 RESNET = "resnet50d,224,RTX 3090,{mode},256,256,{nchw},{nhwc},pt112\n"
 
@@ -33,7 +34,7 @@ def test_every_network_of_the_csv_is_held_once(networks):
     models = {row.model for row in rows}
     assert {path.stem for path in (networks.DATA / "networks").iterdir()} == models
     for model in models:
-        layers = networks.read_network(networks.DATA / "networks" / f"{model}.yaml")
+        layers = [each.layer for each in networks.read_network(networks.DATA / "networks" / f"{model}.yaml")]
         assert sum(layer.calls for layer in layers if layer.first) == (2 if model == "repvgg_b0" else 1), model
         assert all(layer.dtype == Dtype.fp16 and layer.P and layer.Q for layer in layers), model
 
@@ -41,7 +42,7 @@ def test_every_network_of_the_csv_is_held_once(networks):
 def test_a_network_has_as_many_layers_as_its_name_says(networks):
     layers = networks.read_network(networks.DATA / "networks" / "resnet101.yaml")
     downsampling, linear = 4, 1
-    assert sum(layer.calls for layer in layers) == 101 - linear + downsampling
+    assert sum(each.layer.calls for each in layers) == 101 - linear + downsampling
 
 
 def test_layers_are_predicted_at_the_rows_batch_in_its_layout(networks):
@@ -52,7 +53,7 @@ def test_layers_are_predicted_at_the_rows_batch_in_its_layout(networks):
     )
     gpu = networks.known_gpus(["RTX 3090"], {}, "test")["RTX 3090"]
     for last, layout in ((True, "NHWC"), (False, "NCHW")):
-        timed = networks.layers_us(layers, side, gpu, "inference", channels_last=last)
+        timed = networks.layers_us(tuple(map(networks.placed, layers)), side, gpu, "inference", channels_last=last)
         assert [(layer.N, layer.layout) for layer, _ in timed] == [(32, layout), (32, "auto")]
         for layer, time in timed:
             assert time * 32 == pytest.approx(networks.time_us(layer, gpu, networks.RUNTIME, "inference"))
@@ -81,7 +82,7 @@ def test_exporting_says_which_timm_it_needs(exporting, monkeypatch, tmp_path, ca
 def predicted(networks, nchw: tuple[float, float], nhwc: tuple[float, float]):
     """A row by the predicted convolutions and the measured step in each layout."""
     row = networks.Row(
-        model="m", gpu="g", mode="training", nchw=networks.Side(batch=1, step_us=nchw[1]),
+        model="m", image=224, gpu="g", mode="training", nchw=networks.Side(batch=1, step_us=nchw[1]),
         nhwc=networks.Side(batch=1, step_us=nhwc[1]),
     )  # fmt: skip
     return networks.Predicted(row=row, nchw_us=nchw[0], nhwc_us=nhwc[0])
@@ -102,7 +103,7 @@ def test_figures_are_of_savings_that_mean_something(networks):
     assert f.most == pytest.approx(0.7)
     assert networks.impossible(rows) == []
     beyond = predicted(networks, (120, 100), (40, 80))
-    assert networks.impossible([beyond]) == ["m, training on g, NCHW: 1.20"]
+    assert networks.impossible([beyond]) == ["m at 224, training on g, NCHW: 1.20"]
 
 
 def test_main_prints_a_line_for_each_mode_and_network(run):
@@ -119,8 +120,27 @@ def test_main_prints_a_line_for_each_mode_and_network(run):
 def test_convolutions_that_take_longer_than_the_step_fail_the_run(run):
     code, out, _ = run(HEADER + RESNET.format(mode="infer", nchw=1000, nhwc=1e6))
     assert code == 1
-    assert "convolutions take longer than the whole step: resnet50d, inference on RTX 3090, NHWC" in out
+    assert "convolutions take longer than the whole step: resnet50d at 224, inference on RTX 3090, NHWC" in out
     assert "NCHW:" not in out
+
+
+def test_steps_in_both_layouts_are_one_row(networks, tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = (
+        "a,rtx-3090,2.4.0,0,inference,NCHW,fp16,8,224,16\n"
+        "b,rtx-3090,2.4.0,0,inference,NCHW,fp16,8,224,99\n"  # has no twin
+        "a,rtx-3090,2.4.0,1,inference,NHWC,fp16,8,224,1\n"  # compiled
+        "a,rtx-3090,2.4.0,0,inference,NHWC,fp16,4,224,12\n"
+        "a,rtx-3090,1.12,0,training,NHWC,fp16,4,224,40\n"
+        "a,rtx-3090,1.12,0,training,NCHW,fp16,4,224,20\n"
+    )
+    path.write_text(STEPS + lines, encoding="utf-8")
+    inference, training = networks.read_rows(path)
+    assert (inference.model, inference.image, inference.mode) == ("a", 224, "inference")
+    assert (inference.nchw, inference.nhwc) == (
+        networks.Side(batch=8, step_us=2000), networks.Side(batch=4, step_us=3000),
+    )  # fmt: skip
+    assert (training.nchw.step_us, training.nhwc.step_us) == (5000, 10000)
 
 
 def test_unknown_gpus_are_left_out_unless_they_are_mapped(run):
@@ -144,7 +164,10 @@ def test_unknown_gpus_are_left_out_unless_they_are_mapped(run):
         (HEADER + RESNET.format(mode="infer", nchw=0, nhwc=2), "rows.csv:2"),
         (HEADER + RESNET.format(mode="dream", nchw=1, nhwc=2), "rows.csv:2: KeyError('dream')"),
         (HEADER + "resnet50d,224\n", "rows.csv:2"),
-        (HEADER + RESNET.format(mode="infer", nchw=1, nhwc=2).replace("resnet50d", "nonet"), "nonet.yaml"),
+        (
+            HEADER + RESNET.format(mode="infer", nchw=1, nhwc=2).replace("resnet50d", "nonet"),
+            "no layers are known of nonet",
+        ),
         (HEADER, "holds no rows"),
     ],
 )

@@ -139,10 +139,8 @@ class Board:
         fp16_sums = tensor and tensorrt and compute == Dtype.fp16
         if tensor:
             peak = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums)
-            if peak is not None and _runs_mma(gpu, compute):
-                peak = min(
-                    peak, const.MMA_ON_HOPPER * _hopper_rate(compute) * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
-                )
+            if peak is not None and _runs_mma(gpu, compute, peak):
+                peak *= const.MMA_ON_HOPPER
             family = tensor_family(gpu, compute, tensorrt)
         else:
             peak = cuda_core_peak(gpu, compute)
@@ -191,15 +189,15 @@ class Board:
         return ArithmeticUnit(tensor, family, peak, best, tables, {}, roof)
 
 
-def _runs_mma(gpu: Gpu, compute: Dtype) -> bool:
-    """Whether convolutions run Ampere's instructions on a GPU whose peak is that of newer ones."""
-    cc = gpu.compute_capability
-    return "9.0" <= cc < "10.0" or (compute == Dtype.tf32 and "10.0" <= cc < "12.0")
+def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:
+    """Whether convolutions run Ampere's instructions, which newer Tensor Cores multiply below their rate on paper.
 
-
-def _hopper_rate(compute: Dtype) -> float:
-    """FLOPs per clock and SM of Hopper's Tensor Cores on paper (Hopper tuning guide: 4096 in fp16)."""
-    return 4096.0 * 2 / max(1, compute.bytes)
+    H20 has so low a rate that they reach it. Hopper's is 4096 FLOPs per clock and SM in 16 bits.
+    """
+    cc, most = gpu.compute_capability, const.MMA_ON_HOPPER * 8192 / compute.bytes
+    if "9.0" <= cc < "10.0":
+        return peak > most * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
+    return compute == Dtype.tf32 and "10.0" <= cc < "12.0"
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

@@ -27,7 +27,7 @@ LATENCY_OVERLAP: Final = 4.0
 STREAM_BANDWIDTH: Final = 0.85
 COPY_BANDWIDTH: Final = 0.60
 MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (KernelBench)
-COPY_IN_L2: Final = 0.5  # share of L2 that a copy may fill and stay. Assumed, cc 8.0 on
+COPY_IN_L2: Final = 0.6  # share of L2 that a copy may fill and stay, cc 8.0 on. Fit: 22 MB of A100's 40 in a trace
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
@@ -84,8 +84,9 @@ NARROW_GROUP: Final = 16
 # Of the Tensor Cores' speed, what volumes have from cc 8.0 on, whose positions take more arithmetic to find. Fit:
 # KernelBench (A100, H100, A10G, RTX A6000) and TileOPs (H200).
 VOLUME_SHARE: Final = 0.7
-# What fprop, dgrad and wgrad take of layers whose stride is their filter, over what their tiles and bytes come to: no two
+# What fprop, dgrad and wgrad take of volumes whose stride is their filter, over what tiles and bytes come to: no two
 # positions share an input. Fit: the five of 2x2x2 in `conv3d_layout_pairs.csv` (V100, RTX 2070 SUPER; cuDNN 8.0.5).
+# Images are not slower for that (CG Fig. 11 has 3x3 at stride 3).
 PATCHES_SLOWER: Final = (1.6, 3.0, 3.0)
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
 DEPTHWISE_WGRAD: Final = 3.0
@@ -99,6 +100,9 @@ FIRST_LAYER_CHANNELS: Final = 4
 NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
     "fprop": {8: 1.05, 4: 1.12, 2: 1.59}, "dgrad": {8: 1.02, 4: 1.11, 2: 1.30}, "wgrad": {8: 1.58, 4: 2.07, 2: 3.88},
 }  # fmt: skip
+# The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
+# on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
+NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}
 VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
 # Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
 # and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples

@@ -270,7 +270,7 @@ def direct(case: KernelCase) -> Priced:
     """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
     factor = depthwise_factor(case.which)
     alone_us = 0.0
-    if case.board.modern:
+    if case.board.modern and not is_volume(case.problem):
         images = case.problem.N * case.problem.groups
         alone_us = case.problem.flops / images / (const.DIRECT_IN_GROUP * case.board.clock_hz) * 1e6
     compute_us = factor * max(direct_us(case), alone_us)

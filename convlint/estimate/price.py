@@ -59,6 +59,7 @@ class Situation(Struct, frozen=True, gc=False):
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
 _LEAST_GAIN_OF_HALF = 1.08
 _MOST_COST_OF_STRIDE = 1.04
+_LEAST_TIMED_US = 100.0
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -66,14 +67,19 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
     Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
     longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
-    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Where it was, before cc 8.0 in NCHW,
-    timings stand; so do those of strided layers: TensorRT's on V100, and dgrad in 32 bits, which is slow there.
+    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Where there are timings they stand:
+    before cc 8.0 of fp32 in NCHW and of TensorRT; of strided dgrad in 32 bits, which is slow (since cc 8.0 in TF32, as
+    transposed layers of over 100 us run it).
     """
     least = _cheapest(problem, which, board, situation)
     if least is None:
         return None
     timed = which == "dgrad" and situation.compute in _STORED_IN_32_BITS
-    if problem.strided and not timed and (board.modern or not situation.tensorrt):
+    if board.modern:
+        timed = timed and least.time_us > _LEAST_TIMED_US
+    elif situation.tensorrt:
+        timed = True
+    if problem.strided and not timed:
         least = _at_most(least, _without_stride(problem), which, board, situation)
     if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
@@ -88,12 +94,13 @@ def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situatio
     unit, longest_us = priced.unit, priced.time_us / _MOST_COST_OF_STRIDE
     rate = unit.best_flops_per_us * (1.0 if unit.tensor else const.WINOGRAD_GAIN)
     memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
-    if join(whole.flops / rate, memory_us) + unit.family.setup_us[PASS_INDEX[which]] >= longest_us:
+    setup_us = unit.family.setup_us[PASS_INDEX[which]] if unit.tensor else 0.0  # Tensor Cores may have less
+    if join(whole.flops / rate, memory_us) + setup_us >= longest_us:
         return priced
     priced_whole = _cheapest(whole, which, board, situation)
     if priced_whole is None or priced_whole.time_us >= longest_us:
         return priced
-    return calibrated(priced, priced_whole.time_us / longest_us)
+    return calibrated(replace(priced, unit=priced_whole.unit), priced_whole.time_us / longest_us)
 
 
 def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -108,12 +115,18 @@ def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) ->
 
 def _without_stride(problem: Problem) -> Problem:
     """The same on the same input, at every position."""
-    Z, P, Q = (problem.Z - 1) * problem.StrideD + 1, (problem.P - 1) * problem.U + 1, (problem.Q - 1) * problem.V + 1
+    Z = _positions(problem.Z, problem.StrideD, problem.D)
+    P, Q = _positions(problem.P, problem.U, problem.H), _positions(problem.Q, problem.V, problem.W)
     pixels_out = problem.N * Z * P * Q
     return replace(
         problem, StrideD=1, U=1, V=1, Z=Z, P=P, Q=Q, strided=False, pixels_out=pixels_out,
         flops=problem.flops // problem.pixels_out * pixels_out,
     )  # fmt: skip
+
+
+def _positions(outputs: int, stride: int, inputs: int) -> int:
+    """Outputs at stride 1, of which every `stride`-th is one of `outputs`: as many as inputs where that may be."""
+    return min(max(inputs, (outputs - 1) * stride + 1), outputs * stride)
 
 
 def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -238,7 +251,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
     if _is_product(problem, which, board):
-        return [_as_product(case)]
+        return [_as_product(case, situation)]
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     few = const.MOST_FEW_CHANNELS if board.modern else older
     if _walks_taps(problem, which, board, situation):
@@ -249,7 +262,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share = const.VOLUME_SHARE
     elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
         share = const.ODD_GROUPS_SHARE
-    if is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
+    if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
         share /= slower
         case = replace(case, moved=case.moved * slower)
@@ -300,12 +313,15 @@ def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
     return not problem.padded and (board.generation == "9.0" or (problem.element_bytes == 4 and not problem.strided))
 
 
-def _as_product(case: KernelCase) -> Priced:
-    """A batch of products, one per image. Positions lie side by side, so that they align loads, not channels."""
+def _as_product(case: KernelCase, situation: Situation) -> Priced:
+    """A batch of products, one per image. Positions lie side by side, so that they align loads, not channels.
+
+    Nobody timed it with channels that NHWC pads; it is taken to be no faster than NHWC there either (CG 4.1).
+    """
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     N, points = problem.N, problem.pixels_out // problem.N
     load_bytes = (points | problem.C) * problem.element_bytes
-    slower = const.NARROW_VECTORS[which].get(load_bytes & -load_bytes, 1.0)
+    slower = const.NARROW_PRODUCT.get(load_bytes & -load_bytes, 1.0)
     steps = -(-problem.C // unit.family.granule)
     lowering = Lowering(
         "implicit-gemm", "fprop", N, points, problem.K, steps, problem.pixels_out * problem.K, peak_share=1 / slower
@@ -313,7 +329,13 @@ def _as_product(case: KernelCase) -> Priced:
     here = KernelCase(
         problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
     )
-    return least_tiled(here, [lowering], NONE)[0]
+    product = least_tiled(here, [lowering], NONE)[0]
+    if _aligned(case) or problem.element_bytes == 4:
+        return product
+    in_nhwc = _cheapest(replace(problem, layout="NHWC", nchw=False), which, board, situation)
+    if in_nhwc is None or in_nhwc.time_us <= product.time_us:
+        return product
+    return calibrated(product, in_nhwc.time_us / product.time_us)
 
 
 def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
@@ -352,8 +374,11 @@ def _instead_of_tensor_cores(
     if problem.nchw and board.generation == "9.0":
         return []
     if problem.nchw and not board.modern:
+        in_single = _case(replace(problem, dtype=Dtype.fp32, element_bytes=4), which, board, simt)
+        only = generic(in_single, native=situation.native, searched=situation.searched)
         here = _case(problem, which, board, simt)
-        return _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)
+        ways = _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)
+        return ways if only is None else [*ways, only]
     here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us

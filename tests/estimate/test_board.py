@@ -150,10 +150,10 @@ GENERATIONS = [
     ("v100", const.VOLTA, const.SIMT_VOLTA), ("jetson-agx-xavier", const.VOLTA, const.SIMT_VOLTA),
     ("t4", const.TURING, const.SIMT_TURING), ("a100", const.AMPERE, const.SIMT_VOLTA),
     ("rtx-3090", const.AMPERE, const.SIMT_DOUBLED), ("orin", const.AMPERE, const.SIMT_DOUBLED),
-    ("l4", const.AMPERE, const.SIMT_DOUBLED), ("h100", const.HOPPER, const.SIMT_VOLTA),
-    ("b300", const.BLACKWELL, const.SIMT_VOLTA), ("thor", const.BLACKWELL, const.SIMT_VOLTA),
+    ("l4", const.AMPERE, const.SIMT_DOUBLED), ("h100", const.HOPPER, const.SIMT_HOPPER),
+    ("b300", const.BLACKWELL, const.SIMT_HOPPER), ("thor", const.BLACKWELL, const.SIMT_HOPPER),
     ("gb10", const.AMPERE, const.SIMT_DOUBLED),
-    ("b200", const.BLACKWELL, const.SIMT_VOLTA), ("rtx-5090", const.AMPERE, const.SIMT_DOUBLED),
+    ("b200", const.BLACKWELL, const.SIMT_HOPPER), ("rtx-5090", const.AMPERE, const.SIMT_DOUBLED),
 ]  # fmt: skip
 
 
@@ -211,3 +211,10 @@ def test_tf32_runs_amperes_instructions_on_hopper_and_its_heirs(gpu, share):
     board = board_of(load_gpu(gpu))
     unit = board.units(Dtype.tf32, False)[0]
     assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.tf32, fp16_accumulate=False))
+
+
+@pytest.mark.parametrize(("gpu", "share"), [("h100", 0.63), ("h200", 0.63), ("h20", 1.0), ("b200", 1.0)])
+def test_half_precision_does_so_on_hopper_alone_where_its_rate_is_not_cut(gpu, share):
+    board = board_of(load_gpu(gpu))
+    unit = board.units(Dtype.fp16, False)[0]
+    assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.fp16, fp16_accumulate=False))

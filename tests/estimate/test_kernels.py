@@ -328,19 +328,23 @@ STRIDED = {"groups": 4, "C": 32, "K": 64, "U": 2, "V": 2, "dtype": Dtype.fp32}
         (STRIDED, "fprop", False),
         ({**STRIDED, "U": 1, "V": 1}, "dgrad", False),
         ({**STRIDED, "C": 132, "K": 132}, "dgrad", False),  # 33 channels a group
-        ({**STRIDED, "dtype": Dtype.fp16}, "dgrad", False),
+        ({**STRIDED, "dtype": Dtype.fp16}, "dgrad", True),  # 8 and 16 channels a group
         ({**VOLUME, "C": 3, "dtype": Dtype.fp32}, "fprop", True),
         ({**VOLUME, "C": 3, "K": 3, "dtype": Dtype.fp32}, "wgrad", False),
         ({**VOLUME, "C": 4, "dtype": Dtype.fp32}, "fprop", False),
         ({**VOLUME, "C": 3, "dtype": Dtype.fp16}, "fprop", False),
         ({**VOLUME, "C": 3, "T": 1, "R": 1, "S": 1, "dtype": Dtype.fp32}, "fprop", False),
         ({**VOLUME, "C": 3, "layout": "NHWC", "dtype": Dtype.fp32}, "fprop", False),
-        (ODD, "fprop", True),
-        ({**ODD, "C": 128, "K": 128}, "fprop", False),
-        ({**ODD, "C": 192, "K": 192}, "fprop", True),  # 48
-        ({**ODD, "C": 224, "K": 224}, "fprop", False),  # 56: wider than what was timed
-        ({**ODD, "layout": "NCHW"}, "fprop", False),
-        ({**ODD, "layout": "auto"}, "fprop", False),  # the framework's choice
+        (ODD, "fprop", False),
+        (ODD, "dgrad", True),
+        (ODD, "wgrad", True),
+        ({**ODD, "C": 448, "K": 448}, "wgrad", True),  # 112, as RegNetX-12 has
+        ({**ODD, "C": 128, "K": 128}, "wgrad", True),  # 32, but of 4 groups
+        ({**ODD, "groups": 32, "C": 512, "K": 512}, "wgrad", False),  # 16, as ResNeXt has
+        ({**ODD, "groups": 24, "C": 192, "K": 192}, "wgrad", False),  # 8, as RegNetZ has
+        ({**ODD, "groups": 64, "C": 512, "K": 1024}, "wgrad", True),  # 8 to 16, as SENet-154 has
+        ({**ODD, "layout": "NCHW"}, "wgrad", False),
+        ({**ODD, "layout": "auto"}, "wgrad", False),  # the framework's choice
     ],
 )
 def test_which_passes(sizes, which, direct):
@@ -354,13 +358,14 @@ IMAGES = {**VOLUME, "C": 3, "dtype": Dtype.fp32}
     ("sizes", "gpu", "framework", "direct"),
     [
         (ODD, "a100", None, True), (ODD, "rtx-4090", None, True), (ODD, "a100", "pytorch", True),
-        (ODD, "v100", None, False), (ODD, "h100", None, False),  # not timed before cc 8.0, and libraries moved on
+        (ODD, "h100", None, True), (ODD, "v100", None, False),  # not timed before cc 8.0
         (ODD, "a100", "tensorrt", False), (ODD, "a100", "tensorflow", False),
         (IMAGES, "k80", None, False), (IMAGES, "v100", None, False), (IMAGES, "p100", None, False),  # not timed
     ],
 )  # fmt: skip
-def test_where_odd_groups_and_volumes_are_slow(sizes, gpu, framework, direct):
-    assert is_direct(sizes, gpu=load_gpu(gpu), runtime=Runtime(framework=framework)) is direct
+def test_where_groups_and_volumes_are_slow(sizes, gpu, framework, direct):
+    which = "dgrad" if sizes is ODD else "fprop"
+    assert is_direct(sizes, which, gpu=load_gpu(gpu), runtime=Runtime(framework=framework)) is direct
 
 
 def test_gradients_of_odd_groups_are_slowest():
@@ -552,34 +557,128 @@ PIXELS = 2 * 10 * 12
         ("v100", "NCHW", "dgrad", 6, True, (PIXELS * 12 + PIXELS * 32 + 9 * 16 * 12, 3), (0, 0)),
         ("v100", "NCHW", "fprop", 8, True, (PIXELS * 14 + PIXELS * 32, 2), (9 * 16 * 14, 1)),
         ("v100", "NCHW", "fprop", 8, False, (PIXELS * 14 + PIXELS * 32, 2), (0, 0)),
-        # from cc 8.0 on, fprop writes y as it is wanted, and what L2 holds is not written out
-        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 6 + 9 * 16 * 6, 2)),
-        ("a100", "NCHW", "fprop", 6, True, (PIXELS * 6, 1), (0, 0)),
-        ("a100", "NCHW", "wgrad", 6, True, (PIXELS * 6 + PIXELS * 16, 2), (0, 0)),
-        ("a100", "NCHW", "dgrad", 6, True, (PIXELS * 6 + PIXELS * 16 + 9 * 16 * 6, 3), (0, 0)),
+        ("a100", "NHWC", "fprop", 8, True, (0, 0), (PIXELS * 6 + 9 * 16 * 6, 2)),  # L2 holds what is written
     ],
 )
 def test_what_is_copied(gpu, layout, which, c, pads, transposes, padding):
     problem, board = problem_of(conv(**SMALL_COPIES, layout=layout)), board_of(load_gpu(gpu))
     found = copies(problem, which, c, 16, pads=pads, board=board)
-    expected = [2 * elements * board.copy_us_per_byte + 5.0 * kernels for elements, kernels in (transposes, padding)]
+    kernel_us = 5.0 if gpu == "v100" else 2.0
+    expected = [
+        2 * elements * board.copy_us_per_byte + kernel_us * kernels for elements, kernels in (transposes, padding)
+    ]
     assert [found.transposes_us, found.padding_us] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "transposed"),
+    ("gpu", "sizes", "dtype", "us"),
     [
-        ({"R": 1, "S": 1, "dtype": Dtype.fp32}, False),  # a batched product as it stands
-        ({"R": 1, "S": 1, "dtype": Dtype.fp16}, True),
-        ({"R": 1, "S": 1, "U": 2, "V": 2, "dtype": Dtype.fp32}, True),
-        ({"R": 1, "S": 1, "PadD": 1, "dtype": Dtype.fp32}, True),
-        ({"dtype": Dtype.fp32}, True),
+        # traces of PyTorch's profiler: AlexNet on A100, x and weights of three layers; a ViT's patch embedding on H100
+        ("a100", {"N": 128, "C": 192, "K": 384, "H": 13, "W": 13}, "tf32", 27 + 10),
+        ("a100", {"N": 128, "C": 384, "K": 256, "H": 13, "W": 13}, "tf32", 53 + 13),
+        ("a100", {"N": 128, "C": 256, "K": 256, "H": 13, "W": 13}, "tf32", 24 + 10),
+        ("h100", {"N": 4, "C": 3, "K": 768, "H": 224, "W": 224, "R": 16, "S": 16, "U": 16, "V": 16}, "bf16", 23.1),
     ],
 )
-def test_a_1x1_on_fp32_tensors_is_not_transposed(sizes, transposed):
-    problem = problem_of(conv(**{**SMALL_COPIES, "C": 8, "layout": "NCHW"} | sizes))
-    found = copies(problem, "fprop", 8, 16, pads=True, board=board_of(A100))
+def test_transposes_take_what_traces_say(gpu, sizes, dtype, us):
+    layer = conv(**sizes, dtype=Dtype(dtype), layout="NCHW")
+    if layer.R == 16:
+        layer = with_output(replace(layer, PadH=0, PadW=0, PadH_end=0, PadW_end=0))
+    assert fprop(layer, load_gpu(gpu), Runtime()).transposes_us == pytest.approx(us, rel=0.2)
+
+
+def test_a_transpose_moves_whole_tiles_of_one_image():
+    """Three channels take as long as 32, and 33 as 64; y is written as it is wanted, but in 16 bits on Hopper."""
+    board = board_of(A100)
+    times = [
+        copies(problem_of(conv(N=16, C=c, K=64, H=64, W=64, layout="NCHW")), "fprop", c, 64, pads=True, board=board)
+        for c in (3, 32, 33, 64)
+    ]
+    three, narrow, more, wide = (each.transposes_us for each in times)
+    assert three == pytest.approx(narrow, rel=0.01)
+    assert more == pytest.approx(wide, rel=0.01)
+    assert more > 1.5 * narrow
+    layer = conv(N=64, C=256, K=256, H=64, W=64, layout="NCHW")
+    hopper, twice = (fprop(replace(layer, dtype=dtype), load_gpu("h100")) for dtype in (Dtype.fp16, Dtype.tf32))
+    assert hopper.transposes_us > twice.transposes_us * 0.9  # half the bytes, but y too
+
+
+@pytest.mark.parametrize(
+    ("gpu", "sizes", "transposed"),
+    [
+        ("a100", {"dtype": Dtype.fp32}, False),
+        ("a100", {"dtype": Dtype.fp16}, True),
+        ("h100", {"dtype": Dtype.fp16}, False),
+        ("h100", {"dtype": Dtype.bf16, "U": 2, "V": 2}, False),
+        ("a100", {"dtype": Dtype.fp32, "U": 2, "V": 2}, True),
+        ("h100", {"dtype": Dtype.fp16, "PadD": 1}, True),
+        ("h100", {"dtype": Dtype.fp16, "R": 3, "S": 3}, True),
+        ("h100", {"dtype": Dtype.fp16, "groups": 2}, True),
+        ("v100", {"dtype": Dtype.fp16}, True),
+    ],
+)
+def test_a_1x1_may_be_a_product_as_it_stands(gpu, sizes, transposed):
+    layer = conv(**{"N": 64, "C": 256, "K": 256, "H": 56, "W": 56, "R": 1, "S": 1, "layout": "NCHW"} | sizes)
+    found = fprop(layer, load_gpu(gpu), Runtime(tf32=True))
+    assert found.tensor_cores
     assert (found.transposes_us > 0) is transposed
+
+
+def test_positions_align_the_loads_of_such_a_product():
+    """512 to 2048 channels at 7x7 take twice the time of 512 to 128 at 28x28 on H200: rows of 49 elements."""
+    times = [
+        fprop(conv(N=1, C=512, K=2048, H=h, W=h, R=1, S=1, layout="NCHW"), load_gpu("h200")).time_us for h in (7, 8)
+    ]
+    assert times[0] > 1.2 * times[1]
+
+
+PATCHES = {"C": 3, "H": 224, "W": 224, "K": 768, "R": 16, "S": 16, "U": 16, "V": 16, "layout": "NCHW"}
+
+
+@pytest.mark.parametrize(
+    ("N", "us"),
+    [(4, 121.3), (128, 1200.0)],  # the trace, transposes included, and a report
+)
+def test_patch_embeddings_walk_their_taps(N, us):
+    layer = with_output(replace(conv(N=N, **PATCHES, dtype=Dtype.bf16), PadH=0, PadW=0, PadH_end=0, PadW_end=0))
+    found = fprop(layer, load_gpu("h100"))
+    assert found.main_loop_steps == 256
+    assert found.time_us == pytest.approx(us, rel=0.15)
+
+
+@pytest.mark.parametrize("gpu", ["a100", "rtx-4090", "h100", "b200"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_no_layout_and_no_fourth_channel_makes_a_patch_embedding_fast(gpu, layout):
+    """Nobody timed either, and both would be promised."""
+    three, four = (
+        fprop(
+            with_output(
+                replace(conv(N=64, **{**PATCHES, "C": c}), layout=layout, PadH=0, PadW=0, PadH_end=0, PadW_end=0)
+            ),
+            load_gpu(gpu),
+        )
+        for c in (3, 4)
+    )
+    assert three.main_loop_steps == four.main_loop_steps == 256
+    assert four.time_us > 0.7 * three.time_us
+
+
+def test_volumes_with_groups_run_a_kernel_per_group():
+    """281 us in 32 kernels on H200 (TileOPs); an image's groups take one."""
+    layer = with_output(
+        replace(conv(N=1, C=64, K=128, H=28, W=28, groups=32, layout="NCHW"), dims=3, D=8, T=3, PadD=1, PadD_end=1)
+    )
+    assert fprop(layer, load_gpu("h200")).time_us == pytest.approx(281.0, rel=0.15)
+    assert fprop(layer, load_gpu("v100")).time_us < 100  # not timed
+    image = conv(N=1, C=128, K=256, H=28, W=28, groups=32, layout="NCHW")
+    assert fprop(image, load_gpu("h200")).time_us == pytest.approx(19.0, rel=0.15)
+
+
+def test_narrow_groups_in_nchw_have_the_direct_kernel_alone():
+    for width, algorithm in ((4, "direct"), (16, "direct"), (64, "implicit-gemm")):
+        layer = conv(N=64, C=8 * width, K=8 * width, H=28, W=28, groups=8, layout="NCHW")
+        assert fprop(layer, A100).algorithm == algorithm
+        assert fprop(replace(layer, layout="NHWC"), A100).algorithm == "implicit-gemm"
 
 
 @pytest.mark.parametrize(("cudnn", "tensor_cores"), [("7.6.2", False), ("7.6.3", True), (None, True)])
@@ -598,12 +697,14 @@ def test_narrow_vectors_are_loaded_where_that_is_less_than_a_copy(C, loads):
 
 
 def test_a_copy_that_l2_holds_is_not_written_out():
-    """Half of an A100's 40 MiB: 10 x 2^20 halves."""
+    """Six tenths of an A100's 40 MiB: 12 x 2^20 halves."""
     board = board_of(A100)
     small, large = (
         copies(problem_of(conv(N=n, C=160, K=8, H=256, W=256, layout="NCHW")), "fprop", 160, 8, pads=True, board=board)
         for n in (1, 2)
     )
     elements = 160 * 256 * 256
-    assert small.transposes_us == pytest.approx(2 * elements * board.copy_us_per_byte + 5.0)
-    assert large.transposes_us == pytest.approx(2 * 2 * 2 * elements * board.copy_us_per_byte + 5.0)
+    rate = 13.0 * board.clocks_per_us  # bytes per us, read and written, where L2 holds both
+    weights_us = 2.0 + 2 * 2 * 8 * 160 * 32 / rate  # 9 taps fill a tile of 32
+    assert small.transposes_us == pytest.approx(2 * 2 * elements / rate + 2.0 + weights_us)
+    assert large.transposes_us == pytest.approx(2 * 2 * 2 * elements * board.copy_us_per_byte + 2.0 + weights_us)

@@ -1,0 +1,96 @@
+"""The tables of networks and the script that makes them: what is written is read, and what is counted."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from benchmark_scripts import modules_fixture
+
+from convlint.model.layer import ConvLayer, Dtype
+
+tables = modules_fixture("network_tables")
+
+
+exporting = modules_fixture("export_steps")
+
+
+def conv(C: int, calls: int = 1, **fields) -> ConvLayer:
+    return ConvLayer(
+        name="row", C=C, H=8, W=8, K=16, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1, dtype=Dtype.fp16,
+        calls=calls, **fields,
+    )  # fmt: skip
+
+
+def test_tables_hold_each_layer_once_and_give_every_network_back(tables, tmp_path):
+    paths = tmp_path / "layers.csv", tmp_path / "networks.csv"
+    stem = tables.Placed(layer=conv(3, first=True, bias=True), in_nchw="NCHW", in_nhwc="NHWC")
+    twice = tables.Placed(layer=conv(16, calls=2), in_nchw="NCHW", in_nhwc="copied")
+    once = tables.Placed(layer=conv(16), in_nchw="NCHW", in_nhwc="copied")
+    other = tables.Placed(layer=conv(16), in_nchw="NHWC", in_nhwc="NHWC")
+    assert tables.write_networks({("b", 8): [stem, other, twice, once], ("a", 8): [twice, stem]}, *paths) == 3
+    found = tables.read_networks(*paths)
+    assert found.keys() == {("a", 8), ("b", 8)}
+    a, b = found["a", 8], found["b", 8]
+    assert [(each.layer.C, each.layer.calls, each.in_nhwc) for each in a] == [(16, 2, "copied"), (3, 1, "NHWC")]
+    assert sum(each.layer.calls for each in b) == 5
+    assert [(each.layer.first, each.layer.bias, each.layer.P) for each in a] == [(False, False, 8), (True, True, 8)]
+
+
+def test_a_layer_runs_in_the_layout_of_its_network(tables):
+    copied = tables.Placed(layer=conv(16), in_nchw="NCHW", in_nhwc="copied")
+    plain, last = (copied.laid_out(4, channels_last=last) for last in (False, True))
+    assert (plain.N, plain.layout, plain.copies_input) == (4, "NCHW", False)
+    assert (last.N, last.layout, last.copies_input) == (4, "NHWC", True)
+    either = tables.placed(conv(16, layout="auto"))
+    assert (either.in_nchw, either.in_nhwc) == ("auto", "auto")
+    assert tables.placed(conv(16, layout="NCHW")).in_nhwc == "NHWC"
+
+
+def test_the_tables_hold_the_measured_networks(tables):
+    found = tables.read_networks()
+    assert len(found) > 440
+    assert all(sum(each.layer.first for each in layers) >= 1 for layers in found.values())
+    assert all(each.layer.P and each.layer.Q for layers in found.values() for each in layers)
+
+
+def test_a_table_that_does_not_fit_is_refused(tables, tmp_path):
+    (tmp_path / "layers.csv").write_text("C\n3\n", encoding="utf-8")
+    (tmp_path / "networks.csv").write_text("model,img,layers\na,8,0\n", encoding="utf-8")
+    with pytest.raises(tables.ConvlintError, match="networks"):
+        tables.read_networks(tmp_path / "layers.csv", tmp_path / "networks.csv")
+
+
+def test_operations_are_counted_for_one_image_and_for_a_step(exporting, monkeypatch):
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Linear(4, 5)
+
+        def forward(self, x):
+            scaled = self.head.weight * 2  # whatever the batch
+            return nn.functional.linear(torch.relu(self.norm(self.conv(x))).mean((2, 3)), scaled)
+
+    fake = SimpleNamespace(create_model=lambda model: Net())
+    monkeypatch.setitem(sys.modules, "timm", fake)
+    found = exporting.operations("net", 6)
+    assert "activation" in found
+    assert not any("convolution" in kind for kind in found)
+    n, read, written, macs, fixed_read, fixed_written = found["activation"]
+    assert (n, read, written, macs, fixed_read, fixed_written) == (1, 4 * 36, 4 * 36, 0, 0, 0)
+    assert found["norm"][2] == 4 * 36
+    assert found["norm"][4] == 4 * 4  # scale, shift, mean and variance
+    assert found["mul"] == (1, 0, 0, 0, 20, 20)
+    assert found["matmul"][3] == 4 * 5
+
+
+def test_exporting_says_which_timm_it_needs(exporting, monkeypatch, capsys):
+    monkeypatch.setattr(exporting, "find_spec", lambda name: object())  # no stand-in for torchvision
+    for timm, message in ((None, "timm"), (SimpleNamespace(__version__="0.6"), "needs timm 1.0.31, not 0.6")):
+        monkeypatch.setitem(sys.modules, "timm", timm)
+        assert exporting.main() == 2
+        assert message in capsys.readouterr().err
