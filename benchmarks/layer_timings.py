@@ -240,7 +240,7 @@ def _eager(record: Record) -> list[Timed]:
         groups=groups, dtype=Dtype(record["dtype"]), layout="NCHW", bias=bias,
     )  # fmt: skip
     kind = (
-        "depthwise" if groups == C else "grouped" if groups > 1
+        "depthwise" if 1 < groups == C else "grouped" if groups > 1
         else "1-D" if dims == 1
         else f"C={C} {'volume' if dims == 3 else 'image'}" if C < 4
         else "3-D" if dims == 3

@@ -195,3 +195,16 @@ def test_what_nhwc_saves_is_what_was_measured(networks, mode, ratio, rho):
     assert figures.rho >= rho
     assert figures.signs >= 0.9
     assert networks.impossible(predicted) == []
+
+
+def test_few_convolutions_take_longer_than_the_step_of_their_network(networks):
+    """All networks in both layouts: at most one in a hundred, and none by a tenth."""
+    rows = networks.read_rows(networks.DATA / "network_steps.csv")
+    gpus = networks.known_gpus((row.gpu for row in rows), {}, "test")
+    layers = networks.networks_of(rows, networks.DATA / "networks")
+    rows = [row for row in rows if (row.model, row.image) in layers]
+    assert len(rows) > 1000
+    predicted = [networks.predict(row, layers[row.model, row.image], gpus[row.gpu]) for row in rows]
+    shares = [share for each in predicted for share in each.shares.values()]
+    assert sum(share > 1 for share in shares) <= 0.01 * len(shares)
+    assert max(shares) <= networks.OVER

@@ -56,6 +56,8 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
+WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
+WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
 # Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
 # inference with PyTorch 2.4.
@@ -252,8 +254,10 @@ INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
 # At or above this many watts per fp32 TFLOP/s a board of compute capability below 8.0 holds its clock. Fit on T4.
 WATTS_PER_TFLOP: Final = 19.1
-# Clock under Tensor Core load over boost clock, where measured. Fit.
-TENSOR_CLOCK: Final = {"t4": 0.90}
+# Clock under Tensor Core load over boost clock. T4: fit. L4's 72 W hold about 1150 of its 2040 MHz once it is warm, as
+# users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55
+# TFLOP/s of the 121 on paper there.
+TENSOR_CLOCK: Final = {"t4": 0.90, "l4": 0.56}
 # cuDNN's generic kernel on images under large strided filters, in FLOPs per clock and SM, as volumes have theirs. Fit:
 # AlexNet's first layer without its bias on RTX A6000 and H100 (KernelBench), on A100 (a trace of PyTorch's profiler);
 # Turing's assumed to be that of volumes.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -12,7 +10,7 @@ from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.constants import Family, Split
 from convlint.estimate.results import Problem, is_volume
 from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, ceil_to, fastest, join
-from convlint.model.layer import Dtype, Pass
+from convlint.model.layer import Pass
 
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}
@@ -294,14 +292,20 @@ def depthwise_factor(which: Pass) -> float:
     return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
-def priced_untiled(case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies) -> Priced:
-    """A kernel without tiles that takes `kernel_us`; `compute_us` and `memory_us` are the parts of it."""
+def priced_untiled(
+    case: KernelCase, compute_us: float, memory_us: float, kernel_us: float, around: Copies,
+    overhead_us: float | None = None,
+) -> Priced:  # fmt: skip
+    """A kernel without tiles that takes `kernel_us`; `compute_us` and `memory_us` are the parts of it.
+
+    Beside it is `overhead_us`, or what its unit's kernels need.
+    """
     problem, which, unit = case.problem, case.which, case.unit
     outputs = problem.pixels_out * problem.K
     choice = ProgramChoice(
         Lowering("direct", "", 1, outputs, 1, 1, outputs), _UNTILED, 1, outputs, 1, compute_us, memory_us, 0
     )
-    overhead = unit.family.setup_us[PASS_INDEX[which]]
+    overhead = unit.family.setup_us[PASS_INDEX[which]] if overhead_us is None else overhead_us
     time = kernel_us + overhead + around.transposes_us + around.padding_us
     return Priced(unit, choice, time, overhead, around)
 
@@ -378,126 +382,6 @@ def without_waves(priced: Priced, board: Board) -> float:
     return min(choice.compute_us, ideal / choice.lowering.peak_share)
 
 
-_NARROW = (Dtype.fp16, Dtype.bf16, Dtype.int8, Dtype.fp8)
-# The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
-_OVERLAP: Final = 4.0
-# PyTorch asks cuDNN for depthwise fp16 in NCHW from this many channels on. Library.
-_LEAST_CHANNELS_OF_CUDNN: Final = 32
-# Square filters that PyTorch's kernel is compiled for; others loop. Library.
-_UNROLLED_FILTERS: Final = (1, 3, 5)
-# Taps up to which libraries have faster kernels at stride 1. Fit: V100.
-_SMALL_FILTER: Final = 9
-# Output points below which planes share the start of a block. Fit: V100.
-_POINTS_OF_A_PLANE: Final = 56
-# Clocks per output and SM that a kernel adds which spreads few planes over all SMs. Fit: V100.
-_UNSHARED_PLANE: Final = 2.7
-# What is lost at most where rows are cut into pieces of fixed width. Fit: V100.
-_MOST_ROW_WASTE: Final = 1.6
-
-
-class Kernel(NamedTuple):
-    """The cost of a depthwise kernel, in clocks of one SM.
-
-    It counts clocks, not FLOPs: most instructions find places and load, so that an SM's lanes matter little.
-    """
-
-    bandwidth: float  # share of the DRAM bandwidth
-    per_output: float
-    per_tap: float  # and output
-    per_input: float = 0.0  # staging a point of x
-    small_per_tap: float = 0.0  # and output of small filters at stride 1, instead of the above; 0: no such kernel
-    not_unrolled: float = 0.0  # more per output, where the filter is not compiled in
-    per_plane: float = 0.0  # start and end of one channel of one image
-    planes_per_sm: float = 0.0  # that work at once, each on one SM
-    row: int = 0  # points of x in the pieces that rows are cut into; 0: not cut
-    dgrad_factor: float = 0.0  # on fprop's clocks per output, for each point of x; 0: as fprop
-    wgrad_per_tap: float = 0.0  # and output; 0: as fprop, times wgrad_factor
-    wgrad_factor: float = 1.0
-
-
-# cuDNN's and TensorRT's kernels. Fit: V100, rows of TensorRT over 40 us in fp32, and in int8, which runs as fp32 there;
-# wgrad assumed.
-_FP32: Final = Kernel(
-    bandwidth=0.72, per_output=1.9, per_tap=0.171, small_per_tap=0.155, per_plane=125.0, planes_per_sm=3.8,
-    wgrad_factor=3.0,
-)  # fmt: skip
-# The same in fp16. Fit: V100, rows of TensorRT over 40 us, which cannot tell 0.04 from 0.085 for small filters, memory
-# being in the way; bf16, int8 from Turing on, and wgrad assumed.
-_FP16: Final = Kernel(
-    bandwidth=0.83, per_output=1.0, per_tap=0.046, per_input=0.515, small_per_tap=0.045, row=20, wgrad_factor=3.0
-)
-# PyTorch's own kernel for NCHW: a thread per output that finds its place by division and looks up every tap; in wgrad a
-# block per tap and channel. Fit: H100, RTX A6000 (KernelBench); dgrad: 2.7 times fprop in one report. wgrad: what
-# leaves EfficientNet-B0's published steps room for the rest (DeepLearningExamples: 1078 images/s on A100 in TF32, 655
-# on V100 in fp32); the report has 11.9 times fprop, which does not.
-_NATIVE: Final = Kernel(
-    bandwidth=0.65, per_output=1.15, per_tap=0.17, not_unrolled=1.2, dgrad_factor=1.55, wgrad_per_tap=1.3
-)
-
-
-def depthwise(case: KernelCase, *, tensorrt: bool, native: bool) -> Priced:
-    """The depthwise kernel that the library has; `native`: PyTorch, whose own one reads NCHW.
-
-    PyTorch leaves channels-last tensors to cuDNN, and of NCHW those in fp16, not dilated, of 32 channels or more, where
-    a table of its own says that cuDNN is faster (use_cudnn_depthwise in its Convolution.cpp): here, where cuDNN is
-    predicted to be.
-    """
-    problem, board = case.problem, case.board
-    narrow = problem.dtype in _NARROW
-    wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
-    library = _FP16 if narrow and not wide_int8 else _FP32
-    if not native or tensorrt or not problem.nchw:
-        return _priced(case, library, 4 if wide_int8 else problem.element_bytes)
-    own = _priced(case, _NATIVE, problem.element_bytes)
-    if problem.dtype != Dtype.fp16 or problem.C < _LEAST_CHANNELS_OF_CUDNN or problem.dilated:
-        return own
-    return min(own, _priced(case, library, problem.element_bytes), key=lambda priced: priced.time_us)
-
-
-def _priced(case: KernelCase, kernel: Kernel, element_bytes: int) -> Priced:
-    problem, which, board = case.problem, case.which, case.board
-    factor = kernel.wgrad_factor if which == "wgrad" else 1.0
-    compute_us = max(
-        _clocks(problem, which, kernel, board.sms) / board.clocks_per_us, problem.flops / case.unit.peak * 1e6
-    )
-    # A sector holds neighbouring pixels, so that a stride skips whole rows of x at best.
-    read = min(1.0, (problem.R + 1) / problem.U) if which != "dgrad" else 1.0
-    bytes_ = element_bytes * (problem.pixels_in * problem.C * read + problem.pixels_out * problem.K)
-    memory_us = (bytes_ + element_bytes * problem.taps * problem.K) * board.us_per_byte
-    memory_us *= const.STREAM_BANDWIDTH / kernel.bandwidth
-    kernel_us = join(compute_us, memory_us, _OVERLAP)
-    return priced_untiled(case, factor * compute_us, factor * memory_us, factor * kernel_us, NONE)
-
-
-def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int) -> float:
-    """Clocks of all SMs together that the instructions take."""
-    planes, points = problem.N * problem.K, problem.P * problem.Q
-    outputs = problem.pixels_out * problem.K
-    taps = problem.taps
-    if kernel.wgrad_per_tap and which == "wgrad":
-        return kernel.wgrad_per_tap * outputs * taps
-    per_output = kernel.per_output + kernel.per_tap * taps
-    if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
-        per_output += kernel.not_unrolled
-    if kernel.dgrad_factor and which == "dgrad":
-        # each input point visits every tap, and asks whether its output exists
-        return kernel.dgrad_factor * per_output * problem.pixels_in * problem.K
-    if kernel.small_per_tap and taps <= _SMALL_FILTER and not problem.strided:
-        clocks = kernel.small_per_tap * taps * outputs
-    else:
-        # points of x that fprop stages per output; what gradients read does not grow with the stride
-        staged = min(problem.U, problem.H) * min(problem.V, problem.W) if which == "fprop" else 1
-        clocks = (per_output + kernel.per_input * staged) * outputs
-        if kernel.row:
-            width = max(1, kernel.row // problem.V)
-            clocks *= min(_MOST_ROW_WASTE, -(-problem.Q // width) * width / problem.Q)
-    clocks += kernel.per_plane * planes * min(1.0, points / _POINTS_OF_A_PLANE)
-    idle = kernel.planes_per_sm * sms / planes
-    if idle > 1:
-        clocks += min(clocks * (idle - 1), _UNSHARED_PLANE * outputs)
-    return clocks
-
-
 def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
     """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed.
 
@@ -529,7 +413,9 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
     if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
     has_kernels = c == k and c & (c - 1) == 0 and (c <= const.VECTOR or problem.groups % const.GROUPS_AT_ONCE == 0)
-    return None if has_kernels else const.OTHER_GROUPS
+    if has_kernels:
+        return None
+    return const.WIDE_GROUPS if c == k == const.WIDE_GROUP else const.OTHER_GROUPS
 
 
 def has_odd_groups(problem: Problem) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
+from convlint.estimate.depthwise import asks_cudnn
 from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
-from convlint.estimate.results import TURNED, Problem, Runs, basis, is_depthwise, kind_of, problem_of, with_batch
+from convlint.estimate.results import TURNED, Problem, Runs, basis, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
 from convlint.model.estimates import BASES, Basis, LayerEstimate, PassEstimate
@@ -175,10 +174,12 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     searched = runtime.cudnn_benchmark is not False
     compute = compute_dtype(problem.dtype, board.gpu, runtime)
     absent = _absent(problem.dtype, board.gpu, runtime)
+    version = runtime.framework_version if framework == "pytorch" else None
+    old = (runtime.cudnn is not None and runtime.cudnn < "8.2") or (version is not None and version < "1.11")
     # torch.compile takes the bias off the convolution and fuses it with what follows (torch/_inductor/kernel/conv.py),
     # its gradient with what comes before (pytorch/pytorch#89128); TensorRT has it in its kernels. Others: not known.
     adds_bias = native and not runtime.compile and problem.dtype != Dtype.int8
-    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, adds_bias)
+    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias)
     board.situations[problem.dtype] = runtime, situation
     return situation
 
@@ -225,16 +226,11 @@ class _Passes:
         return self.priced[which]
 
     def _adds_it_itself(self, which: Pass) -> bool:
-        """Whether PyTorch's own depthwise kernel runs the pass, which has the bias in it; cuDNN's has it nowhere."""
-        problem = self.problem
-        if which != "fprop" or self.op == "conv_transpose" or not problem.nchw or not 1 < problem.groups == problem.C:
+        """Whether PyTorch's own depthwise kernel runs fprop, which has the bias in it; cuDNN's has it nowhere."""
+        problem, gpu = self.problem, self.board.gpu
+        if which != "fprop" or not 1 < problem.groups == problem.C:
             return False
-        if not is_depthwise(problem):  # no volume in NCDHW goes to cuDNN (use_cudnn_depthwise in its Convolution.cpp)
-            return True
-        own, library = (
-            cheapest(problem, which, self.board, replace(self.situation, native=native)) for native in (True, False)
-        )
-        return own != library
+        return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
 
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
         """The pass of `layer`, whose problem this is."""

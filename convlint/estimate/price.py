@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
+from convlint.estimate.depthwise import depthwise
 from convlint.estimate.kernels import (
     FUSED_TILE,
     NONE,
@@ -19,7 +20,6 @@ from convlint.estimate.kernels import (
     Priced,
     calibrated,
     copies,
-    depthwise,
     direct,
     direct_us,
     few_channels,
@@ -34,7 +34,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding, is_volume
+from convlint.estimate.results import Problem, is_depthwise, is_depthwise_volume, is_patch_embedding, is_volume
 from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -53,6 +53,7 @@ class Situation(Struct, frozen=True, gc=False):
     searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
+    old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
     adds_bias: bool = False  # by a kernel of its own
 
 
@@ -141,8 +142,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    if is_depthwise(problem):
-        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native)
+    if is_depthwise(problem) or (is_depthwise_volume(problem) and not situation.tensorrt):
+        return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)

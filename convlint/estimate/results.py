@@ -48,6 +48,7 @@ class Problem(Struct, frozen=True, gc=False):
     strided: bool  # any stride is greater than 1
     dilated: bool  # a depthwise layer; others take as long as without
     copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
+    transposed: bool  # the layer is, and its groups are one channel wide: others take as long as those turned around
 
 
 def problem_of(layer: ConvLayer) -> Problem | None:
@@ -69,7 +70,7 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
         layer.layout == "NCHW", StrideD > 1 or U > 1 or V > 1, groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1),
-        layer.copies_input,
+        layer.copies_input, layer.op == "conv_transpose" and groups == C > 1,
     )  # fmt: skip
 
 
@@ -87,6 +88,11 @@ def is_patch_embedding(problem: Problem) -> bool:
     """Whether the filter steps by its own size, so that no two of its positions share an input."""
     steps_by_filter = problem.StrideD == problem.T and problem.R == problem.U and problem.S == problem.V
     return steps_by_filter and problem.taps > 1 and problem.groups == 1 and not problem.padded
+
+
+def is_depthwise_volume(problem: Problem) -> bool:
+    """One input channel per group, in three dimensions."""
+    return problem.groups > 1 and problem.groups == problem.C and is_volume(problem)
 
 
 def with_batch(problem: Problem, N: int) -> Problem:
@@ -127,7 +133,8 @@ _TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
 # The same, in NCHW alone: H200's layers in fp16 and bf16.
 _TIMED_IN_NCHW: Mapping[Kind, str] = {"dense": "9.0", "grouped": "9.0", "volume": "9.0"}
 # Gradients that were timed within whole steps only, and against each other: EfficientNet-B0's on A100 in TF32 and on
-# V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735).
+# V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735),
+# dgrad and wgrad as one: how they share that rests on what the kernels do.
 _WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
     "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
 }  # fmt: skip

@@ -186,7 +186,7 @@ def test_int8_waits_less():
 @pytest.mark.parametrize(
     ("gpu", "tensor", "share"),
     [("t4", True, 0.9), ("t4", False, 0.673), ("p4", False, 0.845), ("a100", True, 1.0), ("v100", False, 1.0),
-     ("l4", False, 1.0)],
+     ("l4", False, 1.0), ("l4", True, 0.56)],
 )  # fmt: skip
 def test_the_clock_under_load(gpu, tensor, share):
     assert clock_under_load(load_gpu(gpu), tensor=tensor) == pytest.approx(share, abs=1e-3)
