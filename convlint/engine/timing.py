@@ -267,16 +267,32 @@ def weighed(
 ) -> list[Hit]:  # fmt: skip
     """The hits with their prices; `stakes` and `bases` are by the number of a hit."""
     beside = Counter(hit.rule.info.code for hit in hits if hit.number not in stakes)
-    return [
-        hit._replace(
-            price=_price(hit, stakes.get(hit.number), pricer, few=beside[hit.rule.info.code] <= MOST_PRICED)._replace(
-                basis=bases.get(hit.number)
-            )
-        )
-        if hit.indices and hit.rule.loss != "none"
-        else hit
-        for hit in hits
-    ]
+    found = []
+    for hit in hits:
+        few = beside[hit.rule.info.code] <= MOST_PRICED
+        if hit.indices and hit.rule.loss != "none":
+            price = _price(hit, stakes.get(hit.number), pricer, few=few)._replace(basis=bases.get(hit.number))
+            found.append(hit._replace(price=price))
+        elif hit.indices and few and _is_remark(hit):
+            found.append(hit._replace(price=UNPRICED._replace(change_us=_change_us(hit, pricer) or None)))
+        else:
+            found.append(hit)
+    return found
+
+
+def _is_remark(hit: Hit) -> bool:
+    """Whether it is an info of no price, whose fix says what it changes in its layers all the same."""
+    spec, changes = hit.flaw.case.fix, hit.flaw.set
+    if hit.severity != "info" or spec is None or not spec.priced or hit.sets_batch:
+        return False
+    return bool(changes) and all("." not in name for name in changes)
+
+
+def _change_us(hit: Hit, pricer: Pricer) -> float | None:
+    """What its fix alone changes."""
+    parts = [pricer.change_us(index, own) for index, own in zip(hit.indices, hit.sets, strict=True)]
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price:
@@ -287,10 +303,7 @@ def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price
     if not is_advised and any(pricer.estimates[index] is None for index in hit.indices):
         return UNPRICED
     if stake is None:
-        changes = zip(hit.indices, hit.sets, strict=True)
-        parts = [pricer.change_us(index, own) if few else None for index, own in changes]
-        known = [part for part in parts if part is not None]
-        change_us = sum(known) if len(known) == len(parts) else None
+        change_us = _change_us(hit, pricer) if few else None
         alone_us = None if change_us is None else max(0.0, -change_us)
         return Price(lost_us=0.0, alone_us=alone_us, capacity_us=capacity_us, change_us=change_us)
     return Price(

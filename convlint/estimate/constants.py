@@ -258,3 +258,7 @@ WATTS_PER_TFLOP: Final = 19.1
 # users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55
 # TFLOP/s of the 121 on paper there.
 TENSOR_CLOCK: Final = {"t4": 0.90, "l4": 0.56}
+# cuDNN's generic kernel on images under large strided filters, in FLOPs per clock and SM, as volumes have theirs. Fit:
+# AlexNet's first layer without its bias on RTX A6000 and H100 (KernelBench), on A100 (a trace of PyTorch's profiler);
+# Turing's assumed to be that of volumes.
+GENERIC_IMAGE: Final = {"7.5": 10.0, "8.0": 114.0, "8.6": 26.0, "9.0": 104.0}

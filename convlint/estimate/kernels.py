@@ -434,7 +434,8 @@ def _of_few_channels(case: KernelCase, searched: bool) -> float | None:
     problem, which, board = case.problem, case.which, case.board
     if problem.element_bytes != 4 or problem.taps == 1:
         return None
-    if problem.D == 1 and problem.T == 1:
+    is_image = problem.D == 1 and problem.T == 1
+    if is_image:
         large = problem.nchw and problem.strided and problem.taps > const.MOST_TAPS
         if searched or not large or which != "fprop":
             return None
@@ -442,4 +443,5 @@ def _of_few_channels(case: KernelCase, searched: bool) -> float | None:
         return None
     if (problem.C if which == "fprop" else problem.K) >= const.FIRST_LAYER_CHANNELS:
         return None
-    return (const.GENERIC_VOLUME if which == "fprop" else const.GENERIC_VOLUME_DGRAD)[board.generation]
+    rates = const.GENERIC_IMAGE if is_image else const.GENERIC_VOLUME
+    return (rates if which == "fprop" else const.GENERIC_VOLUME_DGRAD)[board.generation]

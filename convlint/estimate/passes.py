@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
+from convlint.estimate.depthwise import asks_cudnn
 from convlint.estimate.kernels import Priced, behind_copy, calibrated, without_quantization
-from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of
+from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
 from convlint.estimate.results import TURNED, Problem, Runs, basis, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
@@ -175,7 +176,10 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     absent = _absent(problem.dtype, board.gpu, runtime)
     version = runtime.framework_version if framework == "pytorch" else None
     old = (runtime.cudnn is not None and runtime.cudnn < "8.2") or (version is not None and version < "1.11")
-    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old)
+    # torch.compile takes the bias off the convolution and fuses it with what follows (torch/_inductor/kernel/conv.py),
+    # its gradient with what comes before (pytorch/pytorch#89128); TensorRT has it in its kernels. Others: not known.
+    adds_bias = native and not runtime.compile and problem.dtype != Dtype.int8
+    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias)
     board.situations[problem.dtype] = runtime, situation
     return situation
 
@@ -190,10 +194,12 @@ def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
 class _Passes:
     """The passes of one problem in one situation: priced and described when first asked for."""
 
-    __slots__ = ("board", "described", "op", "priced", "problem", "situation")
+    __slots__ = ("board", "described", "has_bias", "op", "priced", "problem", "situation")
 
-    def __init__(self, problem: Problem, board: Board, situation: Situation, op: Op) -> None:
+    def __init__(self, problem: Problem, board: Board, situation: Situation, op: Op, *, has_bias: bool) -> None:
+        """`has_bias`: one that kernels of its own add and sum up."""
         self.problem, self.board, self.situation, self.op = problem, board, situation, op
+        self.has_bias = has_bias
         self.priced: dict[Pass, Priced | None] = {}
         self.described: dict[Pass, PassEstimate | None] = {}
 
@@ -214,8 +220,17 @@ class _Passes:
                     priced = calibrated(priced, group.factor)
             if priced is not None and which != "dgrad" and self.problem.copies_input:
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
+            if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
+                priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
             self.priced[which] = priced
         return self.priced[which]
+
+    def _adds_it_itself(self, which: Pass) -> bool:
+        """Whether PyTorch's own depthwise kernel runs fprop, which has the bias in it; cuDNN's has it nowhere."""
+        problem, gpu = self.problem, self.board.gpu
+        if which != "fprop" or not 1 < problem.groups == problem.C:
+            return False
+        return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
 
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
         """The pass of `layer`, whose problem this is."""
@@ -236,12 +251,13 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
         return None
     board = board_of(gpu)
     situation = _situation(problem, board, runtime)
-    key = (problem, situation, layer.op)
+    has_bias = situation.adds_bias and layer.bias is True
+    key = (problem, situation, layer.op, has_bias)
     passes: _Passes | None = board.passes.get(key)
     if passes is None:
         if len(board.passes) >= _MOST_CACHED:
             board.passes.clear()
-        passes = board.passes[key] = _Passes(problem, board, situation, layer.op)
+        passes = board.passes[key] = _Passes(problem, board, situation, layer.op, has_bias=has_bias)
     return passes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,6 +54,7 @@ class Situation(Struct, frozen=True, gc=False):
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
     old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
+    adds_bias: bool = False  # by a kernel of its own
 
 
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
@@ -432,6 +433,37 @@ def _on_cuda_cores(
         lowerings = transforms(problem, which, family, board.l2_bytes, searched=searched) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
+
+
+# The kernel that adds a bias: launch, elements per clock and SM, how the latter join with the memory time. It finds the
+# place of each element by division, and no load is wide, since the bias is broadcast. Fit: half of the pairs of layers
+# with and without a bias on H200, fp16 and bf16 (TileOPs), which come out at a factor of 1.06; the other half at 1.09.
+# Held against such kernels in profiles: one in fp32 on V100 (predicted at 1.11 of it), four on A100 (0.91 to 0.94), one
+# in bf16 on H100 (1.13).
+_BIAS_KERNEL_US: Final = 2.8
+_BIASED_PER_CLOCK: Final = 1.5
+_BIAS_OVERLAP: Final = 2.5
+
+
+def with_bias(priced: Priced, problem: Problem, which: Pass, board: Board, *, transposed: bool) -> Priced:
+    """The same with what eager PyTorch runs for a bias: `output.add_` after fprop, `grad_output.sum` beside wgrad.
+
+    cuDNN is given none (ATen/native/Convolution.cpp, and cudnn/ConvShared.cpp: "Bias is handled outside"), and neither
+    kernel asks for the layout. The sum reads what it adds up once, at the rate of a stream: 220 us for 179 MB on V100
+    in fp32 (github.com/zasdfgbnm/things, 2019/conv-backward-profile.md); 16 bits assumed. PyTorch's own kernels for
+    depthwise layers in NCHW add a bias before they write (cuda/DepthwiseConv2d.cu), and leave its gradient to the sum.
+    """
+    elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
+    moved_us = elements * problem.element_bytes * board.us_per_byte
+    if which == "wgrad":
+        added = moved_us
+    else:
+        added = join(elements / (_BIASED_PER_CLOCK * board.clocks_per_us), 2 * moved_us, _BIAS_OVERLAP)
+    return replace(
+        priced,
+        time_us=priced.time_us + added + _BIAS_KERNEL_US,
+        overhead_us=priced.overhead_us + _BIAS_KERNEL_US,
+    )
 
 
 class Tiling(Struct, frozen=True, gc=False):

@@ -184,7 +184,7 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     found: dict[int, tuple[str, float]] = {}
     for label in before.labels:
         added, share = dict(_added(before, after, label, mended)), _close(before, after, label)
-        if is_no_slower(before, after, label):
+        if is_no_slower(before, after, label, saved_beside(plan)):
             continue
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
         sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
@@ -209,12 +209,21 @@ def _close(before: NetworkResult, after: NetworkResult, label: str) -> float:
     return _CLOSE if waits else 0.0
 
 
-def is_no_slower(before: NetworkResult, after: NetworkResult, label: str) -> bool:
-    """Whether all layers together take no longer on a target; false where a time is not known."""
+def saved_beside(plan: EditPlan) -> float:
+    """What granted fixes without a price save, in us: that is no reason for advice that costs time."""
+    fixes = {id(wish.finding): wish.finding.fix for wish in plan.granted if wish.finding.lost_us is None}
+    return sum(max(0.0, -(fix.time_change_us or 0.0)) for fix in fixes.values() if fix is not None)
+
+
+def is_no_slower(before: NetworkResult, after: NetworkResult, label: str, beside_us: float = 0.0) -> bool:
+    """Whether all layers together take no longer on a target; false where a time is not known.
+
+    What was saved `beside_us` does not count.
+    """
     pairs = [(old.times.get(label), new.times.get(label)) for old, new in zip(before.layers, after.layers, strict=True)]
     if any(old is None or new is None for old, new in pairs):
         return False
-    return sum(us for _, us in _added(before, after, label, set())) <= _CLOSE_US
+    return sum(us for _, us in _added(before, after, label, set())) + beside_us <= _CLOSE_US
 
 
 def new_error(before: NetworkResult, after: NetworkResult) -> str:

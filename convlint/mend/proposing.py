@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult, estimated, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.timing import as_laid_out
+from convlint.engine.timing import SAME, as_laid_out
 from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
-from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.fixes.verify import breaking, saved_beside, slower, staying, unsettled, unwilling, wanted_back
 from convlint.mend.attempt import Attempt, EditsOf, SpecDraft, as_stated, edited
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice
 from convlint.model.layer import Mode
@@ -58,7 +58,7 @@ def with_applicability(
         plan, reasons = _planned(network, job, result, asked, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
-    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises)):
+    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), saved_beside(plan)):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
         plan, others = _planned(network, job, result, asked, of, edits_of)
@@ -74,10 +74,11 @@ def with_applicability(
     return _promised(found, network, plan, checked.promises, last)
 
 
-def _is_slower(then: NetworkResult) -> bool:
-    """Whether the network takes longer on a target once part of the advice is written."""
+def _is_slower(then: NetworkResult, beside_us: float) -> bool:
+    """Whether the network takes longer on a target once part of the advice is written; others save `beside_us`."""
     return any(
-        each.times is not None and (each.times.after_fix_us or 0.0) > each.times.time_us for each in then.networks
+        each.times is not None and (each.times.after_fix_us or 0.0) + beside_us > each.times.time_us * (1 + SAME)
+        for each in then.networks
     )
 
 

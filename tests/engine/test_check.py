@@ -485,3 +485,22 @@ def test_bf16_before_ampere_has_a_time_in_pytorch() -> None:
     other = checked(BUILTIN, layer("a", dtype="bf16"), gpus="t4")
     assert finding_of(other, "CL107").severity == "error"
     assert other.layers[0].times == {"t4": None}
+
+
+@pytest.mark.parametrize(
+    ("runtime", "saves"), [("framework: pytorch", True), ("framework: pytorch, compile: true", False)]
+)
+def test_a_bias_in_front_of_a_norm_says_what_the_next_check_takes_less(runtime: str, saves: bool) -> None:
+    """It stays an info that no advice counts on, however much it saves."""
+    text = layer("a", K=64, H=56, W=56, bias="true", dtype="fp16", layout="NHWC") + "  - { name: n, op: batchnorm }\n"
+    top = f"runtime: {{ {runtime} }}\n"
+    result, then = (checked(BUILTIN, each, top=top) for each in (text, text.replace("true", "false")))
+    (finding,) = (each for each in result.findings if each.rule.code == "CL506")
+    assert (finding.severity, finding.advised, finding.lost_us) == ("info", False, None)
+    assert finding.fix is not None
+    change_us = times(then)["a100"].time_us - times(result)["a100"].time_us
+    assert (change_us < 0) is saves
+    assert finding.fix.time_change_us == (pytest.approx(change_us) if saves else None)
+    (none,) = (each for each in checked(BUILTIN, text, top=top, gpus="a100 v100").findings if each.rule.code == "CL506")
+    assert none.fix is not None
+    assert none.fix.time_change_us is None

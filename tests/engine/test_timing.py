@@ -251,6 +251,15 @@ def test_a_rule_without_a_price_and_a_finding_on_the_network_stay_as_they_are() 
     assert weighed([unpriced, whole], {}, {}, prices_that()) == [unpriced, whole]
 
 
+@pytest.mark.parametrize(("change_us", "told_us"), [(-3.0, -6.0), (0.0, None), (None, None)])
+def test_an_info_without_a_price_says_what_its_fix_changes(change_us: float | None, told_us: float | None) -> None:
+    remark = hit("CL506", (0, 1), bias=False)._replace(severity="info")
+    assert one(remark, None, prices_that(change_us=change_us)) == UNPRICED._replace(change_us=told_us)
+    setting = hit("CL506", runtime__tf32=True)._replace(severity="info")
+    setting = setting._replace(flaw=replace(setting.flaw, set={"runtime.tf32": True}))
+    assert one(setting, None) == UNPRICED
+
+
 def replace_indices(made: Hit) -> Hit:
     return made._replace(indices=(), names=(), sets=())
 

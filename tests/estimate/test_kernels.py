@@ -544,3 +544,20 @@ def test_a_copy_that_l2_holds_is_not_written_out():
     weights_us = 2.0 + 2 * 2 * 8 * 160 * 32 / rate  # 9 taps fill a tile of 32
     assert small.transposes_us == pytest.approx(2 * 2 * elements / rate + 2.0 + weights_us)
     assert large.transposes_us == pytest.approx(2 * 2 * 2 * elements * board.copy_us_per_byte + 2.0 + weights_us)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "batch", "filters", "biased_us"),
+    [
+        ("h100-pcie", 100, 96, 1200),
+        ("h100-pcie", 256, 96, 2965),
+        ("rtx-a6000", 256, 96, 14800),
+        ("a100", 128, 64, 1221),
+    ],
+)
+def test_alexnets_first_layer_takes_what_it_was_timed_with(gpu, batch, filters, biased_us):
+    """KernelBench, with what the bias adds; A100: a trace of PyTorch's profiler, both kernels."""
+    layer = conv(N=batch, C=3, H=224, W=224, K=filters, R=11, S=11, U=4, V=4, pad=(2, 2), dtype=Dtype.fp32)
+    layer = replace(layer, layout="NCHW", bias=True)
+    eager = Runtime(framework="pytorch", cudnn_benchmark=False)
+    assert fprop(layer, load_gpu(gpu), eager).time_us == pytest.approx(biased_us, rel=0.05)

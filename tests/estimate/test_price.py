@@ -207,3 +207,87 @@ def test_the_tile_of_a_fused_winograd_kernel_is_what_it_covers_of_the_output() -
         assert (one.algorithm, one.tile) == ("winograd", (128, 32))
         assert one.tile == (one.grid.height, one.grid.width)
         assert one.tiles == one.grid.rows * one.grid.columns
+
+
+EAGER = Runtime(framework="pytorch")
+
+
+def bias_us(layer, gpu=A100, runtime=EAGER):
+    """What a bias adds to each pass."""
+    plain, biased = (
+        estimate_layer(replace(layer, bias=bias), gpu, runtime, "training").passes for bias in (False, True)
+    )
+    return {which: biased[which].time_us - plain[which].time_us for which in plain}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "layer", "measured_us"),
+    [
+        # Traces: AlexNet on A100, a ViT on H100; PyTorch's add in fp32 on V100.
+        ("a100", conv(N=128, C=3, H=224, W=224, K=64, R=11, S=11, U=4, V=4, pad=(2, 2), dtype=Dtype.fp32), 187),
+        ("a100", conv(N=128, C=64, H=27, W=27, K=192, R=5, S=5, dtype=Dtype.fp32), 136),
+        ("h100", conv(N=4, C=3, H=224, W=224, K=768, R=16, S=16, U=16, V=16, pad=(0, 0), dtype=Dtype.bf16), 3.97),
+        ("v100", conv(N=128, C=3, H=224, W=224, K=64, U=3, V=3, pad=(0, 0), dtype=Dtype.fp32), 456.7),
+        # Differences of the halves of pairs on H200.
+        ("h200", conv(N=1, C=256, H=112, W=112, K=512), 20.0),
+        ("h200", conv(N=1, C=128, H=28, W=28, K=128, U=2, V=2, dtype=Dtype.bf16), 3.0),
+    ],
+)
+def test_a_bias_in_eager_pytorch_is_a_kernel_that_reads_and_writes_y(gpu, layer, measured_us):
+    for layout in ("NCHW", "NHWC"):
+        added = bias_us(replace(layer, layout=layout), load_gpu(gpu))
+        assert measured_us / 1.15 < added["fprop"] < measured_us * 1.15
+        assert added["dgrad"] == 0
+        assert added["wgrad"] < added["fprop"]  # a sum that reads y's gradient
+
+
+def test_the_gradient_of_a_bias_is_a_sum_at_the_rate_of_a_stream():
+    """A sum of as many numbers took 220 us on V100."""
+    layer = conv(N=128, C=64, H=74, W=74, K=64, dtype=Dtype.fp32)
+    assert 200 < bias_us(layer, load_gpu("v100"))["wgrad"] < 250
+
+
+@pytest.mark.parametrize(
+    ("runtime", "is_apart"),
+    [
+        (Runtime(), True), (EAGER, True), (Runtime(cudnn_benchmark=True), True),
+        (replace(EAGER, cuda_graphs=True), True), (replace(EAGER, compile=True), False),
+        (Runtime(framework="tensorflow"), False), (Runtime(framework="jax"), False),
+        (Runtime(framework="onnxruntime"), False),
+    ],
+)  # fmt: skip
+def test_only_eager_pytorch_is_known_to_add_it_apart(runtime, is_apart):
+    added = bias_us(conv(), runtime=runtime)
+    assert {which: us > 0 for which, us in added.items()} == {"fprop": is_apart, "dgrad": False, "wgrad": is_apart}
+
+
+def test_tensorrt_and_eight_bits_have_it_in_their_kernels():
+    for layer, runtime in ((conv(), Runtime(framework="tensorrt")), (conv(dtype=Dtype.int8), RUNTIME)):
+        assert time_us(replace(layer, bias=True), A100, runtime, "inference") == time_us(
+            replace(layer, bias=False), A100, runtime, "inference"
+        )
+
+
+def test_a_bias_that_nobody_states_has_no_price():
+    layer = conv()
+    assert layer.bias is None
+    assert time_us(layer, A100, EAGER, "training") == time_us(replace(layer, bias=False), A100, EAGER, "training")
+
+
+def test_pytorchs_own_depthwise_kernels_have_it_in_them_and_sum_its_gradient():
+    own = conv(C=96, K=96, groups=96, layout="NCHW", dtype=Dtype.bf16)
+    volume = replace(own, dims=3, D=8, Z=8, T=1)
+    for layer in (own, volume):
+        added = bias_us(layer)
+        assert added["fprop"] == 0
+        assert added["wgrad"] > 0
+    cudnns = [replace(own, layout="NHWC"), replace(own, op="conv_transpose")]
+    assert all(bias_us(layer)["fprop"] > 0 for layer in cudnns)
+
+
+def test_of_a_transposed_layer_it_is_as_large_as_what_the_layer_writes():
+    sizes = {"N": 32, "C": 256, "H": 14, "W": 14, "K": 64, "R": 2, "S": 2, "U": 2, "V": 2, "pad": (0, 0)}
+    layer = conv(op="conv_transpose", **sizes)
+    assert (layer.P, layer.Q) == (28, 28)
+    same = conv(N=32, C=64, H=28, W=28, K=64)
+    assert bias_us(layer)["fprop"] == pytest.approx(bias_us(same)["fprop"])

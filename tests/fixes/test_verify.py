@@ -12,6 +12,7 @@ from convlint.fixes.verify import (
     disturbed,
     longer,
     new_error,
+    saved_beside,
     slower,
     staying,
     unexpected,
@@ -133,6 +134,26 @@ def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
     assert slower(plan, result_of(after), result_of(before)) == {}
     unpriced = planned(before, wish("a", K=512))
     assert slower(unpriced, result_of(before), result_of(after)) == {}
+
+
+def test_what_a_fix_without_a_price_saves_pays_for_no_other() -> None:
+    before = net(
+        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: true }\n  - { name: b, C: 64, H: 14, W: 14, K: 64 }\n"
+    )
+    after = net(
+        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: false }\n  - { name: b, C: 64, H: 14, W: 14, K: 66 }\n"
+    )
+    now, then = result_of(before), result_of(after)
+    saved = [
+        old.times["a100"].time_us - new.times["a100"].time_us for old, new in zip(now.layers, then.layers, strict=True)
+    ]
+    assert saved[0] > -saved[1] > 0
+    bias = wish("a", bias=False)
+    promising = replace(bias, finding=replace(bias.finding, fix=replace(bias.finding.fix, time_change_us=-saved[0])))
+    for one, blamed in ((bias, []), (promising, [1])):
+        plan = planned(before, one, wish("b", "XY002", K=66, lost_us=1.0))
+        assert list(slower(plan, now, then)) == blamed
+    assert saved_beside(plan) == saved[0]
 
 
 def test_other_targets_are_asked_too_and_advice_for_them_is_blamed_first() -> None:

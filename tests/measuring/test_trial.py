@@ -296,3 +296,9 @@ def test_estimates_are_those_of_the_layers_without_a_host() -> None:
     found = wanted_of_spec(WANTED_SPEC)
     expected = [estimate_layer(layer, A100.gpu, network.runtime, "training") for layer in network.layers]
     assert list(found.estimates) == expected
+
+
+def test_a_bias_is_timed_nowhere_so_that_no_prediction_has_it() -> None:
+    biased = WANTED_SPEC.replace("K: 64", "K: 64, bias: true")
+    assert biased != WANTED_SPEC
+    assert wanted_of_spec(biased).estimates == wanted_of_spec(WANTED_SPEC).estimates
