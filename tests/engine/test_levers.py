@@ -22,7 +22,7 @@ from convlint.estimate import estimate_layer
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import ConvLayer, Dtype, flops, with_output
+from convlint.model.layer import ConvLayer, Dtype, Mode, flops, with_output
 from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec
@@ -355,8 +355,9 @@ def coupling_of(layers: str) -> Coupling:
     return Coupling(network)
 
 
-def alignment(layers: str) -> list[Finding]:
-    return [finding for finding in checked(BUILTIN, layers, top=TOP).findings if finding.rule.code == "CL102"]
+def alignment(layers: str, mode: Mode = "training") -> list[Finding]:
+    found = checked(BUILTIN, layers, top=TOP, mode=mode).findings
+    return [finding for finding in found if finding.rule.code == "CL102"]
 
 
 def test_layers_that_stand_alone_share_nothing() -> None:
@@ -386,7 +387,7 @@ def test_a_flaw_on_both_sides_is_one_on_each() -> None:
 
 def test_where_nothing_fires_at_the_layer_that_writes_it_stands_at_one_that_reads() -> None:
     grouped = "groups: 2, kernel_size: 3, padding: 1"
-    (finding,) = alignment(IMAGE + conv("a", 64) + conv("g", 60, more=grouped) + conv("c", 64))
+    (finding,) = alignment(IMAGE + conv("a", 64) + conv("g", 60, more=grouped) + conv("c", 64), "inference")
     assert (finding.layer, finding.layers) == ("c", ("c", "g"))
     assert finding.fix is not None
     assert finding.fix.by_layer == ({"C": 64}, {"K": 64})
