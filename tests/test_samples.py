@@ -29,7 +29,8 @@ FOLDER = ROOT / "sample_configs"
 Key = tuple[str | None, str, str]  # layer (None: the network, or layers joined), code, severity
 Sizes = tuple[int, ...]  # C, H, W, K, P, Q
 
-# CL103 on the stems of ResNet-50 and EfficientNet-B0 is info: under 1 % of their time. SqueezeNet waits for its host.
+# CL103 on the stems of ResNet-50, MobileNetV2 and EfficientNet-B0 is info: under 1 % of their time. SqueezeNet waits
+# for its host.
 STEM = "an image of 3 channels and stride 2, and over 1 % of the time: C=4 has kernels of its own (guide, Fig. 8)"
 
 
@@ -144,9 +145,6 @@ REASONS: dict[str, dict[Key, str]] = {
         (None, "CL401", "warning"): "every layer is NCHW, and Tensor Cores multiply TF32: transposes around each",
         (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
     },
-    "mobilenetv2": {
-        ("stem", "CL103", "warning"): STEM,
-    },
     "unet_thin": {
         (None, "CL401", "warning"): "every layer is NCHW in fp16: channels_last saves more than a third of the time",
         (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
@@ -203,7 +201,6 @@ BAD: dict[Key, str] = {
     ("transposes", "CL401", "info"): "NCHW on Tensor Cores, 1 % of this network's time",
     ("back_again", "CL402", "info"): "NHWC behind NCHW; the layout to change is the other's",
     (None, "CL403", "warning"): "NHWC in which a K80 runs 3x3 filters without Winograd",
-    (None, "CL403", "info"): "NHWC without a T4's Tensor Cores, which CL106 puts to use: NCHW is no second step",
     ("grouped", "CL404", "info"): "12 channels a group in NHWC, 1 % of this network's time",
     ("lopsided", "CL405", "info"): "same padding with stride 2 on an even size",
     (None, "CL501", "warning"): "one input size, no autotuning",

@@ -61,7 +61,7 @@ WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
 # Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
 # inference with PyTorch 2.4.
-ODD_GROUPS_SHARE: Final = 0.6
+ODD_GROUPS_SHARE: Final = 0.5
 WIDEST_ODD_GROUP: Final = 128  # wider ones fill their tiles
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}

@@ -229,7 +229,7 @@ def _settled(rows: _Rows, wanted: Sequence[int]) -> _Settled:
         asked = wanted if not number else tuple(followers)
         found = _Settled(at, _slopes(rows, at, here, asked), [m - p for m, p in zip(rows.logs, here, strict=True)], {})
         if not number:
-            followers = _followers(found.slopes, wanted)
+            followers = _followers(found.slopes, wanted, [row.layer.depthwise for row in rows.timed])
         found = found._replace(followers=followers)
         step = _step(found, range(len(here)))
         moved = tuple(max(-_FARTHEST[j], min(_FARTHEST[j], at[j] + step.get(j, 0.0))) for j in _ALL)
@@ -249,9 +249,19 @@ def _slopes(rows: _Rows, at: Vector, here: Sequence[float], wanted: Iterable[int
     return slopes
 
 
-def _followers(slopes: Sequence[Sequence[float]], wanted: Iterable[int]) -> dict[int, list[int]]:
+def _followers(
+    slopes: Sequence[Sequence[float]], wanted: Iterable[int], depthwise: Sequence[bool]
+) -> dict[int, list[int]]:  # fmt: skip
+    """The rows that follow each constant.
+
+    None where all of them are depthwise layers: those have a factor of their own, and no clock of all other kernels
+    shall follow from them.
+    """
     found = {j: [index for index, own in enumerate(slopes) if abs(own[j]) >= _FOLLOWS[j]] for j in wanted}
-    return {j: own for j, own in found.items() if len(own) >= LEAST_DETERMINING}
+    return {
+        j: own for j, own in found.items()
+        if len(own) >= LEAST_DETERMINING and not all(depthwise[index] for index in own)
+    }  # fmt: skip
 
 
 def _step(found: _Settled, indices: Iterable[int]) -> dict[int, float]:
