@@ -210,10 +210,20 @@ class _Passes:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
-            if priced is not None and which != "dgrad" and self.problem.copies_input:
+            if priced is not None and self._copies(which):
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             self.priced[which] = priced
         return self.priced[which]
+
+    def _copies(self, which: Pass) -> bool:
+        """Whether the pass waits for a copy of the layer's input, or its gradient for one.
+
+        PyTorch runs in NHWC where the input or the weights have it, and copies what has not, in wgrad again; whoever
+        wants NCHW after NHWC copies himself, and that copy is kept (ATen/native/ConvUtils.h,
+        cudnn_conv_suggest_memory_format). The gradient leaves dgrad in the layer's layout, and what made the input
+        copies it into its own (cudnn_convolution_backward, cudnn_batch_norm_backward in ATen/native/cudnn).
+        """
+        return self.problem.copies_input and (which != "wgrad" or self.problem.layout == "NHWC")
 
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
         """The pass of `layer`, whose problem this is."""
