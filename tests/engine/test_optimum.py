@@ -17,11 +17,19 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 
 BAD = (60, 124, 250, 500)
+
+
+def unconnected() -> Network:
+    """The same layers in a list that nothing connects."""
+    return replace(resnext50(6, layout="NCHW"), edges=(), operations=())
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     "resnet": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
     "mobilenet": partial(mobilenet_v2, 1.4),
     "unet": partial(unet, (*BAD, 1000)),
     "resnext": partial(resnext50, 6, dtype="fp32", layout="NCHW"),
+    "list": unconnected,
     "chain": partial(chain, 4),
     "tangle": partial(tangle, 5),
 }
