@@ -135,7 +135,8 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
     times = next((total.times for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
     return EstimateTotal(
         label=label, mode=mode, time_us=time, times=times, at_peak_us=at_peak, at_half_us=at_half, launch_us=launch,
-        copies_us=copies, longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
+        copies_us=copies, longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass,
+        by_bound_us=by_bound,
     )  # fmt: skip
 
 
