@@ -77,6 +77,17 @@ def test_odd_groups_stay_in_nchw_where_that_is_faster() -> None:
     assert search.total_us(best.choices, {}) == pytest.approx(least_us)
 
 
+@pytest.mark.parametrize("gpu", ["a100", "h100", "t4"])
+def test_odd_groups_in_nchw_hear_where_nhwc_is_faster(gpu: str) -> None:
+    """Between neighbours in NHWC, whose copies count."""
+    network = resnext50(6, layout="NHWC")
+    layers = [replace(layer, layout="NCHW") if layer.groups > 1 else layer for layer in network.layers]
+    _, promise = promised(replace(network, layers=tuple(layers)), gpu)
+    search, timing = promise.search, promise.search.timing
+    every = timing.setting(network.layers, network.runtime)
+    assert search.total_us(promise.optimum.choices, {}) <= timing.gpu_us(every, {}) * (1 + LEAST_GAIN)
+
+
 def test_a_setting_is_of_all_layers_that_the_framework_would_change() -> None:
     """Depthwise layers too, of which no rule on dtypes speaks."""
     network = mobilenet_v2(1.0, dtype="fp32", layout="NCHW")
