@@ -73,6 +73,24 @@ def test_layers_with_groups_that_are_better_off_stay() -> None:
     assert "not fixed" not in ran.err
 
 
+def test_a_list_that_is_fixed_is_as_fast_as_promised() -> None:
+    """Where grouped layers that nothing connects stay, the copies at their borders are part of the promise."""
+    blocks = "".join(
+        f"  - {{ name: a{i}, C: {C}, H: 56, W: 56, K: 192, kernel_size: 1 }}\n"
+        f"  - {{ name: g{i}, C: 192, H: 56, W: 56, K: 192, groups: 4, kernel_size: 3, padding: 1 }}\n"
+        f"  - {{ name: b{i}, C: 192, H: 56, W: 56, K: {C}, kernel_size: 1 }}\n"
+        for i, C in enumerate((256, 320, 384))
+    )
+    Path("net.yaml").write_text(TOP + blocks)
+    options = ("net.yaml", "-g", "rtx-3090", "--mode", "training", "--select", "CL401,CL404", "-o", "json")
+    before, after = (json.loads(convlint("check", *options, *more).out)["summary"] for more in ((), ("--fix",)))
+    text = Path("net.yaml").read_text()
+    assert text.count("layout: NHWC") == 6
+    assert after["time_us"] == pytest.approx(before["time_after_us"])
+    assert after["time_us"] < before["time_us"]
+    assert json.loads(convlint("check", *options).out)["summary"] == after
+
+
 def test_a_layout_that_one_target_does_not_want_stays_for_all() -> None:
     text = MOBILE.replace("fp16", "fp32")
     ran, after = fixed(text, "-g", "a100", "-g", "v100")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import host_of
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice
+from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
 from convlint.estimate.host import Hosted, hosted
 from convlint.facts.network import shortened
@@ -236,6 +236,7 @@ class _Joint:
         if choice.layers:
             for index in sorted(choice.layers):
                 sets[index] = {choice.kind: str(choice.layers[index]), **choice.runtime}
+            hits = [hit for hit in hits if hit.indices[0] in sets] or hits
         else:
             sets = {hit.indices[0]: dict(choice.runtime) for hit in hits}
         hit = self._of_network(hits, sets, self._described(choice, hits))
@@ -253,12 +254,23 @@ class _Joint:
         """The words of the fix that leads to the setting; of one that leads on from another, both."""
         first = hits[0].flaw
         wanted = choice.value
+        staying = self._staying(choice)
+        if staying:
+            layers = shortened([self.layers[index].name for index in staying], _NAMED)
+            return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
         if first.set.items() <= wanted.items() or not wanted:
             return first.describe
         then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe
         return Text("{fix}; then {then}", fix=first.describe, then=then.describe)
+
+    def _staying(self, choice: SettingChoice) -> Sequence[int]:
+        """The grouped layers that are faster in NCHW, copies included, where others change to NHWC."""
+        if "NHWC" not in choice.layers.values() or choice.kind != "layout":
+            return ()
+        after = enumerate(self.best.setting.layers)
+        return [index for index, layer in after if is_grouped(layer) and layer.layout == "NCHW"]
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
         """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""

@@ -209,7 +209,7 @@ class Search:
             return
         silenced = self._silenced.get("layout", frozenset[int]())
         free = [i for i, layer in enumerate(setting.layers) if layer.layout in _FORMATS and i not in silenced]
-        wanted = {flaw.set["layout"] for i, flaw in asking if not _is_grouped(setting.layers[i])}
+        wanted = {flaw.set["layout"] for i, flaw in asking if not is_grouped(setting.layers[i])}
         for layout in _FORMATS:
             if layout == "NHWC" or layout in wanted:
                 formats = dict.fromkeys(free, layout)
@@ -230,7 +230,7 @@ class Search:
 
     def _apart(self, setting: NetworkSetting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
         """The same with those grouped layers in NCHW that are faster so, copies included; None where there are none."""
-        grouped = [index for index in formats if _is_grouped(setting.layers[index])]
+        grouped = [index for index in formats if is_grouped(setting.layers[index])]
         if not grouped:
             return None
         timing, ends = self.timing, []
@@ -438,7 +438,8 @@ def _asks(found: tuple[int, Flaw], sets: Changes) -> bool:
     return sets in (found[1].set, found[1].other)
 
 
-def _is_grouped(layer: ConvLayer) -> bool:
+def is_grouped(layer: ConvLayer) -> bool:
+    """Whether it has groups whose layout is decided apart; depthwise layers go with the network."""
     return layer.groups > 1 and not layer.depthwise
 
 

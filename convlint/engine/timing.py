@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import factorial
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import Hosted
+from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
 from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
@@ -33,9 +35,35 @@ def key_of(changes: Changes) -> tuple[tuple[str, Scalar], ...]:
     return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
 
 
+_form = attrgetter("op", *"NCDHWKTRSUV", "groups")
+
+
+def arriving(network: Network) -> Mapping[int, Edge]:
+    """What each layer reads, by its number; of layers in a list that nothing connects, the last output that fits.
+
+    As in memory, such a list is one network where most of its layers read as many channels as the one before writes.
+    One layer in several layouts or dtypes is a comparison, in which nothing is handed on.
+    """
+    layers, found = network.layers, {edge.consumer: edge for edge in network.edges}
+    connected = {*found, *(producer for edge in network.edges for producer in edge.producers)}
+    if len(connected) == len(layers):
+        return found
+    for part in parts(layers, network.edges):
+        writing: dict[int | None, int] = {}  # by channels, the last layer that writes so many
+        for index in part:
+            layer, before = layers[index], writing.get(layers[index].C)
+            alone = index not in connected and not layer.first
+            if alone and before is not None and layer.C is not None and _form(layers[before]) != _form(layer):
+                found[index] = Edge(consumer=index, producers=(before,), source=layers[before].name, C=layer.C,
+                                    D=layer.D, H=layer.H, W=layer.W)  # fmt: skip
+            if not layer.pointwise_map:  # what squeezes and excites scales another's output
+                writing[layer.K] = index
+    return found
+
+
 def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
     """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges = {edge.consumer: edge for edge in network.edges}
+    edges = arriving(network)
     layers, picks = network.layers, framework_picks_layout(network.runtime)
     return tuple([_as_it_runs(layers, index, edges.get(index), layers, picks) for index in range(len(layers))])
 
@@ -61,6 +89,8 @@ def _is_copied(edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: S
     if one.dtype is not None and other.dtype is not None and _stored(one.dtype) != _stored(other.dtype):
         return True
     if one.layout == other.layout or "auto" in (one.layout, other.layout):
+        return False
+    if one.Z == one.P == one.Q == 1 or other.D == other.H == other.W == 1:  # in memory, the same in both layouts
         return False
     same = one.layout == stated[producer].layout and other.layout == stated[edge.consumer].layout
     return edge.copied is not False or not same
@@ -95,9 +125,9 @@ class NetworkTiming:
         kinds: dict[object, int] = {}
         self._kinds = [kinds.setdefault(layer_identity(layer), len(kinds)) for layer in network.layers]
         self._times: dict[object, float | None] = {}
-        self.edges = {edge.consumer: edge for edge in network.edges}
+        self.edges = arriving(network)
         self.readers: dict[int, list[int]] = {}  # of what each layer writes
-        for edge in network.edges:
+        for edge in self.edges.values():
             for producer in edge.producers:
                 self.readers.setdefault(producer, []).append(edge.consumer)
         self._runtimes = {network.runtime: 0}

@@ -218,7 +218,7 @@ class _Passes:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
-            if priced is not None and which != "dgrad" and self.problem.copies_input:
+            if priced is not None and self._copies(which):
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
                 priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
@@ -231,6 +231,16 @@ class _Passes:
         if which != "fprop" or not 1 < problem.groups == problem.C:
             return False
         return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
+
+    def _copies(self, which: Pass) -> bool:
+        """Whether the pass waits for a copy of the layer's input, or its gradient for one.
+
+        PyTorch runs in NHWC where the input or the weights have it, and copies what has not, in wgrad again; whoever
+        wants NCHW after NHWC copies himself, and that copy is kept (ATen/native/ConvUtils.h,
+        cudnn_conv_suggest_memory_format). The gradient leaves dgrad in the layer's layout, and what made the input
+        copies it into its own (cudnn_convolution_backward, cudnn_batch_norm_backward in ATen/native/cudnn).
+        """
+        return self.problem.copies_input and (which != "wgrad" or self.problem.layout == "NHWC")
 
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
         """The pass of `layer`, whose problem this is."""

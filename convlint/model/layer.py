@@ -153,7 +153,7 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     head: bool = False  # no convolution after it: the task fixes K
     dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, that of a file as anything
     calls: int = 1  # how often one step runs it (shared modules)
-    copies_input: bool = False  # runs NHWC, but its input arrives NCHW, so that it is copied first
+    copies_input: bool = False  # its input, written in another layout, is copied first; readers say so of NHWC alone
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None

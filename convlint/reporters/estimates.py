@@ -58,6 +58,7 @@ class EstimateTotal(Struct, frozen=True, kw_only=True):
     at_peak_us: float = 0.0  # what the useful FLOPs would take at the peak of their compute dtypes
     at_half_us: float = 0.0  # and at that of 16 bits
     launch_us: float = 0.0
+    copies_us: float = 0.0  # of tensors in another layout, or into aligned channels
     longest_us: float = 0.0  # of one layer
     flops: int = 0
     without_time: int = 0  # layers
@@ -71,12 +72,14 @@ class EstimateTotal(Struct, frozen=True, kw_only=True):
 
     @property
     def hardware(self) -> str:
-        """How close all of it comes to the hardware: share of the peak, launches, and what the dtype leaves."""
+        """How close all of it comes to the hardware: share of the peak, launches, copies, and what the dtype leaves."""
         words = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
         if self.at_half_us and self.at_peak_us > _WORTH_SAYING * self.at_half_us:
             words += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
         if self.launch_us > (_WORTH_SAYING - 1) * self.time_us:
             words += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
+        if self.copies_us > (_WORTH_SAYING - 1) * self.time_us:
+            words += f"; copies {100 * self.copies_us / self.time_us:.0f} %"
         return words
 
 
@@ -105,7 +108,7 @@ def totals_of(report: Report) -> Totals:
 
 
 def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> EstimateTotal:
-    time = longest = at_peak = at_half = launch = 0.0
+    time = longest = at_peak = at_half = launch = copies = 0.0
     gpu = load_gpu(label)
     half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
     flops = without = 0
@@ -126,12 +129,14 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
             at_peak += one.peak_share * one.time_us * calls
             at_half += one.flops * calls / half * 1e6 if half else 0.0
             launch += one.overhead_us * calls
+            copies += (one.transposes_us + one.padding_us) * calls
             by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
             by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
     times = next((total.times for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
     return EstimateTotal(
         label=label, mode=mode, time_us=time, times=times, at_peak_us=at_peak, at_half_us=at_half, launch_us=launch,
-        longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass, by_bound_us=by_bound,
+        copies_us=copies, longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass,
+        by_bound_us=by_bound,
     )  # fmt: skip
 
 

@@ -212,6 +212,7 @@ def _pass(estimate: Any) -> dict[str, Any]:
         "tile_efficiency": number(estimate.tile_efficiency, 4),
         "wave_efficiency": number(estimate.wave_efficiency, 4),
         "workspace_bytes": estimate.workspace_bytes,
+        "copies_us": number(estimate.transposes_us + estimate.padding_us),
         "time_us": number(estimate.time_us),
         "tflops": number(estimate.tflops),
         "bound_by": estimate.bound_by,

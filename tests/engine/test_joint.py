@@ -87,6 +87,18 @@ def test_its_layers_are_all_that_change_and_its_words_count_them() -> None:
     assert f"in {len(finding.layers)} layers" in finding.message
 
 
+def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
+    """In words alone: they are no layers of the finding, which changes nothing in them."""
+    net = Wiring(C=256, N=64, size=56, layout="NCHW")
+    network = net.network(net.conv(net.conv(net.conv(net.image, 192), 192, 3, groups=4), 256))
+    result, _ = promised(network, "a100")
+    (finding,) = (finding for finding in result.findings if finding.advised)
+    assert finding.rule.code == "CL401"
+    assert finding.layers == ("conv0", "conv2")
+    assert finding.fix is not None
+    assert finding.fix.describe.endswith(", but for conv1, whose groups stay in NCHW")
+
+
 def test_what_stands_once_another_is_mended_says_so() -> None:
     """On V100, fp32 in NCHW is right: NHWC is once 16 bits reach the Tensor Cores."""
     result, _ = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), "v100")

@@ -17,11 +17,19 @@ from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 
 BAD = (60, 124, 250, 500)
+
+
+def unconnected() -> Network:
+    """The same layers in a list that nothing connects."""
+    return replace(resnext50(6, layout="NCHW"), edges=(), operations=())
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     "resnet": partial(resnet50, BAD, dtype="fp32", layout="NCHW"),
     "mobilenet": partial(mobilenet_v2, 1.4),
     "unet": partial(unet, (*BAD, 1000)),
     "resnext": partial(resnext50, 6, dtype="fp32", layout="NCHW"),
+    "list": unconnected,
     "chain": partial(chain, 4),
     "tangle": partial(tangle, 5),
 }
@@ -67,6 +75,17 @@ def test_odd_groups_stay_in_nchw_where_that_is_faster() -> None:
     formats = {layer.layout for layer in best.setting.layers if layer.groups == 1}
     assert len(formats) == 1
     assert search.total_us(best.choices, {}) == pytest.approx(least_us)
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100", "t4"])
+def test_odd_groups_in_nchw_hear_where_nhwc_is_faster(gpu: str) -> None:
+    """Between neighbours in NHWC, whose copies count."""
+    network = resnext50(6, layout="NHWC")
+    layers = [replace(layer, layout="NCHW") if layer.groups > 1 else layer for layer in network.layers]
+    _, promise = promised(replace(network, layers=tuple(layers)), gpu)
+    search, timing = promise.search, promise.search.timing
+    every = timing.setting(network.layers, network.runtime)
+    assert search.total_us(promise.optimum.choices, {}) <= timing.gpu_us(every, {}) * (1 + LEAST_GAIN)
 
 
 def test_a_setting_is_of_all_layers_that_the_framework_would_change() -> None:

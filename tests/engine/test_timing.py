@@ -11,10 +11,10 @@ from wirings import Wiring, resnext50
 
 from convlint.engine import timing
 from convlint.engine.hits import UNPRICED, Flaw, Hit, Price
-from convlint.engine.timing import NetworkTiming, Pricer, Stake, as_laid_out, key_of, shares, weighed
+from convlint.engine.timing import NetworkTiming, Pricer, Stake, arriving, as_laid_out, key_of, shares, weighed
 from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import Dtype, Layout
+from convlint.model.layer import MODES, Dtype, Layout, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import Scalar
@@ -81,6 +81,72 @@ def test_a_setting_costs_what_the_network_costs_that_has_it() -> None:
     again = NetworkTiming(other, A100, "training")
     assert timing.times(setting) == again.times(again.now)
     assert sum(layer.copies_input for layer in setting.running) >= len(grouped)
+
+
+def listed(*layouts: Layout, **more: Any) -> Network:
+    """Layers in a list that nothing connects, the middle one of three with groups; `more` is of the last."""
+    net = Wiring(C=256, N=32, size=28, dtype="fp16")
+    sizes: list[dict[str, Any]] = [{"K": 192}, {"K": 192, "taps": 3, "groups": 8}, {"K": 256, **more}]
+    x = net.image
+    for layout, size in zip(layouts, sizes, strict=False):
+        x = net.conv(x, **{"layout": layout, "first": False, **size})
+    return Network(path="net.yaml", layers=tuple(net.layers))
+
+
+def total(network: Network, mode: Mode = "training") -> float:
+    timing = NetworkTiming(network, A100, mode)
+    return timing.gpu_us(timing.now, {})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_grouped_layer_in_nchw_pays_copies_at_both_of_its_borders(mode: Mode) -> None:
+    network = listed("NHWC", "NCHW", "NHWC")
+    alone = sum(time_us(layer, A100, network.runtime, mode) or 0.0 for layer in network.layers)
+    assert total(network, mode) > alone + 20
+    assert [layer.copies_input for layer in as_laid_out(network)] == [False, True, True]
+    wired = replace(network, edges=tuple(arriving(network).values()))
+    assert total(wired, mode) == total(network, mode)
+    uniform = listed("NHWC", "NHWC", "NHWC")
+    alone = sum(time_us(layer, A100, network.runtime, mode) or 0.0 for layer in uniform.layers)
+    assert total(uniform, mode) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("network", "read"),
+    [
+        (listed("NHWC", "NCHW", "NHWC"), {1: 0, 2: 1}),
+        (listed("NHWC", "NCHW", "NHWC", first=True), {1: 0}),
+        (listed("NHWC", "NCHW", "NHWC", C=999), {1: 0}),  # nothing writes as many channels
+        (listed("NHWC", "NCHW", "NHWC", N=8), {1: 0}),  # another batch is another network
+        (listed("NHWC"), {}),
+    ],
+)
+def test_in_a_list_the_last_output_that_fits_is_read(network: Network, read: dict[int, int]) -> None:
+    assert {index: edge.producers[0] for index, edge in arriving(network).items()} == read
+
+
+def test_a_list_that_compares_one_layer_hands_nothing_on() -> None:
+    net = Wiring(C=64, N=32, size=28)
+    for layout in ("NCHW", "NHWC", "NHWC"):
+        net.conv(net.image, 64, 3, layout=layout, first=False)
+    assert arriving(Network(path="net.yaml", layers=tuple(net.layers))) == {}
+
+
+def test_what_is_connected_reads_what_its_edges_say() -> None:
+    network = resnext50(6)
+    assert arriving(network) == {edge.consumer: edge for edge in network.edges}
+
+
+def test_a_map_of_1x1_is_the_same_in_both_layouts() -> None:
+    """Of a squeeze and excitation in the other layout, nothing is copied."""
+    net = Wiring(C=64, N=32, size=28)
+    x = net.conv(net.image, 64, 3)
+    scale = net.conv(net.resize(x, 1), 64, layout="NCHW")
+    network = net.network(net.conv(net.add(x, scale), 64))
+    assert not any(layer.copies_input for layer in as_laid_out(network))
+    alone = tuple(replace(layer, first=False) for layer in network.layers)
+    read = {index: edge.producers for index, edge in arriving(Network(path="net.yaml", layers=alone)).items()}
+    assert read == {1: (0,), 2: (0,)}
 
 
 def test_sizes_change_their_layers_alone() -> None:

@@ -170,6 +170,20 @@ def test_a_pass_alone_takes_as_long_as_described():
     assert pass_time_us(conv(dtype=Dtype.bf16), "fprop", load_gpu("v100"), RUNTIME) is None
 
 
+def test_what_arrives_in_another_layout_is_copied_and_its_gradient_too():
+    """PyTorch copies an input into NHWC in wgrad again; a copy into NCHW is its user's, and is kept."""
+    for layout, again in (("NHWC", True), ("NCHW", False)):
+        for op in ("conv", "conv_transpose"):
+            plain, behind = (
+                estimate_layer(conv(op=op, layout=layout, copies_input=copies), A100, RUNTIME, "training").passes
+                for copies in (False, True)
+            )
+            added = {which: behind[which].time_us - plain[which].time_us for which in PASSES}
+            assert added["dgrad"] == pytest.approx(added["fprop"])
+            assert added["wgrad"] == pytest.approx(added["fprop"] if again else 0.0)
+            assert behind["dgrad"].transposes_us > plain["dgrad"].transposes_us
+
+
 def test_what_a_pass_is_timed_as():
     turned = conv(op="conv_transpose", U=2, V=2)
     assert timed_as(turned, "fprop", A100, RUNTIME) == ("dense", Dtype.fp16, "dgrad")

@@ -95,7 +95,8 @@ def passes() -> dict[str, Any]:
         gemm=Gemm(M=3211264, N=64, K=147), flops=60423143424, bytes=488000000, arithmetic_intensity=123.8,
         tile=(128, 64), split_k=1, tiles=25088, waves=116.148, tile_efficiency=1.0, wave_efficiency=0.9927,
         workspace_bytes=0, time_us=406.25, tflops=148.7, bound_by="memory", compute_dtype=Dtype.fp16, tensor_cores=True,
-        algorithm="implicit-gemm", resident_tiles=2, last_wave_tiles=32, roof=ROOF,
+        algorithm="implicit-gemm", resident_tiles=2, last_wave_tiles=32, roof=ROOF, transposes_us=0.0,
+        padding_us=0.0,
     )  # fmt: skip
     return {"fprop": one, "wgrad": one}
 

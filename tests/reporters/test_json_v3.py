@@ -50,7 +50,7 @@ def test_json_keys_are_the_contracts() -> None:
     assert estimate["passes"]["fprop"] == {
         "gemm": {"M": 3211264, "N": 64, "K": 147, "batch": 1}, "flops": 60423143424, "bytes": 488000000,
         "arithmetic_intensity": 123.8, "tile": [128, 64], "split_k": 1, "tiles": 25088, "waves": 116.148,
-        "tile_efficiency": 1.0, "wave_efficiency": 0.9927, "workspace_bytes": 0,
+        "tile_efficiency": 1.0, "wave_efficiency": 0.9927, "workspace_bytes": 0, "copies_us": 0.0,
         "time_us": 406.25, "tflops": 148.7, "bound_by": "memory",
     }  # fmt: skip
     assert document["findings"][0] == {

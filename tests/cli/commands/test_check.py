@@ -301,7 +301,7 @@ LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRS
          "groups", "dtype", "layout", "estimates"]  # fmt: skip
 ESTIMATE = ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "passes"]
 PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
-        "wave_efficiency", "workspace_bytes", "time_us", "tflops", "bound_by"]  # fmt: skip
+        "wave_efficiency", "workspace_bytes", "copies_us", "time_us", "tflops", "bound_by"]  # fmt: skip
 FINDING = ["code", "name", "severity", "message", "layer", "layers", "path", "line", "column", "end_line",
            "end_column", "library", "model", "gpu", "advised", "lost_us", "lost_step_us", "lost_alone_us",
            "lost_capacity_us", "lost_percent", "pays_with", "alternatives", "basis", "fix", "source",

@@ -181,6 +181,17 @@ def test_launches_are_said_where_they_weigh(convlint):
     assert re.search(r" % of peak; launches [0-9]+ %", " ".join(convlint(f"version: 1\nlayers:\n{small}")[1].split()))
 
 
+def test_copies_are_said_where_they_weigh(convlint):
+    sizes = "N: 64, C: 192, H: 56, W: 56, K: 192, dtype: fp16"
+    layers = [f"  - {{ name: a, {sizes}, layout: NHWC, kernel_size: 1 }}\n",
+              f"  - {{ name: b, {sizes}, layout: LAYOUT, kernel_size: 3, padding: 1 }}\n"]  # fmt: skip
+    same, other = ("version: 1\nlayers:\n" + "".join(layers).replace("LAYOUT", one) for one in ("NHWC", "NCHW"))
+    assert "copies" not in convlint(same)[1]
+    assert re.search(r" % of peak; copies [0-9]+ %", " ".join(convlint(other)[1].split()))
+    passes = json.loads(convlint(other, "-o", "json")[1])["layers"][1]["estimates"][0]["passes"]
+    assert all(0 < one["copies_us"] < one["time_us"] for one in passes.values())
+
+
 def test_a_training_step_and_a_forward_pass_are_never_added_up(convlint, tmp_path):
     served = NET.replace("layers:", "mode: inference\nlayers:")
     alone = [json.loads(convlint(spec, "-o", "json")[1])["summary"] for spec in (NET, served)]
