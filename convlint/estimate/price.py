@@ -95,7 +95,8 @@ def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situatio
     unit, longest_us = priced.unit, priced.time_us / _MOST_COST_OF_STRIDE
     rate = unit.best_flops_per_us * (1.0 if unit.tensor else const.WINOGRAD_GAIN)
     memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
-    setup_us = unit.family.setup_us[PASS_INDEX[which]] if unit.tensor else 0.0  # Tensor Cores may have less
+    units = board.units(situation.compute, situation.tensorrt)
+    setup_us = min(each.family.setup_us[PASS_INDEX[which]] for each in units if each is not None)
     if join(whole.flops / rate, memory_us) + setup_us >= longest_us:
         return priced
     priced_whole = _cheapest(whole, which, board, situation)
@@ -374,16 +375,22 @@ def _instead_of_tensor_cores(
         return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
     if problem.nchw and board.generation == "9.0":
         return []
+    spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if problem.nchw and not board.modern:
-        in_single = _case(replace(problem, dtype=Dtype.fp32, element_bytes=4), which, board, simt)
-        only = generic(in_single, native=situation.native, searched=situation.searched)
+        may_transform = problem.taps > 1 and not problem.strided
+        rate = simt.best_flops_per_us * (const.WINOGRAD_GAIN if may_transform else 1.0)
+        if problem.flops / rate >= spare_us:
+            return []
         here = _case(problem, which, board, simt)
         ways = _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)
+        if problem.groups == 1 and min(problem.C, problem.K) >= const.FIRST_LAYER_CHANNELS:
+            return ways
+        in_single = _case(replace(problem, dtype=Dtype.fp32, element_bytes=4), which, board, simt)
+        only = generic(in_single, native=situation.native, searched=situation.searched)
         return ways if only is None else [*ways, only]
     here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []
     least_us = problem.flops / simt.best_flops_per_us
-    spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if least_us >= spare_us or join(least_us, case.moved * board.us_per_byte) >= spare_us:
         return narrow
     groups = problem.groups
