@@ -155,7 +155,7 @@ def test_every_format_names_the_layer_and_the_librarys_line(output: str, project
             ({"first": "# convlint: ignore[CL102, CL103] -- theirs"}, {"neck"}, {"backbone.stem", "backbone.body"}),
             ({"above": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
             ({"last": "# convlint: ignore[CL102] -- ours"}, {"backbone.stem", "backbone.body"}, {"neck"}),
-            ({"above": "# convlint: file-ignore[CL102]"}, set(), {"backbone.stem", "backbone.body", "neck"}),
+            ({"above": "# convlint: file-ignore[CL102, CL103]"}, set(), {"backbone.stem", "backbone.body", "neck"}),
             ({"above": "x = '# convlint: file-ignore[CL102]'"}, {"backbone.stem", "backbone.body", "neck"}, set()),
         ],
         4,
