@@ -104,7 +104,8 @@ class Board:
         self.copy_kernel_us = const.MODERN_COPY_KERNEL_US if self.modern else const.COPY_KERNEL_US
         self.clock_hz = (gpu.boost_clock_hz or _CLOCK_HZ) * self.factors.cuda_clock
         cc = gpu.compute_capability
-        self.generation = next((least for least in _GENERATIONS if cc >= least), "")
+        # The SMs of consumer Blackwell are Ada's, with their instructions; CUDA calls them 12.0 all the same.
+        self.generation = "8.6" if cc >= "12.0" else next((least for least in _GENERATIONS if cc >= least), "")
         on_paper = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         self.fp32_peak = on_paper * self.factors.cuda_clock
         clock = gpu.boost_clock_hz or on_paper / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
@@ -206,7 +207,7 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
         if compute == Dtype.tf32:
-            family = const.AMPERE
+            family = const.AMPERE if cc >= "12.0" else const.AMPERE._replace(split=const.HOPPER.split)
     elif cc >= "8.0":
         family = const.AMPERE
     else:

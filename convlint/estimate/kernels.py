@@ -1,4 +1,4 @@
-"""The kernels that may run a pass (implicit GEMM, depthwise, generic), their times, and the copies around them."""
+"""The kernels that may run a pass (implicit GEMM, direct, generic), their times, and the copies around them."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Before cc 8.0 the activations are transposed, in dgrad the weights too (CG 4.1), and the
     weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are, but for the y of fprop:
-    kernels write it in NCHW, save those of cc 9.0 for 16 bits, behind which traces have a transpose.
+    kernels write it in NCHW, save those of cc 9.0 for 16 bits, behind which traces have a transpose. Weights of one tap
+    lie the same way in both layouts.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
@@ -142,7 +143,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     for rows, points, raw_channels, wide_channels, raw, wide, transposed, kept in (
         (N, pixels_in // N, problem.C, c * groups, pixels_in * raw_c, pixels_in * c, nchw, False),
         (N, pixels_out // N, problem.K, k * groups, pixels_out * raw_k, pixels_out * k, nchw, writes),
-        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, nchw and (modern or which == "dgrad"), False),
+        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, nchw and taps > 1 and (modern or which == "dgrad"), False),
     ):
         if kept or (raw == wide and not transposed):
             continue

@@ -178,7 +178,7 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     old = (runtime.cudnn is not None and runtime.cudnn < "8.2") or (version is not None and version < "1.11")
     # torch.compile takes the bias off the convolution and fuses it with what follows (torch/_inductor/kernel/conv.py),
     # its gradient with what comes before (pytorch/pytorch#89128); TensorRT has it in its kernels. Others: not known.
-    adds_bias = native and not runtime.compile and problem.dtype != Dtype.int8
+    adds_bias = framework == "pytorch" and not runtime.compile and problem.dtype != Dtype.int8
     situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias)
     board.situations[problem.dtype] = runtime, situation
     return situation

@@ -162,7 +162,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         if simt is not None and not _keeps_to_tensor_cores(case, situation):
             ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
     if problem.groups > 1:
-        if _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
+        if which == "fprop" and _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
             ways = []
         ways.append(direct(case))
     return _with_kernels_of_groups(_least(ways), case, situation)
@@ -184,7 +184,7 @@ def _is_too_narrow(problem: Problem, which: Pass) -> bool:
 
 
 def _has_narrow_groups(problem: Problem) -> bool:
-    """Whether cuDNN runs groups of NCHW with its direct kernel: one kernel, nothing transposed, on H200."""
+    """Whether cuDNN runs fprop of groups in NCHW with its direct kernel, as on H200: one kernel, nothing transposed."""
     widest = max(problem.C, problem.K) // problem.groups
     return problem.nchw and problem.element_bytes == 2 and widest <= const.NARROW_GROUP
 
@@ -285,14 +285,12 @@ def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situatio
     In NCHW all fprop on cc 9.0, and volumes before; patch embeddings in either layout, for which H100 took a kernel of
     Ampere's (a trace; H20's times per patch agree). For other first layers a search finds better on RTX 3090.
     """
-    if which != "fprop" or not board.modern or situation.tensorrt:
-        return False
-    if problem.element_bytes != 2 or problem.C > const.VECTOR:
+    if which != "fprop" or situation.tensorrt or problem.element_bytes != 2:
         return False
     if is_patch_embedding(problem):
-        return True
+        return problem.C <= const.TAP_GRANULE
     few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
-    return few and (board.generation == "9.0" or is_volume(problem))
+    return few and board.modern and (board.generation == "9.0" or is_volume(problem))
 
 
 def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
