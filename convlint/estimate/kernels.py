@@ -143,7 +143,16 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     for rows, points, raw_channels, wide_channels, raw, wide, transposed, kept in (
         (N, pixels_in // N, problem.C, c * groups, pixels_in * raw_c, pixels_in * c, nchw, False),
         (N, pixels_out // N, problem.K, k * groups, pixels_out * raw_k, pixels_out * k, nchw, writes),
-        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, nchw and taps > 1 and (modern or which == "dgrad"), False),
+        (
+            problem.K,
+            taps,
+            raw_c,
+            c,
+            taps * raw_c * raw_k,
+            taps * c * k,
+            nchw and taps > 1 and (modern or which == "dgrad"),
+            False,
+        ),
     ):
         if kept or (raw == wide and not transposed):
             continue

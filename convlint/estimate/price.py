@@ -60,7 +60,6 @@ class Situation(Struct, frozen=True, gc=False):
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
 _LEAST_GAIN_OF_HALF = 1.08
 _MOST_COST_OF_STRIDE = 1.04
-_LEAST_TIMED_US = 100.0
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -68,19 +67,14 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
     Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
     longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
-    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Where there are timings they stand:
-    before cc 8.0 of fp32 in NCHW and of TensorRT; of strided dgrad in 32 bits, which is slow (since cc 8.0 in TF32, as
-    transposed layers of over 100 us run it).
+    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Before cc 8.0 timings stand: of fp32 in
+    NCHW and its strided dgrad, which is slow, and of TensorRT.
     """
     least = _cheapest(problem, which, board, situation)
     if least is None:
         return None
-    timed = which == "dgrad" and situation.compute in _STORED_IN_32_BITS
-    if board.modern:
-        timed = timed and least.time_us > _LEAST_TIMED_US
-    elif situation.tensorrt:
-        timed = True
-    if problem.strided and not timed:
+    timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
+    if problem.strided and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
     if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
@@ -147,6 +141,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
+        if problem.groups > 1 and board.generation == "9.0":
+            only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -166,6 +162,20 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
             ways = []
         ways.append(direct(case))
     return _with_kernels_of_groups(_least(ways), case, situation)
+
+
+def _one_by_one(
+    priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation
+) -> Priced:  # fmt: skip
+    """The same, but for what it takes longer than its groups one after the other: its rate is that of older GPUs."""
+    groups = problem.groups
+    alone = replace(
+        problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups
+    )  # fmt: skip
+    of_one = _cheapest(alone, which, board, situation)
+    if of_one is None or groups * of_one.time_us >= priced.time_us:
+        return priced
+    return calibrated(priced, groups * of_one.time_us / priced.time_us)
 
 
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:

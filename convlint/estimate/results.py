@@ -69,8 +69,9 @@ def problem_of(layer: ConvLayer) -> Problem | None:
     return Problem(
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
-        layer.layout == "NCHW" and not layer.pointwise_map, StrideD > 1 or U > 1 or V > 1, groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1),
-        layer.copies_input, layer.op == "conv_transpose" and groups == C > 1,
+        layer.layout == "NCHW" and not layer.pointwise_map, StrideD > 1 or U > 1 or V > 1,
+        groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1), layer.copies_input,
+        layer.op == "conv_transpose" and groups == C > 1,
     )  # fmt: skip
 
 

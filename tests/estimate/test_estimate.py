@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.contract]
 TENSOR_GPUS = ("v100", "t4", "a100", "rtx-3090", "rtx-4090", "l4", "h100")
 GPUS = st.sampled_from(gpu_names()).map(load_gpu)
 BIG_GPUS = st.sampled_from(TENSOR_GPUS).map(load_gpu)
-OLDER_BIG_GPUS = st.sampled_from([name for name in TENSOR_GPUS if name != "h100"]).map(load_gpu)
+OLDER_BIG_GPUS = st.sampled_from(["v100", "t4"]).map(load_gpu)
 ANY_SIZE = st.integers(1, 2**31)
 CHANNELS = st.integers(1, 2048)
 
@@ -132,7 +132,10 @@ def test_nchw_is_never_faster_on_tensor_cores(layer, gpu, which):
 @given(OLDER_BIG_GPUS, st.integers(1, 32), st.integers(1, 32), st.integers(1, 16), st.sampled_from([14, 28, 56]))
 @settings(max_examples=200, deadline=None)
 def test_nchw_loses_relatively_more_with_1x1_filters(gpu, c, k, n, size):
-    """Fact 11, Fig. 2: the same transposes, less work. From cc 9.0 on a 1x1 is a product as it stands."""
+    """Fact 11, Fig. 2: the same transposes, less work, but for the weights' of small 3x3 layers since cc 8.0.
+
+    From cc 9.0 on a 1x1 is a product as it stands.
+    """
     shares, on_tensor_cores = [], True
     for taps in (1, 3):
         layer = conv(N=8 * n, C=8 * c, K=8 * k, H=size, W=size, R=taps, S=taps)
@@ -255,11 +258,11 @@ def test_sixteen_bits_are_sixteen_bits_and_fp32_is_no_faster(layer, gpu, which, 
 @given(usual_layers(), GPUS, st.sampled_from(PASSES), FRAMEWORKS, st.sampled_from([Dtype.fp16, Dtype.fp32]))
 @settings(max_examples=400, deadline=None)
 def test_a_stride_costs_no_time(layer, gpu, which, framework, dtype):
-    """But for dgrad in 32 bits, whose strided kernels were timed to be slow: since cc 8.0 those of over 100 us."""
+    """But for fp32's dgrad before cc 8.0, whose strided kernels were timed to be slow."""
     runtime, layer = Runtime(framework=framework), replace(layer, dtype=dtype)
-    single = compute_dtype(dtype, gpu, runtime) in (Dtype.fp32, Dtype.tf32)
+    single = compute_dtype(dtype, gpu, runtime) == Dtype.fp32
+    assume(not (single and which == "dgrad" and gpu.compute_capability < "8.0"))
     strides = {"V": 2, "U": 2 if layer.dims > 1 else 1, "StrideD": 2 if layer.dims > 2 else 1}
     strided = with_output(replace(layer, **strides))
     whole, skipped = (estimate_pass(each, which, gpu, runtime).time_us for each in (layer, strided))
-    assume(not (single and which == "dgrad" and (gpu.compute_capability < "8.0" or skipped > 100.0)))
     assert skipped <= 1.05 * whole

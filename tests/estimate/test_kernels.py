@@ -209,8 +209,9 @@ def test_gradients_of_odd_groups_are_slowest():
     assert min(dgrad, wgrad) > 3 * fprop
 
 
-@pytest.mark.parametrize("gpu", ["a100", "t4", "k80"])
+@pytest.mark.parametrize("gpu", ["t4", "k80"])
 def test_flops_per_clock_and_sm(gpu):
+    """From cc 8.0 on all positions of so small groups take less."""
     board = board_of(load_gpu(gpu))
     found = estimate_pass(conv(**STRIDED, N=64), "dgrad", board.gpu, RUNTIME)
     rate = found.flops / (found.time_us - found.overhead_us) * 1e6 / (board.sms * board.clock_hz)

@@ -250,7 +250,7 @@ def test_the_gradient_of_a_bias_is_a_sum_at_the_rate_of_a_stream():
 @pytest.mark.parametrize(
     ("runtime", "is_apart"),
     [
-        (Runtime(), True), (EAGER, True), (Runtime(cudnn_benchmark=True), True),
+        (Runtime(), False), (EAGER, True), (Runtime(cudnn_benchmark=True), True),
         (replace(EAGER, cuda_graphs=True), True), (replace(EAGER, compile=True), False),
         (Runtime(framework="tensorflow"), False), (Runtime(framework="jax"), False),
         (Runtime(framework="onnxruntime"), False),

@@ -119,4 +119,4 @@ def test_grouped_layers_are_said_once() -> None:
     )
     (finding,) = findings("CL404", unsized, runtime="framework: pytorch")
     assert finding.severity == "info"
-    assert finding.message == "3 convolutions with groups of odd widths may be slower in NHWC than in NCHW: a, b, c"
+    assert finding.message == "3 convolutions with groups may be slower in NHWC than in NCHW: a, b, c"
