@@ -38,7 +38,7 @@ TRANSPOSE_TILE: Final = 32
 # Bytes of such tiles, read and written, per clock and SM, where L2 holds the tensors. Fit: traces of AlexNet on A100
 # (14.8, fp32) and of a ViT's patch embedding on H100 (12.4, bf16).
 TRANSPOSE_BYTES_PER_CLOCK: Final = 13.0
-# Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, depthwise). Fit.
+# Share of the fp32 peak that kernels without Tensor Cores and without tiling reach (padded 1x1, narrow groups). Fit.
 DIRECT_SHARE: Final = 0.24
 # On V100 and T4, wgrad with C = 8 runs on CUDA cores, where that is faster, if the filter has more taps: 5x20 does, 5x5
 # and 3x3 take a Tensor Core GEMM per tap, mostly padding. Fit.
@@ -66,6 +66,10 @@ WIDEST_ODD_GROUP: Final = 128  # wider ones fill their tiles
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}
 GENERIC_VOLUME_DGRAD: Final = {"7.5": 15.0, "8.0": 32.0, "8.6": 2.5, "9.0": 64.0}
+# cuDNN's generic kernel on images under large strided filters, in FLOPs per clock and SM, as volumes have theirs. Fit:
+# AlexNet's first layer without its bias on RTX A6000 and H100 (KernelBench), on A100 (a trace of PyTorch's profiler);
+# Turing's assumed to be that of volumes.
+GENERIC_IMAGE: Final = {"7.5": 10.0, "8.0": 114.0, "8.6": 26.0, "9.0": 104.0}
 # At most three channels in NCHW and 16 bits on cc 9.0: filters of at most so many taps run on CUDA cores, in one kernel
 # of at least so long (3x3 at 112x112, 1x7; H200, TileOPs); larger ones tap by tap on Tensor Cores, behind transposes
 # (1x10, 3x3x3; 16x16 in a trace of H100).
@@ -91,7 +95,7 @@ VOLUME_SHARE: Final = 0.7
 # Images are not slower for that (CG Fig. 11 has 3x3 at stride 3).
 PATCHES_SLOWER: Final = (1.6, 3.0, 3.0)
 # A grouped wgrad reduces over all of N·P·Q for few outputs; factor on the direct kernel's time. Assumed.
-DEPTHWISE_WGRAD: Final = 3.0
+GROUPED_WGRAD: Final = 3.0
 # Least main-loop steps that a split part keeps. Library.
 LEAST_STEPS_PER_SPLIT: Final = 4
 # cuDNN's first-layer kernels put several taps of up to 4 channels into one step. They run on Tensor Cores since Volta
@@ -255,10 +259,5 @@ BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0}
 # At or above this many watts per fp32 TFLOP/s a board of compute capability below 8.0 holds its clock. Fit on T4.
 WATTS_PER_TFLOP: Final = 19.1
 # Clock under Tensor Core load over boost clock. T4: fit. L4's 72 W hold about 1150 of its 2040 MHz once it is warm, as
-# users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55
-# TFLOP/s of the 121 on paper there.
+# users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55 TFLOP/s of the 121 on paper.
 TENSOR_CLOCK: Final = {"t4": 0.90, "l4": 0.56}
-# cuDNN's generic kernel on images under large strided filters, in FLOPs per clock and SM, as volumes have theirs. Fit:
-# AlexNet's first layer without its bias on RTX A6000 and H100 (KernelBench), on A100 (a trace of PyTorch's profiler);
-# Turing's assumed to be that of volumes.
-GENERIC_IMAGE: Final = {"7.5": 10.0, "8.0": 114.0, "8.6": 26.0, "9.0": 104.0}

@@ -140,19 +140,11 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     transposes = padding = 0.0
     workspace = 0
     writes = modern and which == "fprop" and (element_bytes == 4 or board.generation != "9.0")
+    turned = nchw and taps > 1 and (modern or which == "dgrad")
     for rows, points, raw_channels, wide_channels, raw, wide, transposed, kept in (
         (N, pixels_in // N, problem.C, c * groups, pixels_in * raw_c, pixels_in * c, nchw, False),
         (N, pixels_out // N, problem.K, k * groups, pixels_out * raw_k, pixels_out * k, nchw, writes),
-        (
-            problem.K,
-            taps,
-            raw_c,
-            c,
-            taps * raw_c * raw_k,
-            taps * c * k,
-            nchw and taps > 1 and (modern or which == "dgrad"),
-            False,
-        ),
+        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, turned, False),
     ):
         if kept or (raw == wide and not transposed):
             continue
@@ -276,7 +268,7 @@ def untiled(case: KernelCase, compute_us: float, around: Copies = NONE) -> Price
 
 def direct(case: KernelCase) -> Priced:
     """The kernels for narrow groups: no Tensor Cores, no reuse beyond a filter's."""
-    factor = depthwise_factor(case.which)
+    factor = const.GROUPED_WGRAD if case.which == "wgrad" else 1.0
     alone_us = 0.0
     if case.board.modern and not is_volume(case.problem):
         images = case.problem.N * case.problem.groups
@@ -295,11 +287,6 @@ def _unpadded_bytes(case: KernelCase) -> float:
     """DRAM bytes with the channels as they are: kernels without tiles pad none."""
     problem = case.problem
     return moved_bytes(problem, case.which, problem.C // problem.groups, problem.K // problem.groups)
-
-
-def depthwise_factor(which: Pass) -> float:
-    """Time of a pass over that of the direct kernel that reads and writes as much."""
-    return const.DEPTHWISE_WGRAD if which == "wgrad" else 1.0
 
 
 def priced_untiled(

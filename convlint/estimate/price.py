@@ -141,7 +141,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
-        if problem.groups > 1 and board.generation == "9.0":
+        if problem.groups > 1 and board.generation == "9.0" and problem.element_bytes == 2:
             only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
@@ -164,14 +164,13 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     return _with_kernels_of_groups(_least(ways), case, situation)
 
 
-def _one_by_one(
-    priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation
-) -> Priced:  # fmt: skip
-    """The same, but for what it takes longer than its groups one after the other: its rate is that of older GPUs."""
+def _one_by_one(priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
+    """The same, but for what it takes longer than its groups one after the other.
+
+    Its rate in 16 bits is that of older GPUs; of 32 bits there are timings, which take longer than that.
+    """
     groups = problem.groups
-    alone = replace(
-        problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups
-    )  # fmt: skip
+    alone = replace(problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups)
     of_one = _cheapest(alone, which, board, situation)
     if of_one is None or groups * of_one.time_us >= priced.time_us:
         return priced

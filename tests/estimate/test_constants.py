@@ -43,7 +43,7 @@ def test_shares_are_shares() -> None:
               "ACCUMULATORS_PER_REGISTER", "WAVE_FORESIGHT", "INT8_LATENCY")  # fmt: skip
     assert all(0 < getattr(constants, name) < 1 for name in shares)
     assert constants.COPY_BANDWIDTH < constants.STREAM_BANDWIDTH
-    assert min(constants.OVERLAP, constants.LATENCY_OVERLAP, constants.DEPTHWISE_WGRAD) > 1
+    assert min(constants.OVERLAP, constants.LATENCY_OVERLAP, constants.GROUPED_WGRAD) > 1
 
 
 def test_boards_are_known_gpus() -> None:

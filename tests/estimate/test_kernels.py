@@ -16,7 +16,6 @@ from convlint.estimate.kernels import (
     Priced,
     calibrated,
     copies,
-    depthwise_factor,
     is_quantized,
     moved_bytes,
     tile_efficiency,
@@ -121,11 +120,6 @@ def test_padded_channels_are_moved_too():
 def test_flops_are_two_for_each_tap_channel_and_output():
     assert problem_of(conv(**SMALL)).flops == 2 * Y * 8 * 9
     assert problem_of(conv(**SMALL, groups=4)).flops == 2 * Y * 2 * 9
-
-
-@pytest.mark.parametrize(("which", "factor"), [("fprop", 1.0), ("dgrad", 1.0), ("wgrad", 3.0)])
-def test_a_depthwise_wgrad_reduces_over_everything_for_few_outputs(which, factor):
-    assert depthwise_factor(which) == factor
 
 
 @pytest.mark.parametrize("layer", [conv(), conv(N=2048, R=1, S=1), conv(layout="NCHW"), conv(C=62), conv(groups=64)])
