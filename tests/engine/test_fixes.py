@@ -126,6 +126,13 @@ def test_alternatives_say_what_they_do_to_time_and_work(tmp_path: Path) -> None:
     assert int(found[1]) < int(found[2])
 
 
+def test_layers_that_get_narrower_to_different_sizes_are_told_which(tmp_path: Path) -> None:
+    """The rule's own words speak of the sizes that do not pay here."""
+    wider = BETWEEN | {"fix": '{ describe: "wider", set: { K: "K + 1" }, or: { K: "floor_to(K, 64)" } }'}
+    fix = the_fix(tmp_path, layer("a", K=72) + layer("b", K=136), wider)
+    assert re.fullmatch(r"use K=64, K=128 \(time -\d+ %, work -\d %\)", fix.describe)
+
+
 def test_work_is_only_told_where_it_changes(tmp_path: Path) -> None:
     layout = {
         "check": 'layout == "NHWC"', "loss": "fix",
