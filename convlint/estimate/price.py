@@ -297,7 +297,7 @@ def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situatio
     if which != "fprop" or situation.tensorrt or problem.element_bytes != 2:
         return False
     if is_patch_embedding(problem):
-        return problem.C <= const.TAP_GRANULE
+        return problem.C <= const.VECTOR
     few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
     return few and board.modern and (board.generation == "9.0" or is_volume(problem))
 

@@ -137,11 +137,14 @@ def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
 
 
 def test_what_a_fix_without_a_price_saves_pays_for_no_other() -> None:
+    eager = "runtime: { framework: pytorch }\n"
     before = net(
-        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: true }\n  - { name: b, C: 64, H: 14, W: 14, K: 64 }\n"
+        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: true }\n  - { name: b, C: 64, H: 14, W: 14, K: 64 }\n",
+        eager,
     )
     after = net(
-        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: false }\n  - { name: b, C: 64, H: 14, W: 14, K: 66 }\n"
+        "  - { name: a, C: 64, H: 56, W: 56, K: 64, bias: false }\n  - { name: b, C: 64, H: 14, W: 14, K: 66 }\n",
+        eager,
     )
     now, then = result_of(before), result_of(after)
     saved = [
