@@ -409,7 +409,8 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
     if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
-    has_kernels = c == k and c & (c - 1) == 0 and (c <= const.VECTOR or problem.groups % const.GROUPS_AT_ONCE == 0)
+    narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
+    has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)
     if has_kernels:
         return None
     return const.WIDE_GROUPS if c == k == const.WIDE_GROUP else const.OTHER_GROUPS
