@@ -59,6 +59,14 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     return forward * (AUTOCAST if runtime.mixed_precision and is_eager(runtime) else 1.0), backward, backward
 
 
+def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:
+    """What the host needs for a step of so many operations forward, and as many back; None where no host is known."""
+    forward, *backward = host_us(gpu, runtime)
+    if not forward:
+        return None
+    return operations / OPERATIONS * (forward + (sum(backward) if training else 0.0))
+
+
 def is_eager(runtime: Runtime) -> bool:
     """Whether the framework is known to launch operation after operation from its interpreter.
 

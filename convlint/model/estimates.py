@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -106,3 +106,52 @@ class LayerEstimate(Struct, frozen=True, kw_only=True):
     time_us: float
     unquantized_us: float
     basis: Basis  # of the pass that rests on least
+
+
+# The parts of a step, in the order in which reports name those of equal time.
+Part = Literal[
+    "convolution", "linear", "attention", "normalisation", "pointwise", "copy", "pool", "optimizer", "other"
+]  # fmt: skip
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+class OperationEstimate(Struct, frozen=True, gc=False):
+    """One operation between convolutions on one GPU, forward and, in training, backward.
+
+    Of a compiled network the first operation of a fused kernel has its time and bytes, the others have none.
+    """
+
+    part: Part
+    time_us: float
+    bytes: int
+    flops: int
+    kernels: int
+
+
+class StepEstimate(Struct, frozen=True, kw_only=True):
+    """A step of a network: what the GPU needs, by part, and what the host needs to start it; times in us.
+
+    `operations` has one entry for each of `Network.operations`: None for convolutions, views and what has no price.
+    `unpriced` are the numbers of the latter; `unpriced_share` is theirs of all elements that are moved.
+    """
+
+    parts: Mapping[Part, float]
+    host_us: float | None  # None where no framework's host is known
+    operations: tuple[OperationEstimate | None, ...] = ()
+    unpriced: tuple[int, ...] = ()
+    unpriced_share: float = 0.0
+
+    @property
+    def gpu_us(self) -> float:
+        """What the GPU needs."""
+        return sum(self.parts.values())
+
+    @property
+    def time_us(self) -> float:
+        """The step: the slower of the two sets its pace."""
+        return max(self.gpu_us, self.host_us or 0.0)
+
+    @property
+    def idle_us(self) -> float:
+        """For how long the GPU waits for its host."""
+        return self.time_us - self.gpu_us

@@ -18,7 +18,31 @@ OperationKind = Literal[
 ]
 
 
-@equal_without("path", "span")
+# What an operation between convolutions does, as far as its time depends on that; `unknown` is what no reader knows.
+WorkKind = Literal[
+    "batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "copy", "max pool", "pool",
+    "resize", "reduce", "softmax", "linear", "product", "attention", "embedding", "unknown",
+]  # fmt: skip
+
+
+class Work(Struct, frozen=True, kw_only=True, gc=False):
+    """What one operation between convolutions reads and writes, in elements, and the products in it.
+
+    `op` is the operator in the words of its format. `reads` has the elements of each of `Operation.inputs`, `writes`
+    those of all results, `weights` those of parameters. `product`: (batch, M, N, K) of a matrix product; of attention
+    (heads of all images, queries, keys, width). `in_32_bits`: autocast runs it so.
+    """
+
+    kind: WorkKind
+    op: str
+    reads: tuple[int, ...] = ()
+    writes: int = 0
+    weights: int = 0
+    product: tuple[int, ...] = ()
+    in_32_bits: bool = False
+
+
+@equal_without("path", "span", "work")
 class Operation(Struct, frozen=True, kw_only=True):
     """An operation, which hands on one tensor, of `C` channels and D×H×W; None where unknown.
 
@@ -27,7 +51,8 @@ class Operation(Struct, frozen=True, kw_only=True):
     are shared by layers of different sizes. `factor` is that of a pixel shuffle, for each axis; `groups` (of a group
     normalisation) must divide the channels. `output`: its tensor leaves the network. `where` describes a `reshape` for
     people ("aten::view at net.py:31"). `sized`: its module is made for this number of channels, as a norm is; `path`
-    and `span` are where that is constructed, if it is in the user's own code.
+    and `span` are where that is constructed, if it is in the user's own code. `work` is what it costs beside the
+    convolutions: None of these, and of what is no kernel (views, inputs) or is not told.
     """
 
     kind: OperationKind
@@ -47,6 +72,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     sized: bool = False
     path: str = ""
     span: Span | None = None
+    work: Work | None = None
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -78,6 +104,7 @@ class Network(Struct, frozen=True, kw_only=True):
     layers: tuple[ConvLayer, ...]
     edges: tuple[Edge, ...] = ()
     operations: tuple[Operation, ...] = ()  # in order; empty where the reader records none
+    whole: bool = False  # `operations` have the work of everything that a step runs
     runtime: Runtime = field(default_factory=Runtime)
     mode: Mode | None = None
     targets: tuple[str, ...] = ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
+from convlint.model.network import Work, WorkKind
 from convlint.readers.operations import Effect, Shape
 from convlint.readers.torch.arguments import NORM, role
 
@@ -212,3 +214,104 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     "pixel_shuffle": _shuffled,
     "pixel_unshuffle": _unshuffled,
 }
+
+
+_WORK: Mapping[str, WorkKind] = {
+    name: kind
+    for kind, names in dict[WorkKind, str](
+        {
+            "batch norm": "batch_norm native_batch_norm cudnn_batch_norm _native_batch_norm_legit "
+            "_native_batch_norm_legit_no_training _batch_norm_impl_index _batch_norm_with_update _batch_norm_no_update",
+            "layer norm": "layer_norm native_layer_norm rms_norm _fused_rms_norm",
+            "group norm": "group_norm native_group_norm instance_norm",
+            "add": "add sub rsub subtract",
+            "multiply": "mul multiply div divide true_divide",
+            "concat": "cat concat concatenate stack",
+            "copy": "clone contiguous copy _to_copy to _reshape_copy view_copy constant_pad_nd pad roll flip index "
+            "index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather take "
+            "pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
+            "max pool": "max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices",
+            "pool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+            "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
+            "resize": "grid_sampler grid_sampler_2d grid_sampler_3d upsample_linear1d upsample_bilinear2d "
+            "upsample_bicubic2d upsample_trilinear3d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+            "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa",
+            "reduce": "mean sum var std var_mean std_mean amax amin argmax linalg_vector_norm norm prod cumsum "
+            "logsumexp",
+            "softmax": "softmax _softmax _safe_softmax log_softmax _log_softmax",
+            "linear": "linear addmm mm",
+            "product": "matmul bmm baddbmm einsum",
+            "attention": "scaled_dot_product_attention _scaled_dot_product_flash_attention "
+            "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
+            "_scaled_dot_product_fused_attention_overrideable",
+            "embedding": "embedding",
+        }
+    ).items()
+    for name in names.split()
+}
+# What torch.autocast runs in fp32 on CUDA (AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE in
+# torch/include/ATen/autocast_mode.h, torch 2.13), without losses.
+_AUTOCAST_TO_32_BITS = """
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm
+    native_layer_norm rms_norm group_norm cosine_similarity logsumexp upsample_nearest1d _upsample_nearest_exact1d
+    upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d upsample_linear1d upsample_bilinear2d
+    _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa prod softmax log_softmax
+    cumprod cumsum linalg_vector_norm sum norm
+"""
+_IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
+# Neither reads nor writes elements of activations.
+NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
+
+
+def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constants: Sequence[Shape]) -> Work | None:
+    """What an operator does, which is no view; `reads` are the shapes of activations, `constants` those of the others.
+
+    None where a size is symbolic, and where no kernel runs.
+    """
+    short = plain(name)
+    shapes = (*reads, *written, *constants)
+    if short in NO_KERNELS or any(size is None for shape in shapes for size in shape):
+        return None
+    kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
+    if "dropout" in short:
+        kind = "activation"
+    if kind == "multiply" and len(reads) == 1 and not any(map(_elements, constants)):
+        kind = "activation"
+    weights = [shape for shape in constants if shape] if kind in ("linear", "product", *_WEIGHTED) else []
+    product: tuple[int, ...] = ()
+    if kind in ("linear", "product"):
+        kind, product = _product(short, reads, written[0], weights)
+    elif kind == "attention" and len(reads) > 1:
+        *heads, queries, width = map(_known, reads[0])
+        product = (prod(heads), queries, _known(reads[1][-2]), width)
+    return Work(
+        kind=kind, op=short, reads=tuple(map(_elements, reads)), writes=sum(map(_elements, written)),
+        weights=sum(map(_elements, weights)), product=product, in_32_bits=short in _IN_32_BITS,
+    )  # fmt: skip
+
+
+_WEIGHTED: tuple[WorkKind, ...] = ("batch norm", "layer norm", "group norm", "embedding", "multiply")
+
+
+def _product(
+    name: str, reads: Sequence[Shape], written: Shape, weights: Sequence[Shape]
+) -> tuple[WorkKind, tuple[int, ...]]:
+    """The kind and (batch, M, N, K) of a product; one with a matrix of weights has all rows in one."""
+    columns = _known(written[-1]) if written else 1
+    rows = _elements(written) // max(columns, 1)
+    if name == "einsum":
+        left, right = (_elements(reads[0]), _elements((*reads[1:], *weights, (1,))[0]))
+        return "product", (1, rows, columns, max(1, round((left * right / max(1, rows * columns)) ** 0.5)))
+    K = _known(reads[-1 if name == "addmm" and len(reads) == 2 and not weights else 0][-1]) if reads[0] else 1
+    if name in ("linear", "addmm", "mm") or any(len(shape) == 2 for shape in weights) or len(written) < 3:
+        return "linear", (1, rows, columns, K)
+    batch = prod(map(_known, written[:-2]))
+    return "product", (batch, _known(written[-2]), columns, K)
+
+
+def _elements(shape: Shape) -> int:
+    return prod(map(_known, shape))
+
+
+def _known(size: int | None) -> int:
+    return size or 0

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from convlint.model.layer import AXES, ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
-from convlint.model.network import Edge, Operation
+from convlint.model.network import Edge, Operation, Work
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, is_first
 from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import OPAQUE, OperatorCall, effect_of, plain
+from convlint.readers.torch.kinds import NO_KERNELS, OPAQUE, OperatorCall, effect_of, plain, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -222,6 +222,7 @@ class TracedOperations:
     """The operations of a forward pass. A tensor that none of them made is a constant, such as a parameter."""
 
     def __init__(self) -> None:
+        self.whole = True  # the work of each is known
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
         self._number_of: dict[Hashable, int] = {}
@@ -270,10 +271,12 @@ class TracedOperations:
         base: Tensor | None = None,
         constants: Iterable[Shape] = (),
         built: Callable[[], CodeSpan | None] = lambda: None,
+        view: bool = False,
     ) -> None:
         """Adds an operator that is no convolution: its name in the schema, the tensors that it reads and writes.
 
-        `in_place`: the result is the first argument, changed; where that is a view of `base`, the base changes with it.
+        `view`: it hands on what it reads, and runs no kernel. `in_place`: the result is the first argument, changed;
+        where that is a view of `base`, the base changes with it.
         `where` returns the user's line. `constants` are the shapes of constants among its arguments; `built` returns
         the place that constructs the module which runs it. Both functions are called only where that is needed, since
         they walk the stack.
@@ -283,8 +286,14 @@ class TracedOperations:
         if not numbers or not written or name in _MAKERS:
             return
         inputs = tuple(dict.fromkeys(numbers))
+        fixed = tuple(constants)
+        work = None
+        if not view:
+            shapes = [self._shapes[number] for number in inputs]
+            work = work_of(name, shapes, [shape for _, shape in written], fixed)
+            self.whole = self.whole and (work is not None or plain(name) in NO_KERNELS)
         if base is not None:
-            self._written_into(name, written[0], inputs, base, where)
+            self._written_into(name, written[0], inputs, base, where, work)
             return
         key, shape = written[0]
         if not in_place and self._number_of.get(key) in inputs:  # handed on as it is
@@ -294,9 +303,12 @@ class TracedOperations:
         short = plain(name)
         located = effect.kind in _LOCATED or effect.groups > 1 or len(written) > 1
         text = _at(short, where()) if located else ""
+        several = effect.kind == "concat" and len(numbers) > len(inputs)
+        if several and work is not None:
+            work = replace(work, reads=tuple([work.reads[inputs.index(number)] for number in numbers]))
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
-            where=text, constants=constants, built=built,
+            where=text, constants=fixed, built=built, work=work,
         )  # fmt: skip
         for key, shape in written[1:]:
             if effect != OPAQUE:
@@ -342,13 +354,16 @@ class TracedOperations:
         return tuple(result)
 
     def _written_into(
-        self, name: str, view: Tensor, inputs: tuple[int, ...], base: Tensor, where: Callable[[], str]
-    ) -> None:
+        self, name: str, view: Tensor, inputs: tuple[int, ...], base: Tensor, where: Callable[[], str],
+        work: Work | None,
+    ) -> None:  # fmt: skip
         """Adds a write into a view of `base`; opaque, because the view may have any of the channels of `base`."""
         short, whole = plain(name), self._number(base[0])
         text = _at(f"{short} into a part of it", where())
         into = inputs if whole is None else tuple(dict.fromkeys((*inputs, whole)))
-        number = self._number_of[view[0]] = self._add(OPAQUE, short, view[1], into, where=text)
+        if work is not None:
+            work = replace(work, reads=work.reads + (0,) * (len(into) - len(inputs)))
+        number = self._number_of[view[0]] = self._add(OPAQUE, short, view[1], into, where=text, work=work)
         self._number_of[base[0]] = self._add(OPAQUE, short, base[1], (number,), where=text)
 
     def _number(self, key: Hashable) -> int | None:
@@ -361,6 +376,7 @@ class TracedOperations:
     def _add(
         self, effect: Effect, name: str, shape: Shape, inputs: tuple[int, ...], *, layer: int | None = None,
         where: str = "", constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
+        work: Work | None = None,
     ) -> int:  # fmt: skip
         """Adds an operation; its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)
@@ -385,7 +401,7 @@ class TracedOperations:
                 C=_size(C), D=_size(D), H=_size(H), W=_size(W), dims=dims,
                 factor=effect.factor, groups=effect.groups, where=where,
                 sized=sized or place is not None, path="" if place is None else shown(place.file),
-                span=None if place is None else place[1:],
+                span=None if place is None else place[1:], work=work,
             )
         )  # fmt: skip
         return number

@@ -269,9 +269,11 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     )
     layers, edges, messages = network_of(trace.calls, trace.unknown, path, entry=options.reference is not None)
     operations = trace.operations.finished(trace.calls, layers)
+    whole = bool(operations) and trace.operations.whole and not early
     network = Network(
-        path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched
-    )
+        path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
+        whole=whole,
+    )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 
 

@@ -121,6 +121,8 @@ class _GraphReader:
                 name, names, [(output, self.tensors.any_shape(output)) for output in outputs],
                 partial(_argument, node), partial(line, node),
                 in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
+                constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
+                view=name in VIEWS,
             )  # fmt: skip
             self._pass_on(flow, origins, names, outputs, job, name)
             if writes and outputs:
@@ -139,9 +141,10 @@ class _GraphReader:
             messages.append(self.tensors.unresolved())
         operations.outputs(self.outputs or None)
         axes = [len(shape) for name in self.tensors.inputs if (shape := self.tensors.any_shape(name)) is not None]
+        found = operations.finished(calls, layers)
         network = Network(
-            path=self.path, layers=layers, edges=edges, operations=operations.finished(calls, layers),
-            runtime=Runtime(framework="pytorch"), unbatched=unbatched(calls, axes),
+            path=self.path, layers=layers, edges=edges, operations=found, runtime=Runtime(framework="pytorch"),
+            unbatched=unbatched(calls, axes), whole=bool(found) and operations.whole and not hidden,
         )  # fmt: skip
         return network, messages
 

@@ -1,0 +1,436 @@
+"""The time of a whole step: the operations between convolutions, eager or compiled, the optimizer, and the host.
+
+A kernel between convolutions takes the time of the bytes that it moves; a product takes that of a 1x1 convolution of
+the same sizes. What differs between networks is how often a tensor is read and written, and in which precision:
+
+- Eager PyTorch runs one kernel after another. Under autocast, operations of its list run in fp32, with casts before
+  them (`Work.in_32_bits`; torch/include/ATen/autocast_mode.h), and weights are cast in every step.
+- torch.compile (Inductor) fuses what is pointwise into one kernel, with a reduction over the same elements in front of
+  it or behind it, so that only what other kernels read is written. Convolutions, products and attention stay kernels of
+  libraries. Batch normalisation is folded into nothing unless `freezing` is on, which is off by default
+  (torch/_inductor/config.py).
+
+Held against 2,583 measured steps of 457 networks (benchmarks/steps.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from convlint.estimate.board import Board, board_of, compute_dtype
+from convlint.estimate.host import steps_host_us
+from convlint.estimate.memory import OPTIMIZER_STATES
+from convlint.estimate.memory import parameters as parameters_of
+from convlint.estimate.passes import time_us
+from convlint.gpus.gpu import Gpu
+from convlint.model.estimates import OperationEstimate, Part, StepEstimate
+from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.network import Network, Operation, Work, WorkKind
+from convlint.model.runtime import Runtime, framework_of
+
+PART_OF: Mapping[WorkKind, Part] = {
+    "batch norm": "normalisation", "layer norm": "normalisation", "group norm": "normalisation",
+    "activation": "pointwise", "add": "pointwise", "multiply": "pointwise", "softmax": "pointwise",
+    "concat": "copy", "copy": "copy", "embedding": "copy",
+    "max pool": "pool", "pool": "pool", "resize": "pool", "reduce": "pool",
+    "linear": "linear", "product": "linear", "attention": "attention", "unknown": "other",
+}  # fmt: skip
+
+
+class _Traffic(NamedTuple):
+    """How often an operation moves its elements: what it reads, what it writes; and its kernels."""
+
+    reads: int
+    writes: int
+    kernels: int = 1
+
+
+_ONCE: Final = _Traffic(1, 1)
+# Statistics take a pass of their own where they run over more than a row.
+_FORWARD: Mapping[WorkKind, _Traffic] = {"group norm": _Traffic(2, 1, 2)}
+_FORWARD_IN_TRAINING: Mapping[WorkKind, _Traffic] = {
+    "batch norm": _Traffic(2, 1, 2), "group norm": _Traffic(2, 1, 2)
+}  # fmt: skip
+# Backward. Of a result its gradient is read, of an operand its gradient is written and what was kept of it is read: a
+# norm reads both twice (sums first), a gate's gradient is a reduction of the product of both. An addition hands its
+# gradient on.
+_BACKWARD: Mapping[WorkKind, _Traffic] = {
+    "batch norm": _Traffic(3, 2, 2), "layer norm": _Traffic(1, 4, 2), "group norm": _Traffic(1, 4, 3),
+    "add": _Traffic(0, 0, 0), "multiply": _Traffic(1, 5, 2), "activation": _Traffic(1, 2), "softmax": _Traffic(1, 2),
+    "max pool": _Traffic(2, 1),
+}  # fmt: skip
+_POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
+_KERNEL_US: Final = 2.0  # from one kernel's end to the next one's first bytes, of what the host has queued. Assumed
+# Shares of the bandwidth on paper. Of pointwise kernels: fit on the networks of RTX 3090 and 4090. Of what reads or
+# writes with strides: assumed, between those kernels and transposes.
+_STREAMED: Final = 0.95
+_STRIDED: Final = 0.65
+_STRIDED_KINDS: frozenset[WorkKind] = frozenset(("concat", "copy", "embedding"))
+# Of what the largest tile sustains: batched products of activations, and fused attention, whose backward pass does 2.5
+# times the work (arXiv 2307.08691: 50 to 73 % of A100's peak forward, less backward). The former assumed.
+_PRODUCT_SHARE: Final = 0.7
+_ATTENTION_SHARE: Final = 0.6
+_ATTENTION_BACKWARD: Final = 2.5
+_CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an element
+# Bytes of fp32 that an update moves for each parameter: torch.optim's `foreach` form, kernel after kernel, without
+# states, with one (momentum) and with two (Adam).
+_UPDATE_BYTES: Mapping[int, int] = {0: 12, 1: 32, 2: 80}
+_UPDATE_KERNELS: Final = 10
+_SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
+
+
+class Steps(Struct, frozen=True, kw_only=True):
+    """What a network's step is made of, in one setting: `layers` as they run, `convolution_us` on the GPU."""
+
+    network: Network
+    layers: Sequence[ConvLayer]
+    convolution_us: float
+    runtime: Runtime
+    mode: Mode
+
+
+def is_autocast(layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> bool:
+    """Whether 16-bit layers run in PyTorch beside weights and norms in fp32.
+
+    Where nobody says so: in training, whose weights are fp32 unless a master copy stands beside them.
+    """
+    if framework_of(runtime) not in (None, "pytorch") or not any(layer.dtype in _SIXTEEN for layer in layers):
+        return False
+    return mode == "training" if runtime.mixed_precision is None else runtime.mixed_precision
+
+
+def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
+    """The whole step; None where the reader does not tell of all operations, or a layer has no dtype."""
+    network, layers = steps.network, steps.layers
+    if not network.whole or any(layer.dtype is None for layer in layers):
+        return None
+    walk = _Walk(steps, gpu)
+    walk.compiled() if steps.runtime.compile and framework_of(steps.runtime) == "pytorch" else walk.eager()
+    return walk.finished()
+
+
+class _Walk:
+    """One pass over the operations of a step."""
+
+    def __init__(self, steps: Steps, gpu: Gpu) -> None:
+        self.steps, self.gpu = steps, gpu
+        self.board: Board = board_of(gpu)
+        self.operations = steps.network.operations
+        self.training = steps.mode == "training"
+        self.autocast = is_autocast(steps.layers, steps.runtime, steps.mode)
+        self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * self.board.factors.bandwidth * _STREAMED)
+        self.strided_us_per_byte = self.us_per_byte * _STREAMED / _STRIDED
+        self.parts: dict[Part, float] = defaultdict(float)
+        self.parts["convolution"] = steps.convolution_us
+        self.found: list[OperationEstimate | None] = [None] * len(self.operations)
+        self.bytes_of: list[int] = []  # of an element of each operation's tensor
+        self.scale = _widened(steps.network, steps.layers)
+        self.sixteen = next((one.dtype for one in steps.layers if one.dtype in _SIXTEEN), None)
+        self.launched = 0
+        self.unpriced: list[int] = []
+        self.moved = self.moved_unpriced = 0
+
+    # -- elements
+
+    def reads(self, number: int, work: Work) -> list[int]:
+        """The elements that it reads of each of its inputs."""
+        inputs = self.operations[number].inputs
+        return [round(count * self.scale[index]) for count, index in zip(work.reads, inputs, strict=False)]
+
+    def writes(self, number: int, work: Work) -> int:
+        """The elements that it writes."""
+        return round(work.writes * self.scale[number])
+
+    # -- eager
+
+    def eager(self) -> None:
+        """One kernel after another."""
+        readers = Counter(index for operation in self.operations for index in set(operation.inputs))
+        for number, operation in enumerate(self.operations):
+            work = operation.work
+            arriving = [self.bytes_of[index] for index in operation.inputs]
+            if operation.layer is not None:
+                self.bytes_of.append((self.steps.layers[operation.layer].dtype or Dtype.fp32).bytes)
+                self._convolution(operation)
+            elif work is None:
+                self.bytes_of.append(max(arriving, default=4 if self.autocast else self._stored()))
+            elif work.kind == "unknown":
+                self.bytes_of.append(max(arriving, default=4))
+                self._not_priced(number, work)
+            else:
+                self.bytes_of.append(self._size(work, arriving))
+                self._kernel(number, work, arriving)
+            if self.training and readers[number] > 1 and (work is not None or operation.layer is not None):
+                self._add_gradients(number, operation, readers[number] - 1)
+        self._update()
+
+    def _size(self, work: Work, arriving: Sequence[int]) -> int:
+        """Bytes of the elements in which an operation runs: as autocast has it, else as they arrive."""
+        if self.autocast and work.kind in _PRODUCTS:
+            return 2
+        return 4 if self.autocast and work.in_32_bits else max(arriving, default=self._stored())
+
+    def _kernel(self, number: int, work: Work, arriving: Sequence[int]) -> None:
+        """Adds an operation, whose inputs have elements of so many bytes."""
+        self.launched += 1
+        reads, writes, size = self.reads(number, work), self.writes(number, work), self.bytes_of[number]
+        time = moved = kernels = 0.0
+        if self.autocast and (work.kind in _PRODUCTS or work.in_32_bits):
+            wrong = sum(count for count, bytes_ in zip(reads, arriving, strict=False) if bytes_ != size)
+            passes = 2 if self.training else 1
+            if wrong:
+                time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + _KERNEL_US), wrong * _CAST, passes
+        if work.kind in _PRODUCTS:
+            taken, flops = self._product(work, sum(reads) + writes, size)
+            if self.autocast and work.weights:
+                time += self._cast_weights(work.weights)
+                kernels += 1
+            moved += (sum(reads) + writes + work.weights) * size
+            self._note(number, PART_OF[work.kind], time + taken, moved, flops, kernels + 1)
+            return
+        for forward in (True, False) if self.training else (True,):
+            each = self._traffic(work.kind, forward=forward)
+            bytes_ = (each.reads * sum(reads) + each.writes * writes) * size
+            if work.kind == "max pool":
+                bytes_ += _POOL_INDEX_BYTES * writes
+            rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
+            time += bytes_ * rate + each.kernels * _KERNEL_US
+            moved, kernels = moved + bytes_, kernels + each.kernels
+        self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
+
+    def _traffic(self, kind: WorkKind, *, forward: bool) -> _Traffic:
+        if not forward:
+            return _BACKWARD.get(kind, _ONCE)
+        return (_FORWARD_IN_TRAINING if self.training else _FORWARD).get(kind, _ONCE)
+
+    def _convolution(self, operation: Operation) -> None:
+        """Its own time is known; under autocast its weights are cast, and its input where it is of 32 bits."""
+        layer = self.steps.layers[operation.layer or 0]
+        self.launched += 1
+        if not self.autocast or layer.dtype not in _SIXTEEN:
+            return
+        weights = (layer.K or 0) * ((layer.C or 0) // layer.groups) * (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
+        self.parts["copy"] += self._cast_weights(weights)
+        arriving = [index for index in operation.inputs if self.bytes_of[index] > 2]
+        if arriving:
+            count = (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
+            passes = 2 if self.training and not layer.first else 1
+            self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + _KERNEL_US)
+
+    def _cast_weights(self, count: int) -> float:
+        """Weights in fp32 to 16 bits, in training their gradients back."""
+        return (2 if self.training else 1) * (count * _CAST * self.us_per_byte + _KERNEL_US)
+
+    def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
+        """What several operations read gets a gradient from each, which autograd adds up."""
+        if operation.layer is None:
+            work = operation.work
+            count = self.writes(number, work) if work is not None else 0
+        else:
+            layer = self.steps.layers[operation.layer]
+            count = (layer.N or 0) * (layer.K or 0) * (layer.Z or 1) * (layer.P or 0) * (layer.Q or 0)
+        moved = 3 * count * self.bytes_of[number]
+        self.parts["pointwise"] += times * (moved * self.us_per_byte + _KERNEL_US)
+
+    # -- products
+
+    def _product(self, work: Work, elements: int, size: int) -> tuple[float, int]:
+        """(time, FLOPs of a forward pass) of a matrix product or of attention."""
+        batch, M, N, K = work.product if len(work.product) == 4 else (1, 0, 0, 0)
+        dtype = self._multiplied(size)
+        if work.kind == "linear" and batch == 1 and M and N and K:
+            time = self._as_pointwise(M, N, K, dtype)
+            if time is not None:
+                return time, 2 * M * N * K
+        flops = (4 if work.kind == "attention" else 2) * batch * M * N * K
+        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.steps.runtime), tensorrt=False)
+        unit = tensor or simt
+        if unit is None:
+            return 0.0, flops
+        attention = work.kind == "attention"
+        share, back = (_ATTENTION_SHARE, _ATTENTION_BACKWARD) if attention else (_PRODUCT_SHARE, 2.0)
+        time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
+        return (1 + (back if self.training else 0)) * time + _KERNEL_US, flops
+
+    def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype) -> float | None:
+        """A product of M rows as the 1x1 convolution of M images of one position."""
+        layer = ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC")
+        return time_us(with_output(layer), self.gpu, self.steps.runtime, self.steps.mode)
+
+    def _multiplied(self, size: int) -> Dtype:
+        return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
+
+    def _stored(self) -> int:
+        """Bytes of an element where nothing arrives: those of the layers."""
+        return max((layer.dtype.bytes for layer in self.steps.layers if layer.dtype is not None), default=4)
+
+    # -- compiled
+
+    def compiled(self) -> None:
+        """Kernels of libraries, and between them what Inductor fuses."""
+        _Fusion(self).run()
+        self._update()
+
+    # -- the end
+
+    def _update(self) -> None:
+        """The optimizer's update of all parameters, where one is named."""
+        states = OPTIMIZER_STATES.get(self.steps.runtime.optimizer or "none", 0)
+        if not self.training or self.steps.runtime.optimizer in (None, "none"):
+            return
+        own = sum(operation.work.weights for operation in self.operations if operation.work is not None)
+        count = own + (parameters_of(self.steps.layers) or 0)
+        moved = count * _UPDATE_BYTES[min(states, 2)]
+        self.parts["optimizer"] += moved * self.us_per_byte + _UPDATE_KERNELS * _KERNEL_US
+
+    def finished(self) -> StepEstimate:
+        """What was found."""
+        host = steps_host_us(self.gpu, self.steps.runtime, self.launched, training=self.training)
+        share = self.moved_unpriced / (self.moved + self.moved_unpriced) if self.moved_unpriced else 0.0
+        return StepEstimate(
+            parts=dict(self.parts), host_us=host, operations=tuple(self.found), unpriced=tuple(self.unpriced),
+            unpriced_share=share,
+        )  # fmt: skip
+
+    def _note(self, number: int, part: Part, time: float, moved: float, flops: int, kernels: float) -> None:
+        self.parts[part] += time
+        self.moved += int(moved)
+        self.found[number] = OperationEstimate(part, time, int(moved), flops, int(kernels))
+
+    def _not_priced(self, number: int, work: Work) -> None:
+        self.unpriced.append(number)
+        self.launched += 1
+        self.moved_unpriced += (sum(work.reads) + work.writes) * self._stored()
+
+
+_PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
+_REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
+
+
+class _Fused:
+    """A kernel of Inductor's: the operations in it, all over `elements`; `closed` where nothing can follow in it."""
+
+    __slots__ = ("closed", "elements", "members")
+
+    def __init__(self, elements: int, first: int, *, closed: bool) -> None:
+        self.elements, self.members, self.closed = elements, [first], closed
+
+
+class _Fusion:
+    """What Inductor makes of the operations.
+
+    An operation joins the kernel of the latest that it reads, if both run over as many elements; behind a library's
+    kernel a new one begins. So no kernel needs what comes after it. Casts disappear in the kernels around them.
+    """
+
+    def __init__(self, walk: _Walk) -> None:
+        self.walk = walk
+        self.source: list[int] = []  # what each operation's tensor is, behind views and copies
+        self.kernel_of: dict[int, int] = {}
+        self.kernels: list[_Fused] = []
+
+    def run(self) -> None:
+        """Adds all kernels."""
+        walk = self.walk
+        size = 2 if walk.sixteen is not None else walk._stored()
+        inputs: list[list[int]] = []
+        for number, operation in enumerate(walk.operations):
+            walk.bytes_of.append(size)
+            sources = [self.source[index] for index in operation.inputs]
+            work = operation.work
+            seen = operation.layer is None and operation.kind != "input" and work is None
+            alias = bool(sources) and (seen or (work is not None and work.kind == "copy" and len(sources) == 1))
+            self.source.append(sources[0] if alias else number)
+            inputs.append([] if alias else sources)
+            if operation.layer is not None:
+                walk._convolution(operation)
+            elif work is None or alias:
+                continue
+            elif work.kind == "unknown":
+                walk._not_priced(number, work)
+            elif work.kind in _PRODUCTS:
+                walk._kernel(number, work, [size] * len(operation.inputs))
+            else:
+                walk.launched += 1
+                self._place(number, work, sources)
+        self._priced(inputs, size)
+
+    def _place(self, number: int, work: Work, sources: Sequence[int]) -> None:
+        """Into the kernel of the latest operation that it reads, or a new one."""
+        reads = self.walk.reads(number, work)
+        elements = max(reads, default=0) if work.kind in _REDUCTIONS else self.walk.writes(number, work)
+        normalises = work.kind == "batch norm" and self.walk.training
+        latest = self.kernel_of.get(max(sources, default=-1))
+        if latest is not None and not normalises and work.kind != "concat":
+            kernel = self.kernels[latest]
+            if kernel.elements == elements and not kernel.closed:
+                kernel.members.append(number)
+                kernel.closed = work.kind in ("reduce", "group norm")
+                self.kernel_of[number] = latest
+                return
+        self.kernel_of[number] = len(self.kernels)
+        self.kernels.append(_Fused(elements, number, closed=work.kind in ("reduce", "concat")))
+
+    def _priced(self, inputs: Sequence[Sequence[int]], size: int) -> None:
+        walk = self.walk
+        readers: dict[int, set[int]] = {}  # the kernels that read each operation; -1 for those of libraries
+        for number, sources in enumerate(inputs):
+            for source in sources:
+                readers.setdefault(source, set()).add(self.kernel_of.get(number, -1))
+        for place, kernel in enumerate(self.kernels):
+            taken: dict[int, int] = {}
+            written = again = 0
+            for number in kernel.members:
+                work = walk.operations[number].work
+                assert work is not None
+                for source, count in zip(inputs[number], walk.reads(number, work), strict=False):
+                    # What Inductor makes itself it writes into its place in a concatenation.
+                    if work.kind == "concat" and source in self.kernel_of:
+                        continue
+                    if self.kernel_of.get(source) != place:
+                        taken[source] = max(taken.get(source, 0), count)
+                if work.kind == "concat":
+                    written += sum(taken.values())
+                elif readers.get(number, {-2}) - {place}:
+                    written += walk.writes(number, work)
+                if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
+                    again += sum(walk.reads(number, work))  # statistics first, in a kernel of their own
+            moved = (sum(taken.values()) + again + written) * size
+            kernels = 2 if again else 1
+            if walk.training:  # gradients of what was written are read, and of what was read written, beside it
+                moved += (written + 2 * sum(taken.values()) + 2 * again) * size
+                kernels *= 2
+            if not moved:
+                continue
+            first = kernel.members[0]
+            heaviest = walk.operations[max(kernel.members, key=lambda one: _weight(walk.operations[one]))].work
+            assert heaviest is not None
+            walk._note(
+                first, PART_OF[heaviest.kind], moved * walk.us_per_byte + kernels * _KERNEL_US, moved, 0, kernels
+            )
+
+
+def _weight(operation: Operation) -> int:
+    """Norms name a fused kernel, then what moves most."""
+    work = operation.work
+    assert work is not None
+    return (sum(work.reads) + work.writes) * (4 if PART_OF[work.kind] == "normalisation" else 1)
+
+
+def _widened(network: Network, layers: Sequence[ConvLayer]) -> list[float]:
+    """What the elements of each operation's tensor are multiplied by where layers are wider than in `network`."""
+    if all(one.K == other.K and one.N == other.N for one, other in zip(layers, network.layers, strict=True)):
+        return [1.0] * len(network.operations)
+    scales: list[float] = []
+    for operation in network.operations:
+        if operation.layer is not None:
+            now, before = layers[operation.layer], network.layers[operation.layer]
+            wide = (now.K or 1) / (before.K or 1) * ((now.N or 1) / (before.N or 1))
+            scales.append(wide)
+        else:
+            scales.append(max((scales[index] for index in operation.inputs), default=1.0))
+    return scales
