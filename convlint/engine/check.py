@@ -29,7 +29,7 @@ from convlint.engine.findings import (
 from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
-from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, stated
+from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
 from convlint.engine.joint import Promise, settled
 from convlint.engine.levers import (
     KINDS,
@@ -156,6 +156,7 @@ class _NetworkCheck:
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
+        hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us)
         for hit in hits:
             fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
             if not is_refuted(hit, fix):
@@ -164,7 +165,12 @@ class _NetworkCheck:
         self.estimates[target.label] = estimates
         self.times[target.label] = times = promise.times(on_host)
         whole = sum_of(times)
-        self.networks.append(network_report(network, target.label, target.gpu, self.mode, held, on_host, whole))
+        step_us = None
+        if on_host.step is not None:
+            advised = {hit.rule.loss for hit in hits if hit.severity == "warning"}
+            step_us = promise.step_us(compiled="compile" in advised, hosted="host" not in advised)
+        report = network_report(network, target.label, target.gpu, self.mode, held, on_host, whole, step_us)
+        self.networks.append(report)
 
     def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:
         """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""
@@ -203,7 +209,7 @@ class _NetworkCheck:
         best = search.best([(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing])
         new_hit = partial(self._came_to_light, facts=facts)
         joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
-        return Promise(best, search, advice, joint, estimates)
+        return Promise(best, search, advice, joint, estimates, timing.host)
 
     def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
         """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""

@@ -8,17 +8,19 @@ from datetime import date
 from typing import Literal
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from convlint import __version__
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
-from convlint.estimate import estimate_layer
-from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted
+from convlint.engine.timing import as_laid_out
+from convlint.estimate import estimate_layer, time_us
+from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parameters, parts
+from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import Held, shortened
 from convlint.gpus.gpu import Gpu, merged
 from convlint.gpus.support import lack_of
-from convlint.model.estimates import Basis, LayerEstimate
+from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import MODES, ConvLayer, Dtype, Mode, flops
 from convlint.model.location import Location
 from convlint.model.network import Network
@@ -168,7 +170,29 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     estimates = [
         None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
     ]
-    return hosted(network.layers, estimates, host_of(network, gpu))
+    host = host_of(network, gpu)
+    if not network.whole or None in estimates:
+        return hosted(network.layers, estimates, host)
+    gpu_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
+    step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
+    if step is None:
+        return hosted(network.layers, estimates, host)
+    compiled = compiled_step(network, running, gpu, mode)
+    if step.idle_us > 0:
+        return hosted(network.layers, estimates, host)._replace(step=step, compiled=compiled)
+    return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled)
+
+
+def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:
+    """The step with these layers behind torch.compile; None where that is no choice."""
+    runtime = network.runtime
+    if not network.whole or not is_eager(runtime):
+        return None
+    runtime = replace(runtime, compile=True)
+    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
+    times = [time_us(layer, gpu, runtime, mode) for layer in running]
+    known = [time for time in times if time is not None]
+    return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
 
 
 def host_of(network: Network, gpu: Gpu) -> Host:
@@ -188,7 +212,8 @@ def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, G
 
 
 def network_report(
-    network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None
+    network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None,
+    step_after_us: float | None = None,
 ) -> NetworkReport:  # fmt: skip
     """The network on `gpu`, which the user calls `label`; `held` is its memory there and `on_host` its time."""
     batches = {layer.N for layer in network.layers}
@@ -207,8 +232,11 @@ def network_report(
         capacity_bytes=gpu.memory_bytes,
         largest_batch=None if needs else held.largest_batch,
         unbatched=network.unbatched,
-        host_us=on_host.host_us,
-        gpu_us=on_host.gpu_us,
+        host_us=on_host.host_us if on_host.step is None else on_host.step.host_us,
+        gpu_us=on_host.gpu_us if on_host.step is None else on_host.step.gpu_us,
+        step=on_host.step,
+        step_after_us=step_after_us,
+        operations=network.operations if on_host.step is not None else (),
     )
 
 
@@ -418,6 +446,7 @@ def finding_of(
         lost_alone_us=price.alone_us,
         lost_capacity_us=price.capacity_us,
         lost_percent=100 * lost_us / network_us if lost_us is not None and network_us else None,
+        lost_step_us=price.lost_step_us,
         pays_with=price.pays_with,
         basis=price.basis,
         fix=fix,

@@ -12,7 +12,7 @@ from convlint.facts.layer import OWN_NAMES, LayerFacts
 from convlint.facts.target import assumptions
 from convlint.model.errors import RuleError
 from convlint.model.estimates import Basis
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, with_output
 from convlint.model.location import Location
 from convlint.model.report import Identity, Scalar, Severity
 from convlint.model.runtime import Runtime
@@ -210,6 +210,7 @@ class Price(NamedTuple):
     advised: bool = False
     pays_with: tuple[str, ...] = ()
     basis: Basis | None = None
+    lost_step_us: float | None = None  # of the whole step, on which alone some rules speak
 
 
 UNPRICED = Price()
@@ -420,6 +421,7 @@ def _case(rule: Rule, facts: LayerFacts) -> Case:
 # Severity by price: a large loss warns by itself. Where many small losses make up most of what the advice saves, the
 # largest of them warn too, so that a network with much to gain never has infos alone.
 WARNING_SHARE = 0.01  # of the network's time: what loses that much is a warning
+STEP_SHARE = 0.05  # the same of the whole step, for rules that speak of it
 SAVING_SHARE = 0.05  # where all advice saves that much,
 SAID_SHARE = 0.5  # warnings have to come to this share of what it saves
 
@@ -455,6 +457,18 @@ def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
         hit._replace(severity="warning" if hit.number in warnings else "info") if _is_weighed(hit) else hit
         for hit in hits
     ]
+
+
+def priced_by_step(hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None) -> list[Hit]:
+    """The same, those of rules on the whole step with what is lost of it, which decides whether they warn."""
+    found = []
+    for hit in hits:
+        lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
+        if lost is not None and step_us and hit.severity != "error":
+            severity: Severity = "warning" if lost >= STEP_SHARE * step_us else "info"
+            hit = hit._replace(severity=severity, price=hit.price._replace(lost_step_us=lost))
+        found.append(hit)
+    return found
 
 
 def _is_weighed(hit: Hit) -> bool:

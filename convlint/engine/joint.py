@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.findings import host_of
+from convlint.engine.findings import compiled_step
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
-from convlint.estimate.host import Hosted, hosted
+from convlint.estimate.host import Host, Hosted, hosted
+from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate
 from convlint.model.layer import ConvLayer
@@ -437,6 +438,22 @@ class Promise(NamedTuple):
     advice: Advice
     settled: Settled
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
+    host: Host
+
+    def step_us(self, *, compiled: bool, hosted: bool) -> float | None:
+        """The whole step after all advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
+        best, timing = self.optimum, self.search.timing
+        after = self.advice.changes(best.levers)
+        layers = [
+            timing.layer(best.setting, index, after.get(index, NOTHING)) for index in range(len(best.setting.layers))
+        ]
+        network = replace(timing.network, runtime=best.setting.runtime)
+        if compiled:
+            step = compiled_step(network, layers, timing.gpu, timing.mode)
+        else:
+            us = timing.gpu_us(best.setting, after)
+            step = step_of(Steps(network, layers, us, best.setting.runtime, timing.mode), timing.gpu)
+        return None if step is None else step.time_us if hosted else step.gpu_us
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
         """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
@@ -489,4 +506,4 @@ class Promise(NamedTuple):
         numbers = range(len(best.setting.running))
         estimates = [timing.estimate(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
         layers = [timing.layer(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
-        return hosted(layers, estimates, host_of(timing.network, timing.gpu)).estimates
+        return hosted(layers, estimates, self.host).estimates

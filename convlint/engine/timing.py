@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
-from convlint.estimate.host import Hosted
+from convlint.estimate.host import NO_HOST, Hosted
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
 from convlint.facts.target import framework_picks_layout
@@ -120,6 +120,7 @@ class NetworkTiming:
         """`on_host` has the estimates of the network as it is, and what its host needs."""
         self.network, self.gpu, self.mode = network, gpu, mode
         self.host_us = None if on_host is None else on_host.host_us
+        self.host = NO_HOST if on_host is None else on_host.host
         # int8 trains nowhere: where training was asked for, such a layer has no time
         self._refused = (Dtype.int8,) if network.mode == "training" else ()
         kinds: dict[object, int] = {}

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from convlint.gpus.gpu import Gpu
-from convlint.model.estimates import LayerEstimate, PassEstimate
-from convlint.model.layer import PASSES, ConvLayer
+from convlint.model.estimates import LayerEstimate, PassEstimate, StepEstimate
+from convlint.model.layer import PASSES, ConvLayer, Loss
 from convlint.model.runtime import Runtime, framework_of
 
 Host = tuple[float, float, float]  # us for fprop, dgrad and wgrad of one call
@@ -78,18 +78,43 @@ def is_eager(runtime: Runtime) -> bool:
 class Hosted(NamedTuple):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
-    `host_us` is what the host needs, `gpu_us` what the GPU needs; None where that is not known. Where that is less,
-    the host is the bound, and the layers share its time: each pass takes as long as the host lets it.
+    `host_us` is what the host needs for the convolutions and what usually follows them, `gpu_us` what the GPU needs for
+    the convolutions; None where that is not known. Where that is less, the host is the bound, and the layers share its
+    time: each pass takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind
+    torch.compile, where all operations are known; then it tells whether the host is the bound, and `host_us` is None
+    where it is not. `host` is the pace that holds.
     """
 
     estimates: tuple[LayerEstimate | None, ...]
     host_us: float | None
     gpu_us: float | None
+    host: Host = NO_HOST
+    step: StepEstimate | None = None
+    compiled: StepEstimate | None = None
 
     @property
     def is_bound(self) -> bool:
         """Whether the GPU waits for the host."""
         return self.host_us is not None and self.gpu_us is not None and self.gpu_us < self.host_us
+
+    @property
+    def step_us(self) -> float | None:
+        """The whole step; where convolutions alone are known, their part of it."""
+        if self.step is not None:
+            return self.step.time_us
+        return None if self.gpu_us is None else max(self.gpu_us, self.host_us or 0.0)
+
+    @property
+    def lost_step_us(self) -> dict[Loss, float]:
+        """What of the step is lost to the host, and to what torch.compile would fuse."""
+        lost: dict[Loss, float] = {}
+        if self.step is not None:
+            lost["host"] = self.step.idle_us
+            if self.compiled is not None:
+                lost["compile"] = self.step.time_us - self.compiled.time_us
+        elif self.is_bound:
+            lost["host"] = (self.host_us or 0.0) - (self.gpu_us or 0.0)
+        return lost
 
     @property
     def is_surely_bound(self) -> bool:
@@ -120,7 +145,7 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
     ]
     host_us = sum(calls * own for calls, _, own in parts)
     if gpu_us >= host_us:
-        return Hosted(tuple(estimates), host_us, gpu_us)
+        return Hosted(tuple(estimates), host_us, gpu_us, host)
     low, high = 0.0, 1.0  # the GPU catches up in long passes: of what the host needs, this share is waited for
     for _ in range(_BISECTIONS):
         share = (low + high) / 2
@@ -138,7 +163,7 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
             layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
         )
         found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
-    return Hosted(tuple(found), host_us, gpu_us)
+    return Hosted(tuple(found), host_us, gpu_us, host)
 
 
 def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:

@@ -19,8 +19,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
@@ -83,7 +81,7 @@ _UPDATE_KERNELS: Final = 10
 _SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
 
 
-class Steps(Struct, frozen=True, kw_only=True):
+class Steps(NamedTuple):
     """What a network's step is made of, in one setting: `layers` as they run, `convolution_us` on the GPU."""
 
     network: Network
@@ -128,7 +126,7 @@ class _Walk:
         self.parts["convolution"] = steps.convolution_us
         self.found: list[OperationEstimate | None] = [None] * len(self.operations)
         self.bytes_of: list[int] = []  # of an element of each operation's tensor
-        self.scale = _widened(steps.network, steps.layers)
+        self.images, self.scale = _scales(steps.network, steps.layers)
         self.sixteen = next((one.dtype for one in steps.layers if one.dtype in _SIXTEEN), None)
         self.launched = 0
         self.unpriced: list[int] = []
@@ -241,6 +239,10 @@ class _Walk:
     def _product(self, work: Work, elements: int, size: int) -> tuple[float, int]:
         """(time, FLOPs of a forward pass) of a matrix product or of attention."""
         batch, M, N, K = work.product if len(work.product) == 4 else (1, 0, 0, 0)
+        if work.weights:
+            M = round(M * self.images)
+        else:
+            batch = round(batch * self.images)
         dtype = self._multiplied(size)
         if work.kind == "linear" and batch == 1 and M and N and K:
             time = self._as_pointwise(M, N, K, dtype)
@@ -421,16 +423,20 @@ def _weight(operation: Operation) -> int:
     return (sum(work.reads) + work.writes) * (4 if PART_OF[work.kind] == "normalisation" else 1)
 
 
-def _widened(network: Network, layers: Sequence[ConvLayer]) -> list[float]:
-    """What the elements of each operation's tensor are multiplied by where layers are wider than in `network`."""
-    if all(one.K == other.K and one.N == other.N for one, other in zip(layers, network.layers, strict=True)):
-        return [1.0] * len(network.operations)
+def _scales(network: Network, layers: Sequence[ConvLayer]) -> tuple[float, list[float]]:
+    """What the batch, and what the elements of each operation, are multiplied by where layers differ from the network.
+
+    A tensor grows with the convolution that it comes from, one that several are read for with the widest of them.
+    """
+    pairs = list(zip(layers, network.layers, strict=True))
+    images = next(((now.N or 1) / (before.N or 1) for now, before in pairs), 1.0)
+    if images == 1 and all(now.K == before.K for now, before in pairs):
+        return images, [1.0] * len(network.operations)
     scales: list[float] = []
     for operation in network.operations:
         if operation.layer is not None:
-            now, before = layers[operation.layer], network.layers[operation.layer]
-            wide = (now.K or 1) / (before.K or 1) * ((now.N or 1) / (before.N or 1))
-            scales.append(wide)
+            now, before = pairs[operation.layer]
+            scales.append(images * (now.K or 1) / (before.K or 1))
         else:
-            scales.append(max((scales[index] for index in operation.inputs), default=1.0))
-    return scales
+            scales.append(max((scales[index] for index in operation.inputs), default=images))
+    return images, scales

@@ -67,9 +67,10 @@ def same_padding(size: int | None, *, stride: int, dilation: int, taps: int) -> 
 
 Pass = Literal["fprop", "dgrad", "wgrad"]
 PASSES: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
-Loss = Literal[
-    "fix", "tile", "wave", "none"
-]  # where time is lost: to what a fix would change, or to empty tiles, waves
+# Where time is lost: to what a fix would change, to empty tiles or waves; of the whole step, to the host, or to what
+# torch.compile would fuse.
+Loss = Literal["fix", "tile", "wave", "host", "compile", "none"]
+OF_STEPS: tuple[Loss, ...] = ("host", "compile")
 
 Op = Literal["conv", "conv_transpose"]
 Layout = Literal["NCHW", "NHWC", "auto"]

@@ -8,9 +8,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from convlint.model.estimates import Basis, LayerEstimate
+from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Loss, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
+from convlint.model.network import Operation
 from convlint.model.source import SourceReport
 
 Severity = Literal["error", "warning", "info"]
@@ -237,7 +238,9 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
 
     `times` are those of all its layers, None where one of theirs is not predictable. `flops` are those of a forward
     pass at N=`batch`, two for a multiply-accumulate. `memory`, by kind, is that of a step at its fullest, empty where
-    `memory_needs` names what is unknown. `largest_batch` fits into `capacity_bytes`.
+    `memory_needs` names what is unknown. `largest_batch` fits into `capacity_bytes`. `step` is the whole step, where
+    the reader tells of all `operations`, and `step_after_us` what all advice makes of it; `host_us` and `gpu_us` are
+    then of the step.
     """
 
     path: str
@@ -254,6 +257,9 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     largest_batch: int | None = None
     host_us: float | None = None
     gpu_us: float | None = None
+    step: StepEstimate | None = None
+    step_after_us: float | None = None
+    operations: tuple[Operation, ...] = ()
 
     @property
     def waits(self) -> bool:

@@ -256,7 +256,7 @@ def _formats(form: str) -> bool:
 
 MOST_PARTS = 200  # names of `let`, variants
 SEVERITIES = ("error", "warning", "info")
-LOSSES = ("fix", "tile", "wave", "none")
+LOSSES = ("fix", "tile", "wave", "host", "compile", "none")
 PASSES = ("fprop", "dgrad", "wgrad")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 # what the names of the vocabulary stand on; `let` must not hide it
