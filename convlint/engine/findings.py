@@ -138,7 +138,8 @@ def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> NetworkT
     if not results:
         return None
     whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
-    return NetworkTotal(gpu=results[0][1], mode=mode, times=whole)
+    networks = tuple(each for result, label in results for each in result.networks if each.gpu == label)
+    return NetworkTotal(gpu=results[0][1], mode=mode, times=whole, networks=networks)
 
 
 def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:

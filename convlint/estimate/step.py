@@ -27,16 +27,8 @@ from convlint.estimate.passes import time_us
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
-from convlint.model.network import Network, Operation, Work, WorkKind
+from convlint.model.network import PART_OF, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, framework_of
-
-PART_OF: Mapping[WorkKind, Part] = {
-    "batch norm": "normalisation", "layer norm": "normalisation", "group norm": "normalisation",
-    "activation": "pointwise", "add": "pointwise", "multiply": "pointwise", "softmax": "pointwise",
-    "concat": "copy", "copy": "copy", "embedding": "copy",
-    "max pool": "pool", "pool": "pool", "resize": "pool", "reduce": "pool",
-    "linear": "linear", "product": "linear", "attention": "attention", "unknown": "other",
-}  # fmt: skip
 
 
 class _Traffic(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from convlint.model.estimates import Part
 from convlint.model.layer import ConvLayer, Mode, equal_without
 from convlint.model.location import Span
 from convlint.model.runtime import Runtime
@@ -23,6 +24,14 @@ WorkKind = Literal[
     "batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "copy", "max pool", "pool",
     "resize", "reduce", "softmax", "linear", "product", "attention", "embedding", "unknown",
 ]  # fmt: skip
+
+PART_OF: Mapping[WorkKind, Part] = {
+    "batch norm": "normalisation", "layer norm": "normalisation", "group norm": "normalisation",
+    "activation": "pointwise", "add": "pointwise", "multiply": "pointwise", "softmax": "pointwise",
+    "concat": "copy", "copy": "copy", "embedding": "copy",
+    "max pool": "pool", "pool": "pool", "resize": "pool", "reduce": "pool",
+    "linear": "linear", "product": "linear", "attention": "attention", "unknown": "other",
+}  # fmt: skip
 
 
 class Work(Struct, frozen=True, kw_only=True, gc=False):

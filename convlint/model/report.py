@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
+from convlint.model.estimates import PARTS, Basis, LayerEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Loss, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
 from convlint.model.network import Operation
@@ -201,11 +201,52 @@ class LayerReport(Struct, frozen=True, kw_only=True):
 
 
 class NetworkTotal(Struct, frozen=True, kw_only=True):
-    """What the layers of one mode come to on one target; `times` is None where one of theirs is not predictable."""
+    """What the layers of one mode come to on one target; `times` is None where one of theirs is not predictable.
+
+    `networks` are those that are added up. Of a step that is known of all of them there are `step_us` and what it is
+    made of.
+    """
 
     gpu: str
     mode: Mode
     times: LayerTimes | None = None
+    networks: tuple[NetworkReport, ...] = ()
+
+    @property
+    def steps(self) -> tuple[StepEstimate, ...]:
+        """The steps of all networks; none where one of them is unknown."""
+        known = tuple(network.step for network in self.networks if network.step is not None)
+        return known if len(known) == len(self.networks) else ()
+
+    @property
+    def step_us(self) -> float | None:
+        """The steps of all networks."""
+        return sum(step.time_us for step in self.steps) if self.steps else None
+
+    @property
+    def step_after_us(self) -> float | None:
+        """The same with all advice taken."""
+        if not self.steps or any(network.step_after_us is None for network in self.networks):
+            return None
+        return sum(network.step_after_us or 0.0 for network in self.networks)
+
+    @property
+    def host_us(self) -> float | None:
+        """What the host needs for them."""
+        known = [step.host_us for step in self.steps if step.host_us is not None]
+        return sum(known) if known and len(known) == len(self.steps) else None
+
+    @property
+    def step_parts(self) -> Mapping[Part, float]:
+        """What the GPU needs for each part; empty where the step is unknown."""
+        if not self.steps:
+            return {}
+        return {part: sum(step.parts.get(part, 0.0) for step in self.steps) for part in PARTS}
+
+    @property
+    def unpriced_operations(self) -> int:
+        """How many operations have no price."""
+        return sum(len(step.unpriced) for step in self.steps)
 
     @property
     def grade(self) -> str | None:

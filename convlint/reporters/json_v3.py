@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.model.estimates import PARTS
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.location import Location
+from convlint.model.network import PART_OF
 from convlint.model.report import (
     Alternative,
     Finding,
@@ -16,6 +19,7 @@ from convlint.model.report import (
     LayerReport,
     LayerTimes,
     NetworkReport,
+    NetworkTotal,
     Report,
     SkippedRule,
     Suppressed,
@@ -96,13 +100,18 @@ def render(report: Report, style: Style) -> str:
             "infos": report.count("info"),
             "skipped": len(report.skipped),
             **_total(None if report.total is None else report.total.times),
+            **_steps(report.total),
         },
-        "totals": [{"gpu": clean(total.gpu), "mode": total.mode, **_total(total.times)} for total in report.totals],
+        "totals": [
+            {"gpu": clean(total.gpu), "mode": total.mode, **_total(total.times), **_steps(total)}
+            for total in report.totals
+        ],
         "networks": [_network(network) for network in report.networks],
         **({} if report.source is None else {"source": source_object(report.source)}),
         "calibrations": [calibration_object(use) for use in report.calibrations],
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
+        "operations": [*_operations(report)],
         "skipped": [_skipped(skip) for skip in report.skipped],
         "suppressed": [_suppressed(entry) for entry in report.suppressed],
         "errors": [error_object(error) for error in report.errors],
@@ -135,6 +144,52 @@ def _total(times: LayerTimes | None) -> dict[str, Any]:
     }
 
 
+def _steps(total: NetworkTotal | None) -> dict[str, Any]:
+    """The whole step, where all operations are known."""
+    if total is None or not total.steps:
+        return dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
+    return {
+        "step_us": number(total.step_us),
+        "step_after_us": number(total.step_after_us),
+        "host_us": number(total.host_us),
+        "step_parts": {part: number(us) for part, us in total.step_parts.items()},
+        "unpriced_operations": total.unpriced_operations,
+    }
+
+
+def _operations(report: Report) -> Iterator[dict[str, Any]]:
+    """The operations between convolutions of each network, with their times on each target."""
+    networks: dict[str, list[NetworkReport]] = {}
+    for network in report.networks:
+        if network.step is not None:
+            networks.setdefault(network.path, []).append(network)
+    for path, on_targets in networks.items():
+        for index, operation in enumerate(on_targets[0].operations):
+            work = operation.work
+            if work is None:
+                continue
+            estimates = []
+            for network in on_targets:
+                one = None if network.step is None else network.step.operations[index]
+                estimates.append(
+                    {
+                        "gpu": clean(network.gpu),
+                        "time_us": None if one is None else number(one.time_us),
+                        "bytes": None if one is None else one.bytes,
+                        "flops": None if one is None else one.flops,
+                        "part": PART_OF[work.kind] if one is None else one.part,
+                    }
+                )
+            yield {
+                "name": clean(operation.name),
+                "op": clean(work.op),
+                "path": clean_path(operation.path or path),
+                "line": None if operation.span is None else operation.span[0],
+                "calls": 1,
+                "estimates": estimates,
+            }
+
+
 def _network(network: NetworkReport) -> dict[str, Any]:
     return {
         "path": clean_path(network.path),
@@ -151,6 +206,12 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         "largest_batch": network.largest_batch,
         "host_us": number(network.host_us),
         "gpu_us": number(network.gpu_us),
+        "step_us": None if network.step is None else number(network.step.time_us),
+        "step_after_us": number(network.step_after_us),
+        "step_parts": None
+        if network.step is None
+        else {part: number(network.step.parts.get(part, 0.0)) for part in PARTS},
+        "unpriced_operations": None if network.step is None else len(network.step.unpriced),
     }
 
 

@@ -21,6 +21,7 @@ from convlint.reporters.words import (
     partly_read,
     place,
     place_of,
+    step_line,
     verdicts,
 )
 
@@ -79,7 +80,10 @@ def _verdicts(report: Report) -> Iterator[str]:
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     for total, text in verdicts(report):
         marked = text.replace(f"grade {total.grade}", f"grade **{total.grade}**")
-        yield f"{prose(total.gpu)}: {marked}." if len(report.targets) > 1 else f"{marked}."
+        where = f"{prose(total.gpu)}: " if len(report.targets) > 1 else ""
+        yield f"{where}{marked}."
+        if step := step_line(total):
+            yield f"{where}{step}."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

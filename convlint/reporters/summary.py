@@ -20,6 +20,8 @@ from convlint.reporters.words import (
     place,
     place_of,
     severity_word,
+    step_line,
+    unpriced_notes,
     verdicts,
 )
 
@@ -261,12 +263,23 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
             before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
             first = first.replace(before, after, 1)
         lines += [f"  {first}", *(f"    {line}" for line in rest)]
+        if text := step_line(total):
+            line = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=text) if several else text
+            first, *rest = wrap(shown(line, glyphs), width - 4)
+            lines += [f"  {first}", *(f"    {line}" for line in rest)]
     return lines
 
 
 def _basis(report: Report) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    return [*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report)]
+    return [
+        *calibrated,
+        *host_notes(report),
+        *unpriced_notes(report),
+        *batch_notes(report),
+        *dtype_notes(report),
+        *basis_notes(report),
+    ]
 
 
 def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
