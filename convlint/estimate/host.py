@@ -95,6 +95,8 @@ class Hosted(NamedTuple):
     @property
     def is_bound(self) -> bool:
         """Whether the GPU waits for the host."""
+        if self.step is not None:
+            return self.step.idle_us > 0
         return self.host_us is not None and self.gpu_us is not None and self.gpu_us < self.host_us
 
     @property

@@ -274,6 +274,10 @@ def _held(meaning: str, of: Callable[[Held], Any]) -> Quantity:
     return Quantity("number", meaning, known, _lacking_memory, gpu=True)
 
 
+def _ms(us: float | None) -> Any:
+    return UNKNOWN if us is None else us / 1000
+
+
 def _heaviest(whole: Whole) -> str:
     return shortened([name for time, name in sorted(whole.memory_bound_us, reverse=True) if time > 0], _MOST_NAMED)
 
@@ -309,14 +313,24 @@ NETWORK: Table = {
     "host_ms": Quantity(
         "number",
         "what the host needs to start the network's operations",
-        lambda whole: UNKNOWN if whole.on_host.host_us is None else whole.on_host.host_us / 1000,
+        lambda whole: _ms(whole.on_host.host_us if whole.on_host.step is None else whole.on_host.step.host_us),
         ("runtime.framework",),
         gpu=True,
     ),
     "gpu_ms": _timed(
         "number",
-        "what the GPU needs for the convolutions",
-        lambda whole: UNKNOWN if whole.on_host.gpu_us is None else whole.on_host.gpu_us / 1000,
+        "what the GPU needs for all operations; for the convolutions, where others are not known",
+        lambda whole: _ms(whole.on_host.gpu_us if whole.on_host.step is None else whole.on_host.step.gpu_us),
+    ),
+    "step_ms": _timed(
+        "number",
+        "the whole step, where all operations are known",
+        lambda whole: _ms(None if whole.on_host.step is None else whole.on_host.step.time_us),
+    ),
+    "compiled_step_ms": _timed(
+        "number",
+        "the whole step behind torch.compile, where it runs in eager PyTorch and all operations are known",
+        lambda whole: _ms(None if whole.on_host.compiled is None else whole.on_host.compiled.time_us),
     ),
     "batch_for_the_host": Quantity(
         "number",

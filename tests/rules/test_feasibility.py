@@ -269,7 +269,9 @@ def test_resnet50_with_amp_on_v100_takes_as_long_for_one_image_as_for_sixteen() 
 @pytest.mark.parametrize("mode", ["training", "inference"])
 def test_an_eager_host_is_told_of_what_helps_it(mode: Mode) -> None:
     found = only(resnet50(1, mode=mode), "CL306")
-    assert found.severity == "info"
+    assert found.severity == "warning"
+    assert found.lost_step_us is not None
+    assert found.lost_us is None
     assert found.message.startswith("eager pytorch needs about ")
     assert "torch.compile" in found.fix.describe
     assert ("TensorRT" in found.fix.describe) == (mode == "inference")

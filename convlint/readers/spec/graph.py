@@ -12,7 +12,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import Edge, Operation, OperationKind
+from convlint.model.network import Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_READS
 from convlint.readers.operations import MOST_PRODUCERS
@@ -67,6 +67,24 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
+_ACTIVATIONS = frozenset(
+    ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
+     "sigmoid", "tanh")
+)  # fmt: skip
+# What an entry does, by its op; by its carrier where the op is not here. Views and what keeps everything do nothing.
+_WORK: Mapping[str, WorkKind] = {
+    **dict.fromkeys(_ACTIVATIONS, "activation"),
+    "norm": "batch norm", "batchnorm": "batch norm", "layernorm": "layer norm", "groupnorm": "group norm",
+    "instancenorm": "group norm", "softmax": "softmax", "attention": "attention", "linear": "linear", "dense": "linear",
+    "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
+}  # fmt: skip
+_WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
+    "batchnorm": "batch norm", "elementwise": "add", "concat": "concat", "pool": "pool", "resize_to": "reduce",
+    "upsample": "resize", "downsample": "copy", "pad": "copy", "pixel_shuffle": "copy", "pixel_unshuffle": "copy",
+}  # fmt: skip
+# Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
+_OF_STEPS = frozenset(("norm", "activation", "attention", *_ACTIVATIONS)) - {"sigmoid", "tanh"}
+_IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
 
 class SpecOperations:
@@ -74,6 +92,7 @@ class SpecOperations:
 
     def __init__(self) -> None:
         self.noted: list[Operation] = []
+        self.whole: bool | None = None  # all sizes of what a step runs are known; None where no entry tells of a step
         self._number_of: dict[str, int] = {}
 
     def note(
@@ -86,12 +105,18 @@ class SpecOperations:
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
             where = f"{op} {shape.source}"
+        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, inputs)
+        if normalised(op)[0] in _OF_STEPS:
+            self.whole = self.whole is not False
+        if work is not None and (not work.writes or 0 in work.reads):
+            self.whole = False
         self._add(
             shape.source,
             Operation(
                 kind=kind, name=shape.source, inputs=tuple([self._number_of[source.source] for source in inputs]),
                 layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=shape.C,
                 D=shape.D, H=shape.H, W=shape.W, dims=shape.dims or 2, factor=factor, groups=groups, where=where,
+                work=work,
             ),
         )  # fmt: skip
 
@@ -111,6 +136,34 @@ class SpecOperations:
             else operation
             for operation in self.noted
         )
+
+
+def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Work | None:
+    """What an entry that hands on `shape` reads and writes; sizes that are not known count as 0."""
+    kind = _WORK.get(op, _WORK_OF_CARRIERS.get(carrier))
+    if kind is None or not inputs:
+        return None
+    reads, writes = [_elements(each) for each in inputs], _elements(shape)
+    weights = 0
+    product: tuple[int, ...] = ()
+    if kind == "linear":  # of all channels of a map, or, where it hands on a vector, of the whole map
+        rows = inputs[0].N or 0 if shape.H == shape.W == 1 else reads[0] // (inputs[0].C or 1)
+        K = reads[0] // rows if rows else 0
+        writes, weights = rows * (shape.C or 0), K * (shape.C or 0)
+        product = (1, rows, shape.C or 0, K)
+    elif kind == "attention":  # queries, keys and values, which are as wide as the result
+        length = writes // ((shape.N or 1) * (shape.C or 1))
+        reads, product = [3 * writes], (shape.N or 0, length, length, shape.C or 0)
+    elif kind in ("batch norm", "layer norm", "group norm"):
+        weights = 2 * (shape.C or 0)
+    return Work(
+        kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,
+        in_32_bits=kind in _IN_32_BITS,
+    )  # fmt: skip
+
+
+def _elements(shape: Shape) -> int:
+    return (shape.N or 0) * (shape.C or 0) * (shape.D or 0) * (shape.H or 0) * (shape.W or 0)
 
 
 class _First(NamedTuple):

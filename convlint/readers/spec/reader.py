@@ -179,9 +179,11 @@ class _Spec:
         graph = SpecGraph(self.errors, defaults, batch=self.options.batch, complete=self.complete)
         graph.read(top.get("layers"), document)
         defaults.check()
+        layers = graph.finished()
         return Network(
             path=self.path,
-            layers=graph.finished(),
+            layers=layers,
+            whole=bool(graph.wiring.whole) and bool(layers),
             edges=tuple(graph.edges),
             operations=graph.wiring.finished(graph.readers),
             runtime=runtime,

@@ -39,7 +39,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
          "softmax", "activation", "dropout", "identity", "norm", "layernorm", "groupnorm", "instancenorm", "quantize",
-         "dequantize"),
+         "dequantize", "attention"),
         _UNCHANGED,
     ),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm"), "batchnorm"),
