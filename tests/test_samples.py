@@ -150,6 +150,9 @@ REASONS: dict[str, dict[Key, str]] = {
         (None, "CL501", "warning"): "inputs of one size, and PyTorch's autotuning is off",
         ("down1.conv2", "CL102", "warning"): "K=30 in NHWC is padded in a copy, where maps are largest; 32 is not",
     },
+    "resnet50_latency": {
+        (None, "CL306", "warning"): "one image at a time: the host starts kernels far slower than the GPU runs them",
+    },
     "deeplabv3": {
         ("aspp.rate36", "CL005", "warning"): "36 steps from any place of a 33x33 map lie outside it",
     },

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from convlint.engine.findings import (
     Identities,
     NetworkResult,
-    estimated,
     finding_of,
     home_of,
     is_of_batch,
@@ -45,7 +44,7 @@ from convlint.engine.levers import (
     narrowing,
 )
 from convlint.engine.optimum import Search
-from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, weighed
+from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, estimated, weighed
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.model.estimates import LayerEstimate
@@ -352,7 +351,7 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
-        return finding_of(hit, gpu, identity, fix, facts.network_us, said=True)
+        return finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
 
 
 class _Heard:

@@ -8,20 +8,17 @@ from datetime import date
 from typing import Literal
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from convlint import __version__
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
-from convlint.engine.timing import as_laid_out
-from convlint.estimate import estimate_layer, time_us
-from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
-from convlint.estimate.memory import parameters, parts
-from convlint.estimate.step import Steps, step_of
+from convlint.estimate.host import Hosted
+from convlint.estimate.memory import parameters
 from convlint.facts.network import Held, shortened
 from convlint.gpus.gpu import Gpu, merged
 from convlint.gpus.support import lack_of
-from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
-from convlint.model.layer import MODES, ConvLayer, Dtype, Mode, flops
+from convlint.model.estimates import Basis, LayerEstimate
+from convlint.model.layer import MODES, ConvLayer, Mode, flops
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import (
@@ -160,50 +157,6 @@ def _rank(finding: Finding) -> tuple[int, float, str, int, int]:
     """The gravest first; of equals what loses most, then by place."""
     at = finding.location
     return SEVERITIES.index(finding.severity), -(finding.lost_us or 0.0), at.path, at.line or 0, at.column or 0
-
-
-def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> Hosted:
-    """The estimates of all layers, `running` as the framework lays them out, with what the host adds to them.
-
-    int8 is estimated forward where nobody asked for training; where somebody did, there is none.
-    """
-    refused = (Dtype.int8,) if network.mode == "training" else ()
-    estimates = [
-        None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
-    ]
-    host = host_of(network, gpu)
-    if not network.whole or None in estimates:
-        return hosted(network.layers, estimates, host)
-    gpu_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
-    step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
-    if step is None:
-        return hosted(network.layers, estimates, host)
-    compiled = compiled_step(network, running, gpu, mode)
-    if step.idle_us > 0:
-        return hosted(network.layers, estimates, host)._replace(step=step, compiled=compiled)
-    return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled)
-
-
-def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:
-    """The step with these layers behind torch.compile; None where that is no choice."""
-    runtime = network.runtime
-    if not network.whole or not is_eager(runtime):
-        return None
-    runtime = replace(runtime, compile=True)
-    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
-    times = [time_us(layer, gpu, runtime, mode) for layer in running]
-    known = [time for time in times if time is not None]
-    return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
-
-
-def host_of(network: Network, gpu: Gpu) -> Host:
-    """What holds up the layers of one network, heads of another batch included.
-
-    A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
-    """
-    calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
-    is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
-    return host_us(gpu, network.runtime) if is_one else NO_HOST
 
 
 def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, Gpu]) -> dict[str, str]:
@@ -423,10 +376,11 @@ def finding_of(
     identity: Identity,
     fix: Fix | None = None,
     network_us: float | None = None,
+    step_us: float | None = None,
     *,
     said: bool = False,
 ) -> Finding:
-    """What the report says of a hit; `network_us` is the time of all layers, where it is known.
+    """What the report says of a hit; `network_us` and `step_us` are the time of all layers and of the whole step.
 
     Unless it is `said`, but only asked about, it is of its layer.
     """
@@ -446,11 +400,16 @@ def finding_of(
         lost_us=lost_us,
         lost_alone_us=price.alone_us,
         lost_capacity_us=price.capacity_us,
-        lost_percent=100 * lost_us / network_us if lost_us is not None and network_us else None,
+        lost_percent=_percent_of(lost_us, network_us),
         lost_step_us=price.lost_step_us,
+        lost_step_percent=_percent_of(lost_us if price.lost_step_us is None else price.lost_step_us, step_us),
         pays_with=price.pays_with,
         basis=price.basis,
         fix=fix,
         identity=identity,
         identities=() if (len(hit.names) == 1 and of_layer) or not hit.names else hit.identities,
     )
+
+
+def _percent_of(part_us: float | None, whole_us: float | None) -> float | None:
+    return 100 * part_us / whole_us if part_us is not None and whole_us else None

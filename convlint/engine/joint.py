@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.findings import compiled_step
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
-from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, shares
+from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Host, Hosted, hosted
 from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
-from convlint.estimate.host import NO_HOST, Hosted
+from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
+from convlint.estimate.step import Steps, step_of
 from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
-from convlint.model.estimates import Basis, LayerEstimate
+from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network
 from convlint.model.report import Scalar
@@ -98,6 +99,50 @@ def _is_copied(edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: S
 
 def _stored(dtype: Dtype) -> Dtype:
     return _STORED_AS.get(dtype, dtype)
+
+
+def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> Hosted:
+    """The estimates of all layers, `running` as the framework lays them out, with what the host adds to them.
+
+    int8 is estimated forward where nobody asked for training; where somebody did, there is none.
+    """
+    refused = (Dtype.int8,) if network.mode == "training" else ()
+    estimates = [
+        None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
+    ]
+    host = host_of(network, gpu)
+    if not network.whole or None in estimates:
+        return hosted(network.layers, estimates, host)
+    gpu_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
+    step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
+    if step is None:
+        return hosted(network.layers, estimates, host)
+    compiled = compiled_step(network, running, gpu, mode)
+    if step.idle_us > 0:
+        return hosted(network.layers, estimates, host)._replace(step=step, compiled=compiled)
+    return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled)
+
+
+def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:
+    """The step with these layers behind torch.compile; None where that is no choice."""
+    runtime = network.runtime
+    if not network.whole or not is_eager(runtime):
+        return None
+    runtime = replace(runtime, compile=True)
+    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
+    times = [time_us(layer, gpu, runtime, mode) for layer in running]
+    known = [time for time in times if time is not None]
+    return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
+
+
+def host_of(network: Network, gpu: Gpu) -> Host:
+    """What holds up the layers of one network, heads of another batch included.
+
+    A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
+    """
+    calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
+    is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
+    return host_us(gpu, network.runtime) if is_one else NO_HOST
 
 
 class NetworkSetting:

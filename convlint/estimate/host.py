@@ -114,8 +114,8 @@ class Hosted(NamedTuple):
             lost["host"] = self.step.idle_us
             if self.compiled is not None:
                 lost["compile"] = self.step.time_us - self.compiled.time_us
-        elif self.is_bound:
-            lost["host"] = (self.host_us or 0.0) - (self.gpu_us or 0.0)
+        elif self.is_bound:  # what else the GPU runs is taken to need as long again
+            lost["host"] = max(0.0, (self.host_us or 0.0) - 2 * (self.gpu_us or 0.0))
         return lost
 
     @property

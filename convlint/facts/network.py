@@ -322,15 +322,19 @@ NETWORK: Table = {
         "what the GPU needs for all operations; for the convolutions, where others are not known",
         lambda whole: _ms(whole.on_host.gpu_us if whole.on_host.step is None else whole.on_host.step.gpu_us),
     ),
-    "step_ms": _timed(
+    "step_ms": Quantity(
         "number",
         "the whole step, where all operations are known",
         lambda whole: _ms(None if whole.on_host.step is None else whole.on_host.step.time_us),
+        (sentence("all operations of the network"),),
+        gpu=True,
     ),
-    "compiled_step_ms": _timed(
+    "compiled_step_ms": Quantity(
         "number",
         "the whole step behind torch.compile, where it runs in eager PyTorch and all operations are known",
         lambda whole: _ms(None if whole.on_host.compiled is None else whole.on_host.compiled.time_us),
+        (sentence("all operations of the network"),),
+        gpu=True,
     ),
     "batch_for_the_host": Quantity(
         "number",

@@ -331,6 +331,7 @@ class TargetFacts:
         self.allow = allow
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
+        self.step_us: float | None = None  # where all operations are known
         self.whole: Whole | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
         self.shared: dict[str, Any] = {
@@ -350,6 +351,7 @@ class TargetFacts:
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip
         other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
+        other.step_us = self.step_us
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other
 
@@ -376,6 +378,7 @@ class TargetFacts:
         self.whole = whole
         self.time_us = whole.time_us
         self.network_us = whole.time_us if whole.is_predicted else None
+        self.step_us = None if on_host is None or on_host.step is None else on_host.step.time_us
         self.shared["network"] = View(NETWORK, whole)
         return held
 

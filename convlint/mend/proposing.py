@@ -9,10 +9,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.findings import NetworkResult, estimated, sum_of
+from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.timing import SAME, as_laid_out
+from convlint.engine.timing import SAME, as_laid_out, estimated
 from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes

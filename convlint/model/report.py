@@ -118,6 +118,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     lost_capacity_us: float | None = None
     lost_percent: float | None = None
     lost_step_us: float | None = None
+    lost_step_percent: float | None = None  # of the whole step, where that is known
     pays_with: tuple[str, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     basis: Basis | None = None

@@ -159,6 +159,8 @@ def lost(finding: Finding) -> str:
     Empty too where the fix alone would save time, but not beside the other advice.
     """
     parts = [] if finding.lost_us is None else [_share(finding, finding.lost_us)]
+    if finding.lost_step_us is not None and _is_something(finding.lost_step_us):
+        parts.append(_of_step(finding.lost_step_us, finding.lost_step_percent))
     if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
         capacity = say("{time} paid for capacity that it does not use", time=duration(finding.lost_capacity_us))
         nothing = parts == [say(_NOTHING)]
@@ -202,10 +204,19 @@ def _share(finding: Finding, lost_us: float) -> str:
     if not _is_something(lost_us):
         return "" if _is_something(finding.lost_alone_us) else say(_NOTHING)
     text = price(lost_us, finding.lost_percent)
+    if finding.lost_step_percent is not None and _is_something(lost_us):
+        text += say(", {share:.2g} % of the step", share=finding.lost_step_percent)
     if finding.pays_with:
         codes = clean(say(" and ").join(finding.pays_with))
         text += say(_how_much(lost_us, finding.lost_alone_us), codes=codes)
     return text
+
+
+def _of_step(lost_us: float, percent: float | None) -> str:
+    """What a flaw of the whole step costs; its share where all of the step is known."""
+    if percent is None:
+        return say("{time} of the step", time=duration(lost_us))
+    return say("{time}, {share:.2g} % of the step", time=duration(lost_us), share=percent)
 
 
 def _how_much(lost_us: float, alone_us: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from convlint.files.languages import duration
 from convlint.gpus.gpu import Gpu
+from convlint.model.layer import OF_STEPS
 from convlint.rulebook.rule import Rule
 from handbook.charts import Bar, bars
 from handbook.examples import lines, shown
@@ -16,7 +17,7 @@ def section(rule: Rule) -> list[str]:
     found = prices(rule)
     out = ["## What it costs", ""]
     if found is None:
-        if rule.loss == "none":
+        if rule.loss == "none" or rule.loss in OF_STEPS:
             return [*out, "It has no price: what it finds is right or wrong, or costs what no estimate can say.", ""]
         return [*out, "None of its examples loses time by it on the GPUs that were tried.", ""]
     if list(lines(found.given)) == list(lines(shown(rule).given)):

@@ -10,6 +10,7 @@ from convlint.engine.check import Target, check_network
 from convlint.files.located_yaml import Value
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.mend.examples import allowed, example_network
+from convlint.model.layer import OF_STEPS
 from convlint.model.runtime import default_mode
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
@@ -45,7 +46,7 @@ class Prices(Struct, frozen=True, kw_only=True):
 
 def prices(rule: Rule) -> Prices | None:
     """The prices of the first example that has any; None where the rule has none."""
-    if rule.loss == "none":
+    if rule.loss == "none" or rule.loss in OF_STEPS:
         return None
     for names in GENERATIONS:
         for example in failing(rule):

@@ -44,6 +44,8 @@ _PRICES = {
     "fix": "what its fix saves",
     "tile": "tiles that stay empty",
     "wave": "waves that stay empty",
+    "host": "what of the step waits for the host",
+    "compile": "what torch.compile saves of the step",
 }
 _PASSING = 3  # examples that are shown
 

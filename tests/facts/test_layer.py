@@ -32,6 +32,7 @@ LEFT = {
     "support.tensorrt_last", "support.framework_first", "support.framework_last", "support.framework_dropped",
     "support.framework_too_old", "support.tensorrt_first", "support.tensorrt_too_old", "lacking_says", "lacking_fix",
     "lacking_instead", "lacking_mode", "eight_bits", "network.host_ms", "network.batch_for_the_host",
+    "network.step_ms", "network.compiled_step_ms",
 }  # fmt: skip
 NOTHING = facts("name: a")
 PYTHON = {"number": (int, float), "text": (str,), "truth": (bool,), "version": (Version,)}

@@ -18,24 +18,26 @@ def test_json_keys_are_the_contracts() -> None:
     document = json.loads(rendered("json", full_report()))
     assert list(document) == [
         "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
-        "calibrations", "layers", "findings", "skipped", "suppressed", "errors",
+        "calibrations", "layers", "findings", "operations", "skipped", "suppressed", "errors",
     ]  # fmt: skip
     assert document["schema_version"] == 3
     comes_to = {
         "grade": "C", "time_us": 3250.0, "lost_us": 258.25, "time_after_us": 2991.75, "grade_after": "B",
         "time_after_fix_us": 3000.5,
     }  # fmt: skip
+    of_step = dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
     assert document["summary"] == {
-        "files": 2, "layers": 4, "errors": 1, "warnings": 4, "infos": 1, "skipped": 3, **comes_to,
+        "files": 2, "layers": 4, "errors": 1, "warnings": 4, "infos": 1, "skipped": 3, **comes_to, **of_step,
     }  # fmt: skip
-    assert list(document["summary"])[-6:] == list(comes_to)
-    assert document["totals"] == [{"gpu": "a100", "mode": "training", **comes_to}]
+    assert list(document["summary"])[-11:] == [*comes_to, *of_step]
+    assert document["totals"] == [{"gpu": "a100", "mode": "training", **comes_to, **of_step}]
     (network,) = document["networks"]
     kinds = {"weights": 9408, "gradients": 9408, "optimizer": 0, "activations": 488000000, "workspace": 0}
     assert network == {
         "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", **comes_to, "batch": 256, "batch_assumed": False,
         "parameters": 4704, "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
-        "capacity_bytes": 42949672960, "largest_batch": 22530, "host_us": 228.0, "gpu_us": 3250.0,
+        "capacity_bytes": 42949672960, "largest_batch": 22530, "gpu_us": 3250.0,
+        **of_step, "host_us": 228.0,
     }  # fmt: skip
     assert list(document["layers"][0]) == [
         "name", "path", "line", "column", "library", "model", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U",
@@ -103,8 +105,9 @@ def test_json_has_a_total_for_each_target_and_mode() -> None:
     keys = ("grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us")
     values = (("B", 100.0, 20.0, 80.0, "A", None), ("A", 50.0, 0.0, 50.0, "A", None), (None,) * 6)
     where = (("a100", "training"), ("a100", "inference"), ("t4", "training"))
+    of_step = dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
     assert document["totals"] == [
-        {"gpu": gpu, "mode": mode, **dict(zip(keys, each, strict=True))}
+        {"gpu": gpu, "mode": mode, **dict(zip(keys, each, strict=True)), **of_step}
         for (gpu, mode), each in zip(where, values, strict=True)
     ]
     assert document["summary"]["time_us"] == 100.0

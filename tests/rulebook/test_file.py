@@ -94,7 +94,10 @@ DEFECTS: list[tuple[str, str, int, int, str]] = [
     ("set: { C: even }", "set: { channels: even }", 13, 20, "set: unknown field 'channels'"),
     ("set: { C: even }", "set: { C: layout }", 13, 13, "set: C: layout is a text, a number belongs here"),
     ("set: { C: even }", "set: C", 13, 8, "set must map fields to expressions"),
-    ("loss: none", "loss: tiles", 14, 7, "loss: 'tiles' is not one of fix, tile, wave, none; did you mean 'tile'?"),
+    (
+        "loss: none", "loss: tiles", 14, 7,
+        "loss: 'tiles' is not one of fix, tile, wave, host, compile, none; did you mean 'tile'?",
+    ),
     ("loss: none", "loss: { kind: tile }", 14, 7, "loss needs passes"),
     ("loss: none", "loss: { kind: tile, passes: [fwd] }", 14, 29, "loss: passes are fprop, dgrad, wgrad"),
     ("loss: none", "loss: { kind: tile, passes: [] }", 14, 29, "loss: passes are fprop, dgrad, wgrad"),

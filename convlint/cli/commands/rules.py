@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from convlint.cli.streams.gate import style_of, write
 from convlint.config.find import Configs
-from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, WARNING_SHARE
+from convlint.engine.hits import SAID_SHARE, SAVING_SHARE, STEP_SHARE, WARNING_SHARE
 from convlint.files.languages import (
     ENGLISH,
     is_english,
@@ -25,6 +25,7 @@ from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
 from convlint.mend.examples import examined, run_examples
 from convlint.model.errors import RuleError, UsageError
+from convlint.model.layer import OF_STEPS
 from convlint.reporters.ink import wrap
 from convlint.reporters.translated import Translator
 from convlint.reporters.words import CHANGES, page_of
@@ -166,6 +167,8 @@ def severity_in_words(rule: Rule) -> str:
         return say("An error stands, whatever it costs; a fix that can be priced has its share of the time lost.")
     if rule.loss == "none":
         return say("It has no price: its findings have the severity that the rule states.")
+    if rule.loss in OF_STEPS:
+        return say("By its share of the step: from {share} on it is a warning, else info.", share=_percent(STEP_SHARE))
     if all(case.severity == "info" for case in rule.cases):
         return say("Info, whatever it costs, and no part of what all advice saves.")
     if rule.loss != "fix":

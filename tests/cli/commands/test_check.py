@@ -294,8 +294,9 @@ def test_flags_have_no_line() -> None:
 # --- the JSON contract
 
 TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
-       "calibrations", "layers", "findings", "skipped", "suppressed", "errors"]  # fmt: skip
-TOTAL = ["grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us"]
+       "calibrations", "layers", "findings", "operations", "skipped", "suppressed", "errors"]  # fmt: skip
+TOTAL = ["grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us",
+         "step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"]  # fmt: skip
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
 LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW",
          "groups", "dtype", "layout", "estimates"]  # fmt: skip

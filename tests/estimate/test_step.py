@@ -1,0 +1,226 @@
+"""The whole step: what operations cost, eager and compiled, under autocast, and on a slow host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from convlint.estimate import time_us
+from convlint.estimate.step import Steps, is_autocast, step_of
+from convlint.gpus.gpu import load_gpu
+from convlint.model.estimates import StepEstimate
+from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.network import Network, Operation, Work, WorkKind
+from convlint.model.runtime import Runtime
+
+N, C, SIZE = 64, 64, 56
+ELEMENTS = N * C * SIZE * SIZE
+EAGER = Runtime(framework="pytorch", mixed_precision=False)
+A100 = load_gpu("a100")
+BANDWIDTH = A100.dram_bytes_per_s * 1e-6  # bytes in a us
+
+
+def conv(dtype: Dtype = Dtype.fp16) -> ConvLayer:
+    return with_output(
+        ConvLayer(name="c", N=N, C=C, H=SIZE, W=SIZE, K=C, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1,
+                  dtype=dtype, layout="NHWC")
+    )  # fmt: skip
+
+
+def work(kind: WorkKind, *reads: int, **fields: Any) -> Work:
+    return Work(kind=kind, op=kind, reads=reads or (ELEMENTS,), **{"writes": ELEMENTS} | fields)
+
+
+def network(*works: Work | tuple[Work, tuple[int, ...]], dtype: Dtype = Dtype.fp16) -> Network:
+    """A convolution, and operations one after the other; or with the numbers of those that they read."""
+    operations = [Operation(kind="input"), Operation(kind="conv", inputs=(0,), layer=0)]
+    for each in works:
+        own, inputs = each if isinstance(each, tuple) else (each, (len(operations) - 1,))
+        operations.append(Operation(kind="identity", name=own.kind, inputs=inputs, work=own))
+    return Network(path="n", layers=(conv(dtype),), operations=tuple(operations), whole=True)
+
+
+def step(one: Network, runtime: Runtime = EAGER, mode: Mode = "inference", gpu: str = "a100") -> StepEstimate:
+    chosen = load_gpu(gpu)
+    us = sum(time_us(layer, chosen, runtime, mode) or 0.0 for layer in one.layers)
+    found = step_of(Steps(one, one.layers, us, runtime, mode), chosen)
+    assert found is not None
+    return found
+
+
+def of(one: Network, number: int, **how: Any) -> Any:
+    found = step(one, **how).operations[number]
+    assert found is not None
+    return found
+
+
+def test_a_kernel_takes_the_time_of_its_bytes() -> None:
+    found = of(network(work("activation")), 2)
+    assert found.bytes == 2 * 2 * ELEMENTS
+    assert found.time_us == pytest.approx(found.bytes / (0.95 * BANDWIDTH) + 2, rel=0.01)  # and its start
+    assert (found.part, found.kernels, found.flops) == ("pointwise", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "forward", "both"),
+    [("activation", 2, 5), ("batch norm", 2, 8), ("layer norm", 2, 7), ("group norm", 3, 8), ("add", 2, 2),
+     ("concat", 2, 4), ("softmax", 2, 5)],
+)  # fmt: skip
+def test_training_reads_and_writes_again_on_the_way_back(kind: WorkKind, forward: int, both: int) -> None:
+    """Counted in tensors of one size; a batch norm in training reads its input once more for the statistics."""
+    one = network(work(kind))
+    assert of(one, 2).bytes == forward * 2 * ELEMENTS
+    assert of(one, 2, mode="training").bytes == both * 2 * ELEMENTS
+
+
+def test_a_max_pool_writes_where_the_maxima_were() -> None:
+    quarter = ELEMENTS // 4
+    assert of(network(work("max pool", writes=quarter)), 2).bytes == 2 * (ELEMENTS + quarter) + 8 * quarter
+
+
+def test_autocast_runs_its_list_in_32_bits_between_casts() -> None:
+    norm, act = work("layer norm", in_32_bits=True), work("activation")
+    plain, cast = (of(network(norm, act), 2, runtime=replace(EAGER, mixed_precision=on)) for on in (False, True))
+    assert plain.bytes == 2 * 2 * ELEMENTS
+    assert cast.bytes == 2 * 4 * ELEMENTS + 6 * ELEMENTS
+    after = of(network(norm, act), 3, runtime=replace(EAGER, mixed_precision=True))
+    assert after.bytes == 2 * 4 * ELEMENTS  # what follows keeps the 32 bits
+
+
+def test_autocast_casts_weights_in_every_step() -> None:
+    plain, cast = (step(network(), replace(EAGER, mixed_precision=on)) for on in (False, True))
+    assert plain.parts.get("copy", 0.0) == 0
+    assert cast.parts["copy"] > 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stated", "mode", "autocast"),
+    [(Dtype.fp16, None, "training", True), (Dtype.fp16, None, "inference", False),
+     (Dtype.fp16, True, "inference", True), (Dtype.bf16, False, "training", False),
+     (Dtype.fp32, True, "training", False)],
+)  # fmt: skip
+def test_who_casts(dtype: Dtype, stated: bool | None, mode: Mode, autocast: bool) -> None:
+    assert is_autocast([conv(dtype)], Runtime(framework="pytorch", mixed_precision=stated), mode) is autocast
+    assert not is_autocast([conv(dtype)], Runtime(framework="tensorrt", mixed_precision=stated), mode)
+
+
+def test_a_linear_takes_what_a_pointwise_convolution_takes() -> None:
+    rows = N * SIZE * SIZE
+    linear = work("linear", weights=4 * C * C, writes=4 * ELEMENTS, product=(1, rows, 4 * C, C))
+    same = with_output(replace(conv(), N=rows, H=1, W=1, K=4 * C, R=1, S=1, PadH=0, PadW=0, PadH_end=0, PadW_end=0))
+    for mode in ("inference", "training"):
+        found = of(network(linear), 2, mode=mode)
+        assert found.time_us == pytest.approx(time_us(same, A100, EAGER, mode), rel=0.01)  # type: ignore[arg-type]
+        assert found.flops == 2 * rows * 4 * C * C
+
+
+def test_attention_takes_the_time_of_its_products() -> None:
+    heads, length, width = N * 8, 1024, 64
+    found = of(network(work("attention", 3 * ELEMENTS, product=(heads, length, length, width))), 2)
+    assert found.flops == 4 * heads * length * length * width
+    assert 0.4 < found.flops / found.time_us * 1e-6 / 312 < 0.75  # of A100's TFLOP/s, as FlashAttention-2 reaches
+    assert found.part == "attention"
+
+
+def test_gradients_of_what_several_read_are_added() -> None:
+    once = network(work("activation"), work("activation"))
+    twice = network(work("activation"), work("activation"), (work("add", ELEMENTS, ELEMENTS), (2, 3)))
+    extra = step(twice, mode="training").gpu_us - step(once, mode="training").gpu_us
+    alone = of(twice, 4, mode="training").time_us
+    assert extra == pytest.approx(alone + 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH), rel=0.05)
+
+
+def test_the_optimizer_moves_its_states() -> None:
+    parts = {
+        name: step(network(), replace(EAGER, optimizer=name), "training").parts.get("optimizer", 0.0)
+        for name in (None, "none", "sgd", "momentum", "adamw")
+    }
+    assert parts[None] == parts["none"] == 0
+    assert 0 < parts["sgd"] < parts["momentum"] < parts["adamw"]
+    assert "optimizer" not in step(network(), replace(EAGER, optimizer="sgd")).parts  # inference has none
+
+
+# --- compiled
+
+COMPILED = replace(EAGER, compile=True)
+
+
+def test_a_chain_of_pointwise_operations_is_one_kernel() -> None:
+    chain = network(work("batch norm"), work("activation"), work("multiply"))
+    found = step(chain, COMPILED)
+    kernels = [each for each in found.operations if each is not None]
+    assert [(each.bytes, each.kernels) for each in kernels] == [(2 * 2 * ELEMENTS, 1)]
+    assert kernels[0].part == "normalisation"
+    assert found.gpu_us < step(chain).gpu_us
+
+
+def test_what_a_kernel_of_a_library_reads_is_written() -> None:
+    layers = (conv(), replace(conv(), name="d"))
+    operations = (
+        Operation(kind="input"),
+        Operation(kind="conv", inputs=(0,), layer=0),
+        Operation(kind="identity", inputs=(1,), work=work("activation")),
+        Operation(kind="conv", inputs=(2,), layer=1),
+        Operation(kind="add", inputs=(3, 2), work=work("add", ELEMENTS, ELEMENTS)),
+    )
+    one = Network(path="n", layers=layers, operations=operations, whole=True)
+    found = [each for each in step(one, COMPILED).operations if each is not None]
+    assert [each.bytes for each in found] == [2 * 2 * ELEMENTS, 3 * 2 * ELEMENTS]  # two kernels, a convolution between
+
+
+def test_a_reduction_ends_its_kernel_and_casts_vanish() -> None:
+    few = N * C
+    gate = network(work("activation"), work("reduce", writes=few), (work("multiply", ELEMENTS, few), (2, 3)))
+    found = [each for each in step(gate, replace(COMPILED, mixed_precision=True)).operations if each is not None]
+    assert [each.bytes for each in found] == [2 * (2 * ELEMENTS + few), 2 * (2 * ELEMENTS + few)]
+    norm = network(work("layer norm", in_32_bits=True), work("activation"))
+    (kernel,) = [each for each in step(norm, replace(COMPILED, mixed_precision=True)).operations if each is not None]
+    assert kernel.bytes == 2 * 2 * ELEMENTS
+
+
+def test_a_batch_norm_in_training_reads_its_input_first_for_the_statistics() -> None:
+    chain = network(work("batch norm"), work("activation"))
+    (kernel,) = [each for each in step(chain, COMPILED, "training").operations if each is not None]
+    assert kernel.bytes == (3 + 5) * 2 * ELEMENTS
+
+
+# --- the host, what is unknown, other sizes
+
+
+def test_the_slower_of_host_and_gpu_sets_the_pace() -> None:
+    many = network(*[work("activation", 8, writes=8) for _ in range(200)])
+    slow = step(many)
+    assert slow.host_us is not None
+    assert slow.time_us == slow.host_us > slow.gpu_us
+    assert slow.idle_us == pytest.approx(slow.time_us - slow.gpu_us)
+    assert step(many, replace(EAGER, cuda_graphs=True)).host_us is None
+    assert (step(many, COMPILED).host_us or 0.0) < slow.host_us
+    assert step(many, Runtime()).host_us is None
+
+
+def test_what_is_unknown_is_counted_with_its_share_of_bytes() -> None:
+    found = step(network(work("activation"), work("unknown")))
+    assert found.unpriced == (3,)
+    assert found.unpriced_share == pytest.approx(0.5)
+    assert found.operations[3] is None
+
+
+def test_wider_layers_widen_what_follows_and_a_batch_scales_all() -> None:
+    one = network(work("activation"), work("linear", weights=C * 10, writes=N * 10, product=(1, N, 10, C)))
+    now = step(one)
+    for change, ratio in ({"K": 2 * C}, 2.0), ({"N": 2 * N}, 2.0):
+        layers = tuple(with_output(replace(layer, **change)) for layer in one.layers)
+        then = step_of(Steps(one, layers, 0.0, EAGER, "inference"), A100)
+        assert then is not None
+        before, after = now.operations[2], then.operations[2]
+        assert before is not None
+        assert after is not None
+        assert after.bytes == ratio * before.bytes
+
+
+def test_a_network_of_which_not_all_is_told_has_no_step() -> None:
+    one = network(work("activation"))
+    for other in (replace(one, whole=False), replace(one, layers=(replace(conv(), dtype=None),))):
+        assert step_of(Steps(other, other.layers, 1.0, EAGER, "inference"), A100) is None
