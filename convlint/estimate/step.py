@@ -71,6 +71,9 @@ _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an elemen
 _UPDATE_BYTES: Mapping[int, int] = {0: 12, 1: 32, 2: 80}
 _UPDATE_KERNELS: Final = 10
 _SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
+# These make one kernel of a convolution and what works on its output element by element (TensorRT's layer fusion; XLA's
+# calls of cuDNN's fused convolutions in inference).
+_COMPILERS: Final = ("tensorrt", "jax")
 
 
 class Steps(NamedTuple):
@@ -99,7 +102,11 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
     if not network.whole or any(layer.dtype is None for layer in layers):
         return None
     walk = _Walk(steps, gpu)
-    walk.compiled() if steps.runtime.compile and framework_of(steps.runtime) == "pytorch" else walk.eager()
+    framework = framework_of(steps.runtime)
+    if framework in _COMPILERS or (framework == "pytorch" and steps.runtime.compile):
+        walk.compiled(folds=framework in _COMPILERS)
+    else:
+        walk.eager()
     return walk.finished()
 
 
@@ -264,9 +271,9 @@ class _Walk:
 
     # -- compiled
 
-    def compiled(self) -> None:
-        """Kernels of libraries, and between them what Inductor fuses."""
-        _Fusion(self).run()
+    def compiled(self, *, folds: bool) -> None:
+        """Kernels of libraries, and between them what is fused; `folds`: what follows a convolution is a part of it."""
+        _Fusion(self, folds=folds).run()
         self._update()
 
     # -- the end
@@ -324,8 +331,8 @@ class _Fusion:
     kernel a new one begins. So no kernel needs what comes after it. Casts disappear in the kernels around them.
     """
 
-    def __init__(self, walk: _Walk) -> None:
-        self.walk = walk
+    def __init__(self, walk: _Walk, *, folds: bool) -> None:
+        self.walk, self.folds = walk, folds
         self.source: list[int] = []  # what each operation's tensor is, behind views and copies
         self.kernel_of: dict[int, int] = {}
         self.kernels: list[_Fused] = []
@@ -397,6 +404,9 @@ class _Fusion:
                     written += walk.writes(number, work)
                 if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
                     again += sum(walk.reads(number, work))  # statistics first, in a kernel of their own
+            if self.folds and any(walk.operations[source].layer is not None for source in taken):
+                written = 0  # the convolution writes it in the place of its own output, and reads what is added
+                taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
             moved = (sum(taken.values()) + again + written) * size
             kernels = 2 if again else 1
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, OperationKind
+from convlint.model.network import Operation, OperationKind, Work, WorkKind
 from convlint.readers.bounded_json import MOST_TEXT
 
 # Producers that are kept of one value. A long residual stream collects one per block, so that keeping all of them
@@ -97,23 +98,53 @@ class Operations:
     """The operations met so far, in order."""
 
     def __init__(self) -> None:
+        self.whole = True  # the work of each is known
         self._met: list[Operation] = []
         self._apart: dict[int, str] = {}  # call -> why its channels cannot change
         self._weights: dict[int, int] = {}  # call -> the first call with the same weights
 
-    def add(self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "") -> int:
+    def add(
+        self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
+        work: Work | None = None,
+    ) -> int:  # fmt: skip
         """Adds an operation whose tensor has that shape; its number."""
         self._met.append(
             Operation(
                 kind=effect.kind, name=name[:MOST_TEXT], inputs=tuple(inputs), factor=effect.factor,
-                groups=effect.groups, where=where[:MOST_TEXT], **_sizes(shape, effect.axis),
+                groups=effect.groups, where=where[:MOST_TEXT], work=work, **_sizes(shape, effect.axis),
             )
         )  # fmt: skip
         return len(self._met) - 1
 
-    def opaque(self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1) -> int:
+    def opaque(
+        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1,
+        work: Work | None = None,
+    ) -> int:  # fmt: skip
         """Adds an operation that may do anything; its number."""
-        return self.add(Effect("reshape", axis), name, inputs, shape, where)
+        return self.add(Effect("reshape", axis), name, inputs, shape, where, work)
+
+    def worked(
+        self, kind: WorkKind, op: str, reads: Sequence[Shape | None], writes: Shape | None,
+        constants: Sequence[Shape] = (), *, inner: int | None = None,
+    ) -> Work | None:  # fmt: skip
+        """What an operation does, from the shapes of its maps, its result and its constants.
+
+        `inner`: over so many elements a product sums. None where a size is unknown; then no step is known either.
+        """
+        if writes is None or any(shape is None or None in shape for shape in (*reads, writes)):
+            self.whole = False
+            return None
+        weights = sum(map(elements, constants)) if kind in WITH_WEIGHTS else 0
+        product: tuple[int, ...] = ()
+        if kind in ("linear", "product"):
+            columns, rows = writes[-1] or 1, elements(writes) // (writes[-1] or 1)
+            K = inner if inner is not None else (reads[0] or (1,))[-1] or 1
+            batch = elements(writes[:-2]) if kind == "product" else 1
+            product = (batch, rows // max(batch, 1), columns, K)
+        return Work(
+            kind=kind, op=op[:MOST_TEXT], reads=tuple([elements(shape or ()) for shape in reads]),
+            writes=elements(writes), weights=weights, product=product,
+        )  # fmt: skip
 
     def convolution(self, call: int, source: int | None) -> int:
         """Adds the convolution that is the reader's call number `call`; its number. `source` None: an unknown input."""
@@ -182,6 +213,17 @@ class Operations:
                           where=why, **written)
             )  # fmt: skip
         return result
+
+
+# Operations that have parameters of their own.
+WITH_WEIGHTS: frozenset[WorkKind] = frozenset(
+    ("batch norm", "layer norm", "group norm", "linear", "product", "embedding", "multiply")
+)  # fmt: skip
+
+
+def elements(shape: Shape) -> int:
+    """How many a tensor has; a size that is unknown counts as 0."""
+    return prod([size or 0 for size in shape])
 
 
 def one_element(before: Shape, after: Shape, axis: int) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation
+from convlint.model.network import Operation, Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
 from convlint.readers.operations import Effect, Operations, Shape, one_element
@@ -51,13 +51,28 @@ class ModelOperations:
         """The axis of a map's channels."""
         return 1 if self.channels_first or shape is None else len(shape) - 1
 
-    def add(self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "") -> int:
-        """Adds an operation whose channels are where the model's maps have them; its number."""
-        return self._operations.add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where)
+    @property
+    def whole(self) -> bool:
+        """Whether the work of each operation is known."""
+        return self._operations.whole
 
-    def opaque(self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None) -> int:
+    def add(
+        self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
+        work: Work | None = None,
+    ) -> int:  # fmt: skip
+        """Adds an operation whose channels are where the model's maps have them; its number."""
+        return self._operations.add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where, work)
+
+    def opaque(
+        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None
+    ) -> int:  # fmt: skip
         """Adds an operation that may do anything; its number."""
-        return self.add(Effect("reshape"), name, inputs, shape, where)
+        return self.add(Effect("reshape"), name, inputs, shape, where, work)
+
+    def activation(self, name: str, source: int, shape: Shape | None) -> int:
+        """Adds the activation that a layer has in itself; its number."""
+        work = self._operations.worked("activation", "Activation", [shape], shape)
+        return self.add(Effect("identity"), name, (source,), shape, work=work)
 
     def convolution(self, call: int, name: str, config: Node, source: int) -> int:
         """Adds the convolution that is call number `call`; its number."""
@@ -69,9 +84,26 @@ class ModelOperations:
         """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
         inputs = [tensor.operation for tensor in given]
         effect = self._effect(kind, layer, given, shape) if given else None
+        work = self._work(kind, layer, given, shape) if given else None
         if effect is None:
-            return self.opaque(name, f"{kind} {name}", inputs, shape)
-        return self.add(effect, name, inputs, shape)
+            return self.opaque(name, f"{kind} {name}", inputs, shape, work)
+        return self.add(effect, name, inputs, shape, work=work)
+
+    def _work(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Work | None:
+        """What a call does. A view, and what runs in training alone, does nothing."""
+        module = layer.get("module")
+        foreign = module is not None and not module.text().startswith("keras")
+        done = "unknown" if foreign else _kind_of_work(kind)
+        if done is None:
+            return None
+        before = [tensor.shape for tensor in given]
+        constants: list[Shape] = []
+        channels = None if before[0] is None else before[0][self.axis(before[0])]
+        if done == "linear" and before[0] is not None and after is not None:
+            constants = [(before[0][-1], after[-1])]
+        elif done.endswith("norm"):
+            constants = [(channels,), (channels,)]
+        return self._operations.worked(done, kind, before, after, constants)
 
     def _effect(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Effect | None:
         """The effect of a call on its maps; None where it may do anything."""
@@ -105,6 +137,33 @@ class ModelOperations:
         for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
             self._operations.share(same)
         return self._operations.finished(layers, layer_of)
+
+
+_WORK: Mapping[str, WorkKind] = {
+    "BatchNormalization": "batch norm", "GroupNormalization": "group norm", "Dense": "linear", "EinsumDense": "unknown",
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "UnitNormalization", "Normalization"), "layer norm"),
+    **dict.fromkeys(("Add", "Subtract", "Average"), "add"), **dict.fromkeys(("Multiply", "Divide"), "multiply"),
+    "Concatenate": "concat", "Softmax": "softmax", "Embedding": "embedding",
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), "reduce"),
+    **{f"MaxPooling{n}D": "pool" for n in (1, 2, 3)}, **{f"AveragePooling{n}D": "pool" for n in (1, 2, 3)},
+    **{f"Global{kind}Pooling{n}D": "reduce" for kind in ("Max", "Average") for n in (1, 2, 3)},
+    **{f"UpSampling{n}D": "resize" for n in (1, 2, 3)}, "Resizing": "resize",
+    **{f"{kind}{n}D": "copy" for kind in ("ZeroPadding", "Cropping") for n in (1, 2, 3)}, "Permute": "copy",
+    **dict.fromkeys(("CenterCrop", "RandomCrop", "RepeatVector"), "copy"),
+}  # fmt: skip
+# Neither run in inference nor move anything; training's dropout is one pass more, as an activation.
+_NO_WORK = frozenset(
+    ("ActivityRegularization", "AlphaDropout", "Dropout", "Flatten", "GaussianDropout", "GaussianNoise", "Identity",
+     "InputLayer", "Reshape", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "StopGradient", "RandomFlip",
+     "RandomRotation", "RandomTranslation", "RandomZoom", "RandomBrightness", "RandomContrast")
+)  # fmt: skip
+
+
+def _kind_of_work(kind: str) -> WorkKind | None:
+    if kind in _NO_WORK:
+        return None
+    same = kind in _SAME.split() or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
+    return _WORK.get(kind, "activation" if same else "unknown")
 
 
 Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], Effect | None]

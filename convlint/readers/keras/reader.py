@@ -66,7 +66,9 @@ class ModelWalk:
         layers, edges, layer_of = without_copies(self._conv_calls)
         refuse_layers(len(layers))
         operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._conv_calls], layer_of)
-        return Network(path=self._path, layers=layers, edges=edges, operations=operations), list(self._messages)
+        whole = bool(operations) and self._steps.whole and not self._messages
+        network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
+        return network, list(self._messages)
 
     def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
         """The outputs of a model, or of one inside it, that is called with `inputs`. Raises InputFault."""
@@ -234,7 +236,7 @@ class ModelWalk:
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
             read_by(value.origin, "Activation")
-            operation = self._steps.add(Effect("identity"), f"{name}/activation", (value.operation,), out)
+            operation = self._steps.activation(f"{name}/activation", value.operation, out)
             value = LayerTensor(out, value.origin.past, operation)
         return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from convlint.model.network import WorkKind
 from convlint.readers.operations import Effect, Shape, one_element
 
 if TYPE_CHECKING:
@@ -46,6 +47,29 @@ _REDUCED_BY = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
 REDUCTIONS = frozenset(f"Reduce{kind}" for kind in _REDUCED_BY.split())
 # all their outputs have the shape of the first; further outputs of other operators are numbers, not maps
 ALIKE = frozenset({"Dropout", "MaxPool"})
+
+
+# Hand on what they read, without a kernel.
+_VIEWS = frozenset(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+_WORK: Mapping[str, WorkKind] = {
+    "BatchNormalization": "batch norm", "InstanceNormalization": "group norm", "GroupNormalization": "group norm",
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "MeanVarianceNormalization", "LRN"), "layer norm"),
+    **dict.fromkeys(("Add", "Sub", "Sum"), "add"), **dict.fromkeys(("Mul", "Div"), "multiply"), "Concat": "concat",
+    **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"), "Gemm": "linear", "MatMul": "product",
+    **dict.fromkeys(("Resize", "Upsample", "GridSample"), "resize"), **dict.fromkeys(POOLS, "pool"),
+    **dict.fromkeys(REDUCTIONS, "reduce"), **dict.fromkeys(("ArgMax", "ArgMin", "TopK", "CumSum"), "reduce"),
+    **dict.fromkeys(
+        ("Cast", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "ScatterND", "Slice",
+         "SpaceToDepth", "Split", "Tile", "Transpose"), "copy",
+    ),
+}  # fmt: skip
+
+
+def kind_of_work(op: str) -> WorkKind | None:
+    """What a node of this operator does; None where it runs no kernel."""
+    if op in _VIEWS:
+        return None
+    return _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
 
 
 class GraphScope:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation
+from convlint.model.network import Operation, Work
 from convlint.readers.onnx.channels import (
     ALIKE,
     BODIES,
@@ -24,9 +24,10 @@ from convlint.readers.onnx.channels import (
     GraphScope,
     Map,
     effect_of,
+    kind_of_work,
 )
 from convlint.readers.onnx.file import text
-from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, ValueOrigin
+from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, Shape, ValueOrigin
 
 if TYPE_CHECKING:
     import onnx
@@ -103,16 +104,44 @@ class GraphOperations:
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
+        work = None if op in BODIES else self._work(node, scope, read, before, shapes)
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
-                number = self._operations.opaque(name, _label(node), inputs, shape)
+                number = self._operations.opaque(name, _label(node), inputs, shape, work=work)
+                work = None
                 inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        number = self._operations.add(effect, name, inputs, shapes[0])
+        number = self._operations.add(effect, name, inputs, shapes[0], work=work)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
+
+    def _work(
+        self, node: onnx.NodeProto, scope: GraphScope, read: Sequence[str], before: Sequence[Shape | None],
+        shapes: Sequence[Shape | None],
+    ) -> Work | None:  # fmt: skip
+        """What a node does; one that reads the same map twice, or of a foreign domain, counts as it stands."""
+        kind = kind_of_work(node.op_type) if node.domain in STANDARD_DOMAINS else "unknown"
+        if kind is None:
+            return None
+        constants = [shape for name in node.input if name not in read and (shape := scope.shape(name))]
+        if kind == "product" and any(len(shape) == 2 for shape in constants):
+            kind = "linear"
+        if kind == "multiply" and len(read) == 1 and all(prod(map(_size, shape)) == 1 for shape in constants):
+            kind = "activation"
+        inner = None
+        if node.op_type == "Gemm" and any(each.name == "transA" and each.i for each in node.attribute):
+            inner = _size((before[0] or (1,))[0])
+        writes = shapes[0]
+        if len(shapes) > 1 and node.op_type == "Split":
+            writes = before[0]
+        return self._operations.worked(kind, text(node.op_type), before, writes, constants, inner=inner)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the work of each operation is known."""
+        return self._operations.whole
 
     def finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
@@ -145,6 +174,10 @@ def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, i
             if last > 1 and order == [0, last, *range(1, last)]:
                 last_axes.setdefault(source, last)
     return last_axes
+
+
+def _size(size: int | None) -> int:
+    return size or 1
 
 
 def _label(node: onnx.NodeProto) -> str:

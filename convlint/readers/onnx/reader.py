@@ -13,7 +13,7 @@ from convlint.model.report import InputError
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
-from convlint.readers.onnx.channels import NORMS, WEIGHT_INPUT, GraphScope
+from convlint.readers.onnx.channels import BODIES, NORMS, WEIGHT_INPUT, GraphScope
 from convlint.readers.onnx.file import (
     infer,
     load,
@@ -195,7 +195,12 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     if not untrusted:
         messages += _unresolved(graph, inputs, layers)
     operations = walk.steps.finished([value.name for value in graph.output], layers)
-    network = Network(path=path, layers=tuple(layers), edges=tuple(edges), operations=operations, mode="inference")
+    # What a body runs several times, or one of two branches, is no single step.
+    bodies = any(node.op_type in BODIES for node in graph.node)
+    network = Network(
+        path=path, layers=tuple(layers), edges=tuple(edges), operations=operations, mode="inference",
+        whole=bool(operations) and walk.steps.whole and not messages and not bodies,
+    )  # fmt: skip
     return network, messages
 
 

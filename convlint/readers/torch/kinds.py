@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from convlint.model.network import Work, WorkKind
-from convlint.readers.operations import Effect, Shape
+from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 from convlint.readers.torch.arguments import NORM, role
 
 # Operators that torch tags as pointwise (torch.Tag.pointwise), without max and min, which reduce as well, and
@@ -275,9 +275,9 @@ def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constan
     kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
     if "dropout" in short:
         kind = "activation"
-    if kind == "multiply" and len(reads) == 1 and not any(map(_elements, constants)):
+    if kind == "multiply" and len(reads) == 1 and not any(map(elements, constants)):
         kind = "activation"
-    weights = [shape for shape in constants if shape] if kind in ("linear", "product", *_WEIGHTED) else []
+    weights = [shape for shape in constants if shape] if kind in WITH_WEIGHTS else []
     product: tuple[int, ...] = ()
     if kind in ("linear", "product"):
         kind, product = _product(short, reads, written[0], weights)
@@ -285,12 +285,9 @@ def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constan
         *heads, queries, width = map(_known, reads[0])
         product = (prod(heads), queries, _known(reads[1][-2]), width)
     return Work(
-        kind=kind, op=short, reads=tuple(map(_elements, reads)), writes=sum(map(_elements, written)),
-        weights=sum(map(_elements, weights)), product=product, in_32_bits=short in _IN_32_BITS,
+        kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
+        weights=sum(map(elements, weights)), product=product, in_32_bits=short in _IN_32_BITS,
     )  # fmt: skip
-
-
-_WEIGHTED: tuple[WorkKind, ...] = ("batch norm", "layer norm", "group norm", "embedding", "multiply")
 
 
 def _product(
@@ -298,19 +295,15 @@ def _product(
 ) -> tuple[WorkKind, tuple[int, ...]]:
     """The kind and (batch, M, N, K) of a product; one with a matrix of weights has all rows in one."""
     columns = _known(written[-1]) if written else 1
-    rows = _elements(written) // max(columns, 1)
+    rows = elements(written) // max(columns, 1)
     if name == "einsum":
-        left, right = (_elements(reads[0]), _elements((*reads[1:], *weights, (1,))[0]))
+        left, right = (elements(reads[0]), elements((*reads[1:], *weights, (1,))[0]))
         return "product", (1, rows, columns, max(1, round((left * right / max(1, rows * columns)) ** 0.5)))
     K = _known(reads[-1 if name == "addmm" and len(reads) == 2 and not weights else 0][-1]) if reads[0] else 1
     if name in ("linear", "addmm", "mm") or any(len(shape) == 2 for shape in weights) or len(written) < 3:
         return "linear", (1, rows, columns, K)
     batch = prod(map(_known, written[:-2]))
     return "product", (batch, _known(written[-2]), columns, K)
-
-
-def _elements(shape: Shape) -> int:
-    return prod(map(_known, shape))
 
 
 def _known(size: int | None) -> int:
