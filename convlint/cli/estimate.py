@@ -53,6 +53,9 @@ def estimate(
     reading: ReadFlags,
     running: RunFlags,
     output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
+    operations: Annotated[
+        bool, typer.Option("--operations", help="In the table, each operation between the convolutions too.")
+    ] = False,
     isolated: Isolated = False,
     color: Color = "auto",
 ) -> None:
@@ -69,7 +72,7 @@ def estimate(
     if not paths and chosen is None:
         raise UsageError("nothing to estimate: give a spec, a model or -")
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
-    raise typer.Exit(command.run(paths or (), chosen, options, shown))
+    raise typer.Exit(command.run(paths or (), chosen, options, shown, operations=operations))
 
 
 _RANGE = "INT|RANGE"

@@ -14,7 +14,7 @@ from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import LayerEstimate, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
-from convlint.model.report import LayerReport, LayerTimes, Report
+from convlint.model.report import LayerReport, LayerTimes, NetworkTotal, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import (
     ASCII,
@@ -22,11 +22,13 @@ from convlint.reporters.ink import (
     UNICODE,
     Glyphs,
     Paint,
+    column_sizes,
     columns,
     error_lines,
     finished,
     note_lines,
     painter,
+    row,
     shorten,
     shown,
     wrap,
@@ -43,6 +45,8 @@ from convlint.reporters.words import (
     scaled,
     shape,
     step,
+    step_line,
+    unpriced_notes,
 )
 
 _WORTH_SAYING = 1.05  # a ratio: what makes less than 5 % of difference is left out of the totals
@@ -158,10 +162,14 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
+        of_all = next((one for one in (*report.totals, report.total) if _is_of(one, total)), None)
+        if of_all is not None and (text := step_line(of_all)):
+            lines += [f"  {line}" for line in wrap(shown(text, glyphs), width - 2)]
     if len(totals) > 1:
         lines.append("")
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    of_times = (*calibrated, *host_notes(report), *batch_notes(report), *dtype_notes(report), *basis_notes(report))
+    of_times = (*calibrated, *host_notes(report), *unpriced_notes(report), *batch_notes(report),
+                *dtype_notes(report), *basis_notes(report))  # fmt: skip
     lines += note_lines((*network_notes(report), *of_times), glyphs, width)
     if report.errors:
         lines.append("")
@@ -169,6 +177,40 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         where = place(error.path, error.line, error.column)
         lines += error_lines(shown(f"error: {where}: {error.message}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
+
+
+def _is_of(one: NetworkTotal | None, total: EstimateTotal) -> bool:
+    return one is not None and (one.gpu, one.mode) == (total.label, total.mode)
+
+
+def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+    """Each operation between the convolutions: what it does, its part of the step, its time and its bytes."""
+    lines: list[str] = []
+    for network in report.networks:
+        step = network.step
+        if step is None:
+            continue
+        rows = [("operation", "does", "part", "time", "share", "MB")]
+        for operation, one in zip(network.operations, step.operations, strict=True):
+            work = operation.work
+            if work is None:
+                continue
+            name = shown(clean(operation.name or work.op), glyphs)
+            if one is None:
+                fused = () if work.kind == "unknown" else ("in the kernel before it",)
+                rows.append((name, shown(clean(work.op), glyphs), *(fused or ("not priced",)), "-", "-", "-"))
+            else:
+                share = f"{100 * one.time_us / step.time_us:.1f} %"
+                moved = f"{one.bytes / 1e6:.1f}"
+                rows.append((name, shown(clean(work.op), glyphs), one.part, clock(one.time_us), share, moved))
+        sizes = column_sizes(rows)
+        sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
+        title = (
+            f"{clean_path(network.path)} on {network.gpu}" if len(report.networks) > 1 else "beside the convolutions"
+        )
+        lines += ["", paint("strong", shown(title, glyphs)), paint("faint", row(rows[0], sizes, "mllrrr", glyphs.more))]
+        lines += [row(each, sizes, "mllrrr", glyphs.more) for each in rows[1:]]
+    return lines
 
 
 def _shares(times: dict[str, float]) -> str:
@@ -281,15 +323,16 @@ _COLUMNS: tuple[tuple[str, _Cell], ...] = (
 _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave %", "bound", "tile")
 
 
-def render_table(report: Report, style: Style) -> str:
-    """The whole table; the same words with and without colour."""
+def render_table(report: Report, style: Style, *, operations: bool = False) -> str:
+    """The whole table; the same words with and without colour. `operations`: those between the convolutions too."""
     page = _EstimateText(report, style)
     if report.layers:
         if len(report.targets) > 1:
             page.side_by_side()
         else:
             page.detailed()
-    lines = [*page.lines, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
+    others = operation_lines(report, page.paint, page.glyphs, page.width) if operations else []
+    lines = [*page.lines, *others, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
     return finished(lines, unicode=style.unicode)
 
 
@@ -310,7 +353,7 @@ class _EstimateText:
         """One GPU: per pass the GEMM, how it is tiled, and what bounds it."""
         label = self.report.targets[0]
         rows = {id(entry): self._pass_rows(entry, label) for entry in self.report.layers}
-        every = [row for group in rows.values() for row in group]
+        every = [cells for group in rows.values() for cells in group]
         titles = ["pass", f"GEMM M{self.glyphs.times}N{self.glyphs.times}K", *(title for title, _ in _COLUMNS)]
         sizes = [max(len(cell) for cell in column) for column in zip(titles, *every, strict=True)]
         kept, gap = self._fitting(titles, sizes)
@@ -320,8 +363,8 @@ class _EstimateText:
         for entry in self.report.layers:
             self._file(entry)
             self._layer_line(entry, self._verdict(entry, label, self._bar_width))
-            for row in rows[id(entry)]:
-                self._pass_line(row, sizes, kept, gap)
+            for cells in rows[id(entry)]:
+                self._pass_line(cells, sizes, kept, gap)
         left_out = [title for index, title in enumerate(titles) if index not in kept]
         if left_out:
             note = f"columns left out at this width: {', '.join(left_out)}; all of them: a wider terminal, --output csv"

@@ -24,8 +24,12 @@ _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
 _NAMES = 5  # layers named in one message
 
 
-def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, shown: Presentation) -> int:
+def run(
+    paths: Sequence[str], models: Sequence[str] | None, options: Options, shown: Presentation, *, operations: bool
+) -> int:  # fmt: skip
     """Writes the estimates of all layers in `paths` and `models` and returns the exit code. Raises UsageError.
+
+    `operations`: the table has those between the convolutions too.
 
     The JSON form is the document of `convlint check --output json` without findings: times and grades are the same,
     with the rules and exceptions of the config.
@@ -39,7 +43,7 @@ def run(paths: Sequence[str], models: Sequence[str] | None, options: Options, sh
     report = replace(with_unknown_times(checked), findings=(), skipped=(), suppressed=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
-        deliver(place.file, _render(place.format, report, style), style)
+        deliver(place.file, _render(place.format, report, style, operations=operations), style)
     return incomplete(report.errors)
 
 
@@ -50,7 +54,7 @@ def _terminal_style(color: str) -> Style:
     return style if measured else replace(style, width=_PLAIN_WIDTH)
 
 
-def _render(name: str, report: Report, style: Style) -> str:
+def _render(name: str, report: Report, style: Style, *, operations: bool) -> str:
     if name == "json":
         from convlint.reporters.json_v3 import render
 
@@ -59,7 +63,7 @@ def _render(name: str, report: Report, style: Style) -> str:
         from convlint.reporters.page.assembling import page
 
         return page(report, judged=False, unicode=style.unicode)
-    return render_csv(report) if name == "csv" else render_table(report, style)
+    return render_csv(report) if name == "csv" else render_table(report, style, operations=operations)
 
 
 def with_unknown_times(report: Report) -> Report:
