@@ -33,8 +33,9 @@ from convlint.engine.steps import (
     ordered,
 )
 from convlint.estimate.memory import parameters
+from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened
-from convlint.model.layer import ConvLayer, Dtype, Mode, flops
+from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Mode, flops
 from convlint.model.network import Network
 from convlint.model.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
@@ -121,11 +122,13 @@ class _Planning:
         unpriced = tuple(filter(self._is_unpriced, after.findings))
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
+        if not reached:
+            found += self._of_whole_step(after, states[-1])
         notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
             batch=sizes.pop() if len(sizes) == 1 else None,
-            now=states[0], after=states[-1], steps=tuple(found),
+            now=states[0], after=found[-1].after if found else states[-1], steps=tuple(found),
             network=planned if reached else self._with_settings(planned, taken, unpriced),
             target_us=self.wishes.target_us,
             is_reached=reached,
@@ -170,9 +173,40 @@ class _Planning:
         return State(
             time_us=self.search.total_us(taken.choices, taken.levers) if time_us is None else time_us,
             grade=None,
+            step_us=self._step_us(taken),
             parameters=_moved(parameters(self.network.layers), parameters(before), parameters(layers)),
             flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
         )
+
+    def _step_us(self, taken: Members) -> float | None:
+        """The whole step with some of the advice taken."""
+        setting, timing = self.search.setting(taken.choices), self.search.timing
+        if not self.network.whole:
+            return None
+        changes = self.promise.advice.changes(taken.levers)
+        layers = [timing.layer(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
+        us = timing.gpu_us(setting, changes)
+        step = step_of(Steps(self.network, layers, us, setting.runtime, self.mode), self.target.gpu)
+        return None if step is None else step.time_us
+
+    def _of_whole_step(self, judged: NetworkResult, before: State) -> list[PlannedStep]:
+        """What shortens the step and no convolution: torch.compile, then what takes the host away."""
+        found: list[PlannedStep] = []
+        findings = {finding.rule.loss: finding for finding in judged.findings if finding.severity == "warning"}
+        for loss in ("compile", "host"):
+            finding = findings.get(loss)
+            if finding is None or finding.fix is None or finding.lost_step_us is None or before.step_us is None:
+                continue
+            step_us: float | None = before.step_us - finding.lost_step_us
+            if loss == "host" and found:  # a compiled network waits for less
+                step_us = self.promise.step_us(compiled=True, hosted=False)
+            after = replace(before, step_us=step_us)
+            found.append(
+                PlannedStep(describe=finding.fix.describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(),
+                            set={}, by_layer=(), before=before, after=after)
+            )  # fmt: skip
+            before = after
+        return found
 
     def _within_limits(self, members: Members) -> Members:
         """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""
@@ -313,7 +347,7 @@ class _Planning:
         found = _counted(
             finding for finding in result.findings
             if finding.severity == "warning" and finding.fix is not None and not self._is_unpriced(finding)
-            and _changes_nothing_of(finding, kept)
+            and finding.rule.loss not in OF_STEPS and _changes_nothing_of(finding, kept)
         )  # fmt: skip
         return [STILL + found] if found else []
 
@@ -347,7 +381,9 @@ class _Planning:
         if finding.fix is not None and finding.fix.advised and "N" in finding.fix.set:
             return len({layer.N for layer in self.network.layers}) == 1
         rule = self.rulebook.find(finding.rule.code)
-        return finding.severity != "info" and finding.fix is not None and rule is not None and rule.loss == "none"
+        if finding.severity == "info" or finding.fix is None or rule is None:
+            return False
+        return rule.loss == "none" or (rule.loss in OF_STEPS and not self.network.whole)
 
 
 def _parts(step: Members) -> list[SettingChoice | Lever]:

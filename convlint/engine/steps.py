@@ -185,13 +185,15 @@ class State(Struct, frozen=True, kw_only=True):
     """A network at some point of a plan: the time of one step at today's batch in us, and its sizes.
 
     `parameters` and `flops`, those of one forward pass at today's batch, are None where a size is unknown; `grade` is
-    None where a layer's time is, and the same ideal over another time in all states of one plan.
+    None where a layer's time is, and the same ideal over another time in all states of one plan. `step_us` is the whole
+    step, where all operations are known.
     """
 
     time_us: float
     grade: str | None
     parameters: int | None
     flops: int | None
+    step_us: float | None = None
 
 
 class PlannedStep(Struct, frozen=True, kw_only=True):

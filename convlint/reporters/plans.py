@@ -74,6 +74,8 @@ def verdict(plan: NetworkPlan) -> str:
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"
     words += f", FLOPs {percent(now.flops, after.flops)}"
+    if now.step_us is not None and after.step_us is not None:
+        words += f"; the step {duration(now.step_us)} before, {duration(after.step_us)} after"
     return f"{words}: {_missed(plan)}" if plan.is_reached is False else words
 
 
@@ -98,6 +100,7 @@ def unpriced(finding: Finding) -> str:
 
 _NARROW, _WIDE = 60, 120
 _TITLES = ("", "time", "after", "change", "grade", "parameters", "FLOPs")
+_STEP = "step"  # the title of one more column, where the whole step is known
 
 
 def render_text(planned: Planned, style: Style) -> str:
@@ -137,9 +140,13 @@ def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     if not plan.steps:
         return []
     rows = [(str(position), *_cells(step.before, step.after)) for position, step in enumerate(plan.steps, start=1)]
-    sizes = column_sizes([_TITLES, *rows])
+    titles: tuple[str, ...] = _TITLES
+    if plan.now.step_us is not None:
+        titles = (*_TITLES, _STEP)
+        rows = [(*cells, duration(step.after.step_us or 0)) for cells, step in zip(rows, plan.steps, strict=True)]
+    sizes = column_sizes([titles, *rows])
     sides = "r" * len(sizes)
-    lines = ["", paint("faint", row(_TITLES, sizes, sides))]
+    lines = ["", paint("faint", row(titles, sizes, sides))]
     for taken, cells in zip(plan.steps, rows, strict=True):
         letter = cells[_TITLES.index("grade")]
         painted = f" {paint(GRADE_INKS.get(letter, 'strong'), letter)} "
@@ -184,6 +191,8 @@ def _plan(plan: NetworkPlan) -> dict[str, Any]:
         "parameters_after": after.parameters,
         "flops": now.flops,
         "flops_after": after.flops,
+        "step_us": number(now.step_us),
+        "step_after_us": number(after.step_us),
         "steps": [_step(step) for step in plan.steps],
         "unpriced": [
             {
@@ -216,6 +225,8 @@ def _step(step: PlannedStep) -> dict[str, Any]:
         "grade_after": after.grade,
         "parameters_added": _added(before.parameters, after.parameters),
         "flops_added": _added(before.flops, after.flops),
+        "step_before_us": number(before.step_us),
+        "step_after_us": number(after.step_us),
     }
 
 
