@@ -20,7 +20,7 @@ from convlint import __version__
 from convlint.files.languages import duration, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
-from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, Report
+from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
 from convlint.reporters.page.findings import AdviceItem, FindingItem, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
@@ -32,6 +32,7 @@ from convlint.reporters.words import (
     place,
     severity_word,
     step,
+    step_line,
     totals,
 )
 
@@ -64,6 +65,14 @@ _FIRST = 3  # pieces of advice that a card has room for
 T = TypeVar("T")
 
 
+class StepBar(Struct, frozen=True, kw_only=True):
+    """One part of a step: where it begins and how wide it is, in hundredths of the bar, and how dark it is drawn."""
+
+    at: str
+    width: str
+    opacity: str
+
+
 class TargetVerdict(Struct, frozen=True, kw_only=True):
     """What the layers come to on one target in one mode."""
 
@@ -79,6 +88,8 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     costs: Costs
     basis: str  # what the times rest on
     pace: str  # where the GPU waits for its host
+    step: str  # the whole step in words; empty where it is unknown
+    parts: tuple[StepBar, ...]  # of the step, for a bar
     first: tuple[AdviceItem, ...]  # what to do first
     more: int  # pieces of advice behind those
 
@@ -111,11 +122,24 @@ def cards(report: Report, found: list[FindingItem]) -> list[TargetVerdict]:
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(basis_of(report, total.gpu, total.mode)),
                 pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
+                step=step_line(total),
+                parts=_parts(total),
                 first=advised[:_FIRST],
                 more=max(len(advised) - _FIRST, 0),
             )
         )
     return result
+
+
+def _parts(total: NetworkTotal) -> tuple[StepBar, ...]:
+    """What a step is made of, the largest part first and the wait for the host last, which is a gap."""
+    whole, at, bars = total.step_us, 0.0, list[StepBar]()
+    for _, us in sorted(total.step_parts.items(), key=lambda part: -part[1]) if whole else ():
+        if us and whole:
+            width = 100 * us / whole
+            bars.append(StepBar(at=f"{at:.2f}", width=f"{width:.2f}", opacity=f"{max(0.2, 0.75 ** len(bars)):.2f}"))
+            at += width
+    return tuple(bars)
 
 
 def _pace(networks: Sequence[NetworkReport]) -> str:
