@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from promised import followed, promised
 from random_networks import chain, tangle
 from small_networks import checked, layer, rulebook
-from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
+from wirings import Wiring, mobilenet_v2, resnet50, resnext50, told, unet
 
 from convlint.engine.findings import NetworkResult
+from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.runtime import Runtime
@@ -198,3 +199,62 @@ def test_a_layer_without_a_time_promises_none() -> None:
     result, _ = promised(network)
     assert [layer.times["a100"] is None for layer in result.layers] == [False, True]
     assert result.networks[0].times is None
+
+
+# --- the whole step
+
+
+STEPS = {
+    "resnet": lambda: told(resnet50((60, 124, 250, 500), dtype="fp32", layout="NCHW")),
+    "mobilenet": lambda: told(mobilenet_v2(1.4, dtype="fp32", layout="NCHW")),
+    "unet": lambda: told(unet((60, 124, 250, 500, 1000), layout="NCHW")),
+}
+EAGER = Runtime(framework="pytorch")
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("name", STEPS)
+def test_the_step_that_is_promised_is_that_of_the_changed_network(name: str, mode: Mode) -> None:
+    network = replace(STEPS[name](), runtime=EAGER)
+    result, promise = promised(network, mode=mode)
+    (now,) = result.networks
+    (after,) = promised(told(followed(network, promise)), mode=mode)[0].networks
+    wanted = promise.step_us(compiled=False, hosted=True)
+    assert wanted is not None
+    assert now.step is not None
+    assert after.step is not None
+    assert after.step.time_us == pytest.approx(wanted, rel=0.01)
+    assert wanted < now.step.time_us
+
+
+def test_the_step_after_all_advice_counts_torch_compile_where_it_is_advised() -> None:
+    """And is never shorter than the host needs, unless what takes the host away is advised."""
+    network = replace(STEPS["resnet"](), runtime=EAGER)
+    result, promise = promised(network)
+    (report,) = result.networks
+    found = {finding.rule.code: finding for finding in result.findings if finding.rule.loss in ("compile", "host")}
+    compiled = found["CL510"]
+    assert (compiled.severity, compiled.lost_us, compiled.advised) == ("warning", None, False)
+    assert compiled.lost_step_us is not None
+    assert compiled.lost_step_us > 0.05 * report.step.time_us  # type: ignore[union-attr]
+    assert report.step_after_us == pytest.approx(promise.step_us(compiled=True, hosted=True))
+    silent, _ = promised(network, silences=lambda finding: finding.rule.code == "CL510")
+    assert silent.networks[0].step_after_us == pytest.approx(promise.step_us(compiled=False, hosted=True))
+
+
+def test_one_image_waits_for_the_host() -> None:
+    network = told(resnet50(N=1, runtime=EAGER))
+    result, _ = promised(network, mode="inference")
+    (report,) = result.networks
+    step = report.step
+    assert step is not None
+    assert step.host_us is not None
+    assert step.time_us == step.host_us > 5 * step.gpu_us
+    (bound,) = [finding for finding in result.findings if finding.rule.code == "CL306"]
+    assert (bound.severity, bound.lost_us) == ("warning", None)
+    assert bound.lost_step_us == pytest.approx(step.idle_us)
+    assert (report.host_us, report.gpu_us, report.waits) == (step.host_us, step.gpu_us, True)
+    assert report.step_after_us is not None
+    assert report.step_after_us < step.host_us / 5  # CUDA graphs are advised
+    plain = promised(told(resnet50(N=256, runtime=EAGER)), mode="training")[0]
+    assert not [finding for finding in plain.findings if finding.rule.code == "CL306"]

@@ -24,7 +24,7 @@ def live(module: nn.Module, *shapes: tuple[int, ...], trains: bool = False) -> N
     layers, edges, messages = network_of(trace.calls, trace.unknown, "x")
     assert messages == []
     operations = trace.operations.finished(trace.calls, layers)
-    return Network(path="x", layers=layers, edges=edges, operations=operations)
+    return Network(path="x", layers=layers, edges=edges, operations=operations, whole=trace.operations.whole)
 
 
 def stored(folder: Path, module: nn.Module, *shapes: tuple[int, ...], decomposed: bool = False) -> Network:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
-from convlint.model.network import Edge, Network, Operation, OperationKind
+from convlint.model.network import Edge, Network, Operation, OperationKind, Work, WorkKind
 from convlint.model.runtime import Runtime
 
 
@@ -86,6 +88,31 @@ class Wiring:
             path="net.yaml", layers=tuple(self.layers), edges=tuple(self.edges), operations=tuple(operations),
             runtime=runtime or Runtime(), mode=mode,
         )  # fmt: skip
+
+
+_WORK: Mapping[OperationKind, WorkKind] = {
+    "batchnorm": "batch norm", "identity": "activation", "add": "add", "concat": "concat", "resize": "pool"
+}  # fmt: skip
+
+
+def told(network: Network) -> Network:
+    """The network with the work of its operations, as a reader tells it that knows all of them."""
+    N = network.layers[0].N or 1
+
+    def elements(one: Operation) -> int:
+        return N * (one.C or 0) * (one.H or 0) * (one.W or 0)
+
+    operations = [
+        replace(
+            one,
+            work=Work(kind=_WORK[one.kind], op=one.kind, writes=elements(one),
+                      reads=tuple([elements(network.operations[index]) for index in one.inputs])),
+        )
+        if one.kind in _WORK
+        else one
+        for one in network.operations
+    ]  # fmt: skip
+    return replace(network, operations=tuple(operations), whole=True)
 
 
 def classified(net: Wiring, source: int, runtime: Runtime | None = None, mode: Mode | None = None) -> Network:

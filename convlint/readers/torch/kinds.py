@@ -258,7 +258,7 @@ _AUTOCAST_TO_32_BITS = """
     _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa prod softmax log_softmax
     cumprod cumsum linalg_vector_norm sum norm
 """
-_IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
+IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
 # Neither reads nor writes elements of activations.
 NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
 
@@ -286,7 +286,7 @@ def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constan
         product = (prod(heads), queries, _known(reads[1][-2]), width)
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
-        weights=sum(map(elements, weights)), product=product, in_32_bits=short in _IN_32_BITS,
+        weights=sum(map(elements, weights)), product=product, in_32_bits=short in IN_32_BITS,
     )  # fmt: skip
 
 

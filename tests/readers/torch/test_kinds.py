@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,17 @@ from torch import Tensor, nn
 
 from convlint.readers.operations import Effect
 from convlint.readers.torch.arguments import VIEWS
-from convlint.readers.torch.kinds import OPAQUE, POINTWISE, TAGGED, UNTAGGED, VIEWED, OperatorCall, effect_of
+from convlint.readers.torch.kinds import (
+    IN_32_BITS,
+    OPAQUE,
+    POINTWISE,
+    TAGGED,
+    UNTAGGED,
+    VIEWED,
+    OperatorCall,
+    effect_of,
+    work_of,
+)
 
 
 def overloads(name: str) -> list[Any]:
@@ -213,3 +224,84 @@ ONE = (2, 1, 8, 8)
 )  # fmt: skip
 def test_kinds_by_shapes(name: str, given: OperatorCall, effect: Effect) -> None:
     assert effect_of(name, given) == effect
+
+
+# --- what operators do, as a step is priced by it
+
+
+class Block(nn.Module):
+    """A convolution, and what networks of 2026 have behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 16, 3, padding=1), nn.LayerNorm(16)
+        self.wide, self.heads = nn.Linear(16, 48), 4
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv(x)
+        tokens = self.norm(x.flatten(2).transpose(1, 2))
+        q, k, v = self.wide(tokens).reshape(2, 64, 3, self.heads, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 64, 16)
+        return F.gelu(tokens + y).mean(1) * 2.0
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_each_operation_says_what_it_reads_writes_and_multiplies(exported: bool, tmp_path: Path) -> None:
+    block, shape = Block(), (2, 3, 8, 8)
+    network = stored(tmp_path, block, shape) if exported else live(block, shape)
+    assert network.whole
+    works = {one.work.kind: one.work for one in network.operations if one.work is not None}
+    tokens = 2 * 64 * 16
+    norm, linear, attention = works["layer norm"], works["linear"], works["attention"]
+    assert (norm.reads, norm.writes, norm.weights, norm.in_32_bits) == ((tokens,), tokens, 32, True)
+    assert (linear.reads, linear.writes) == ((tokens,), 3 * tokens)
+    assert linear.weights in (16 * 48, 16 * 48 + 48)  # with its bias, where that is told
+    assert linear.product == (1, 128, 48, 16)
+    assert attention.product == (2 * 4, 64, 64, 4)
+    assert works["add"].reads == (tokens, tokens)
+    assert (works["reduce"].reads, works["reduce"].writes) == ((tokens,), 2 * 16)
+    assert works["activation"].weights == 0
+    assert {one.work for one in network.operations if one.name in ("transpose", "permute", "unbind")} <= {None}
+
+
+class Odd(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fft.fft2(F.conv2d(x, torch.ones(4, 3, 1, 1, device=x.device)).float()).real
+
+
+def test_what_nobody_knows_is_counted_as_unknown() -> None:
+    works = [one.work.kind for one in live(Odd(), (2, 3, 8, 8)).operations if one.work is not None]
+    assert "unknown" in works
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "written", "constants", "kind", "product"),
+    [("aten::addmm", [(4, 8)], [(4, 6)], [(6,), (8, 6)], "linear", (1, 4, 6, 8)),
+     ("aten::bmm", [(3, 4, 8), (3, 8, 6)], [(3, 4, 6)], [], "product", (3, 4, 6, 8)),
+     ("aten::matmul", [(3, 4, 8)], [(3, 4, 6)], [(8, 6)], "linear", (1, 12, 6, 8)),
+     ("aten::mul", [(2, 8)], [(2, 8)], [], "activation", ()), ("aten::mul", [(2, 8)], [(2, 8)], [(8,)], "multiply", ()),
+     ("aten::relu_", [(2, 8)], [(2, 8)], [], "activation", ())],
+)  # fmt: skip
+def test_products_have_their_sizes(
+    name: str, reads: Any, written: Any, constants: Any, kind: str, product: tuple[int, ...]
+) -> None:
+    work = work_of(name, reads, written, constants)
+    assert work is not None
+    assert (work.kind, work.product) == (kind, product)
+
+
+def test_a_size_that_is_symbolic_makes_no_work() -> None:
+    assert work_of("aten::relu", [(None, 8)], [(None, 8)], []) is None
+    assert work_of("aten::detach", [(2, 8)], [(2, 8)], []) is None
+
+
+def test_autocast_has_the_list_of_torch() -> None:
+    header = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
+    text = header.read_text(encoding="utf-8")
+    lists = [text.partition(f"#define {name}(_)")[2].partition("\n\n")[0]
+             for name in ("AT_FORALL_FP32", "AT_FORALL_FP32_SET_OPT_DTYPE")]  # fmt: skip
+    theirs = {name for part in lists for name in re.findall(r"_\((\w+)", part)}
+    losses = {name for name in theirs if "loss" in name or "dist" in name or "entropy" in name}
+    others = {"nuclear_norm", "frobenius_norm", "renorm", "linalg_matrix_norm", "kl_div", "_upsample_nearest_exact3d"}
+    assert theirs - losses - others <= IN_32_BITS
+    assert IN_32_BITS - theirs <= {"native_layer_norm", "norm"}
