@@ -11,8 +11,9 @@ import pytest
 from cases import sampled
 from msgspec.structs import replace
 from planned import RULEBOOK, checked_us, planned, target
+from promised import promised
 from random_networks import chain, tangle
-from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, unet
+from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, told, unet
 
 from convlint.engine.check import OnPromise, check_network
 from convlint.engine.findings import NetworkResult
@@ -289,3 +290,27 @@ def test_what_the_user_silenced_stays_as_it_is() -> None:
     assert found is not None
     assert {kind for step in found.steps for kind in step.kinds} <= {"layout", "channels"}
     assert {layer.dtype for layer in found.network.layers} == {layer.dtype for layer in network.layers}
+
+
+def test_a_plan_ends_with_what_shortens_the_step_alone() -> None:
+    network = told(resnet50(BAD, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")))
+    plan = planned(network)
+    *others, last = plan.steps
+    assert "torch.compile" in last.describe
+    assert (last.layers, last.set, last.safety) == ((), {}, "safe")
+    assert last.before.time_us == last.after.time_us == plan.after.time_us
+    assert plan.now.step_us is not None
+    assert plan.after.step_us is not None
+    assert plan.after.step_us < others[-1].after.step_us < plan.now.step_us  # type: ignore[operator]
+    (checked,) = promised(network)[0].networks
+    assert checked.step is not None
+    assert plan.now.step_us == pytest.approx(checked.step.time_us)
+    assert plan.after.step_us == pytest.approx(checked.step_after_us, rel=0.01)
+
+
+def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_last() -> None:
+    plan = planned(told(resnet50(N=1, runtime=Runtime(framework="pytorch"))), mode="inference")
+    assert ["CUDA graphs" in step.describe for step in plan.steps[-2:]] == [False, True]
+    assert plan.after.step_us is not None
+    assert plan.now.step_us is not None
+    assert plan.after.step_us < plan.now.step_us / 5

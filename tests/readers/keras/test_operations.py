@@ -275,3 +275,20 @@ def test_known_networks(tmp_path: Path) -> None:
     groups = [group for group in channels_of(network).groups if group.writers]
     assert [group.width for group in groups if group.fixed] == [1280]
     assert sum(len(group.depthwise) for group in groups) == 16
+
+
+def test_each_layer_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> None:
+    x = keras.Input((8, 6, 3), batch_size=2)
+    y = L.ReLU()(L.BatchNormalization()(L.Conv2D(12, 3, padding="same")(x)))
+    y = L.Conv2D(12, 3, padding="same", activation="relu")(y)
+    out = L.Dense(5)(L.Flatten()(L.Dropout(0.1)(L.MaxPooling2D(2)(y))))
+    network = read_back(tmp_path, x, out)
+    assert network.whole
+    full, half = 2 * 12 * 8 * 6, 2 * 12 * 4 * 3
+    works = [(one.work.kind, one.work.reads, one.work.writes, one.work.weights, one.work.product)
+             for one in network.operations if one.work is not None]  # fmt: skip
+    assert works == [
+        ("batch norm", (full,), full, 24, ()), ("activation", (full,), full, 0, ()),
+        ("activation", (full,), full, 0, ()), ("pool", (full,), half, 0, ()),
+        ("linear", (half,), 10, 144 * 5, (1, 2, 5, 144)),
+    ]  # fmt: skip

@@ -506,3 +506,38 @@ def test_known_networks() -> None:
     assert dense is not None
     assert not any(each.kind == "reshape" for each in dense.operations)
     assert sum(bool(group.fixed) for group in channels_of(dense).groups if group.writers) == 1
+
+
+def test_each_node_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> None:
+    graph = Graph()
+    y = graph.node("Relu", graph.norm(graph.conv("x", 3, 8, 3), 8))
+    pooled = graph.node("Flatten", graph.node("GlobalAveragePool", graph.node("MaxPool", y, kernel_shape=[2, 2])))
+    out = graph.node("Gemm", pooled, graph.constant(8, 5))
+    network = graph.read(tmp_path, out)
+    assert network.whole
+    full, half = 2 * 8 * 8 * 6, 2 * 8 * 7 * 5
+    works = [(one.work.kind, one.work.reads, one.work.writes, one.work.weights, one.work.product)
+             for one in network.operations if one.work is not None]  # fmt: skip
+    assert works == [
+        ("batch norm", (full,), full, 32, ()), ("activation", (full,), full, 0, ()), ("pool", (full,), half, 0, ()),
+        ("pool", (half,), 16, 0, ()), ("linear", (16,), 10, 40, (1, 2, 5, 8)),
+    ]  # fmt: skip
+
+
+def test_a_product_of_activations_has_its_batch(tmp_path: Path) -> None:
+    graph = Graph((2, 4, 6, 6))
+    network = graph.read(tmp_path, graph.conv(graph.node("MatMul", "x", "x"), 4, 4))
+    (work,) = [one.work for one in network.operations if one.work is not None]
+    assert (work.kind, work.product) == ("product", (8, 6, 6, 6))
+
+
+def test_without_all_sizes_no_step_is_known(tmp_path: Path) -> None:
+    graph = Graph(("n", 3, 8, 6))
+    y = graph.node("Relu", graph.conv("x", 3, 8))
+    proto = model(graph.nodes, graph.inputs, [y], graph.tensors)
+    network, _ = read(save(tmp_path, proto), ReadOptions())
+    assert network is not None
+    assert not network.whole
+    network, _ = read(save(tmp_path, proto), ReadOptions(batch=4))
+    assert network is not None
+    assert network.whole

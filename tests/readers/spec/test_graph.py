@@ -393,3 +393,51 @@ def test_errors_of_defaults_are_told_once() -> None:
     assert [error.message for error in errors(spec(defaults="{ name: x }", layers="[]").replace("layers:\n", ""))] == [
         "name cannot be a default"
     ]
+
+
+# --- the work of a step
+
+STEP = """
+version: 1
+defaults: { N: 2, dtype: fp16 }
+layers:
+  - { name: a, C: 3, H: 8, W: 6, K: 12, kernel_size: 3, padding: 1 }
+  - { name: n, op: norm }
+  - { name: r, op: activation }
+  - { name: t, op: attention }
+  - { name: p, op: maxpool, kernel_size: 2 }
+  - { name: fc, op: linear, C: 5, H: 1, W: 1 }
+"""
+
+
+def test_entries_say_what_they_read_write_and_multiply() -> None:
+    found, wrong = read_spec(STEP, "net.yaml")
+    assert wrong == ()
+    assert found is not None
+    assert found.whole
+    full, half = 2 * 12 * 8 * 6, 2 * 12 * 4 * 3
+    works = [(one.work.kind, one.work.reads, one.work.writes, one.work.weights, one.work.product)
+             for one in found.operations if one.work is not None]  # fmt: skip
+    assert works == [
+        ("batch norm", (full,), full, 24, ()), ("activation", (full,), full, 0, ()),
+        ("attention", (3 * full,), full, 0, (2, 48, 48, 12)), ("max pool", (full,), half, 0, ()),
+        ("linear", (half,), 10, 144 * 5, (1, 2, 5, 144)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "whole"),
+    [("op: norm", "op: layernorm", True), ("  - { name: t, op: attention }\n", "", True),
+     ("N: 2, ", "", False), ("op: norm", "op: groupnorm, groups: 4", True)],
+)  # fmt: skip
+def test_a_step_is_known_where_its_operations_and_sizes_are(old: str, new: str, whole: bool) -> None:
+    found, _ = read_spec(STEP.replace(old, new), "net.yaml")
+    assert found is not None
+    assert found.whole is whole
+
+
+def test_a_spec_that_only_carries_sizes_on_has_no_step() -> None:
+    text = STEP.replace("op: norm", "op: batchnorm").replace("op: activation", "op: identity")
+    found, _ = read_spec(text.replace("  - { name: t, op: attention }\n", ""), "net.yaml")
+    assert found is not None
+    assert not found.whole
