@@ -7,8 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 from benchmark_scripts import modules_fixture
+from wirings import resnet50, told
 
+from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.network import Network, Operation, Work
 
 tables = modules_fixture("network_tables")
 
@@ -94,3 +97,59 @@ def test_exporting_says_which_timm_it_needs(exporting, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "timm", timm)
         assert exporting.main() == 2
         assert message in capsys.readouterr().err
+
+
+# --- whole steps against measured ones
+
+
+steps = modules_fixture("steps")
+HEADER = "model,gpu,torch,compile,mode,layout,amp,batch,img_size,step_ms,params_m,gmacs,macts_m\n"
+
+
+def test_rows_know_their_table_and_the_sizes_of_their_network(steps, tmp_path):
+    path = tmp_path / "steps.csv"
+    path.write_text(
+        HEADER + "a,rtx-4090,2.4.0,1,inference,NCHW,amp,64,224,8,1,2.0,3.0\n"
+        "a,rtx-3090,1.12,0,training,NHWC,amp,32,224,16,,,\nb,rtx-3090,1.12,0,training,NHWC,amp,32,224,16,,,\n"
+    )
+    one, two, three = steps.read_rows(path)
+    assert (one.table, two.table) == (
+        "rtx-4090 inference compiled, PyTorch 2.4.0", "rtx-3090 training NHWC, PyTorch 1.12"
+    )  # fmt: skip
+    assert (one.step_us, one.batch, two.gmacs, two.activations, three.gmacs) == (8000.0, 64, 2.0, 3.0, 0.0)
+
+
+def test_three_numbers_fit_what_three_numbers_made(steps, tmp_path):
+    sizes = [(1.0, 9.0), (4.0, 2.0), (8.0, 1.0), (3.0, 7.0), (6.0, 6.0), (0.5, 4.0)]
+    rows = [
+        steps.StepRow(model=str(n), image=224, gpu="g", torch="2", compiled=False, mode="inference", layout="NCHW",
+                      batch=2, step_us=2 * 30 * macs + 2 * 11 * acts + 100, gmacs=macs, activations=acts)
+        for n, (macs, acts) in enumerate(sizes)
+    ]  # fmt: skip
+    assert steps.factor(steps.three_numbers(rows), clock=True) == pytest.approx(1, abs=0.02)
+    assert steps.factor([0.1, 0.3], clock=True) == pytest.approx(1.105, abs=1e-3)
+    assert steps.factor([0.1, 0.3], clock=False) == pytest.approx(1.221, abs=1e-3)
+
+
+def test_a_row_is_predicted_at_its_batch_and_a_compiled_one_is_shorter(steps):
+    network = told(resnet50(N=1))
+    rows = [
+        steps.StepRow(model="resnet50", image=224, gpu="rtx-4090", torch="2.4", compiled=compiled, mode="inference",
+                      layout="NHWC", batch=batch, step_us=1e4, gmacs=4.1, activations=11.1)
+        for compiled, batch in ((False, 128), (False, 256), (True, 256))
+    ]  # fmt: skip
+    small, large, compiled = (steps.predict(row, network, load_gpu(row.gpu)).step.time_us for row in rows)
+    assert large == pytest.approx(2 * small, rel=0.05)
+    assert compiled < 0.8 * large
+
+
+def test_fast_norms_run_in_16_bits(steps):
+    norm = Work(kind="layer norm", op="layer_norm", reads=(8,), writes=8, in_32_bits=True)
+    network = Network(path="n", layers=(), operations=(Operation(kind="identity", work=norm),))
+    (one,) = steps.with_fast_norms(network).operations
+    assert not one.work.in_32_bits
+
+
+def test_both_halves_have_networks(steps):
+    names = [f"net{n}" for n in range(40)]
+    assert 10 < sum(map(steps.is_held, names)) < 30

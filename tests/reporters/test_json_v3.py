@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 from msgspec.structs import replace
-from reports import full_report, layer_times, priced, rendered, total
+from reports import NETWORK, full_report, layer_times, priced, rendered, total
 
+from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.location import CodeEdit
+from convlint.model.network import Operation, Work
 from convlint.model.report import Alternative, LayerReport, fingerprint
 
 PLAIN = layer_times(50.0, 50.0, 49.0)
@@ -168,3 +170,30 @@ def test_edits_of_code_are_told_byte_for_byte() -> None:
     (finding,) = document["findings"]
     assert finding["fix"]["code_edits"] == [{"path": "net.py", "start": 120, "end": 120, "new": "\r\n\tbias=False,"}]
     assert "\x1b" not in finding["fix"]["no_edit"]
+
+
+def test_json_has_the_step_and_each_operation_of_it() -> None:
+    relu = Work(kind="activation", op="relu", reads=(8,), writes=8)
+    odd = Work(kind="unknown", op="roi_align", reads=(8,), writes=8)
+    operations = (Operation(kind="conv", layer=0), Operation(kind="identity", name="r", work=relu, path="net.py",
+                  span=(3, 5, 3, 9)), Operation(kind="reshape", name="x", work=odd))  # fmt: skip
+    step = StepEstimate(
+        parts={"convolution": 60.0, "pointwise": 40.0}, host_us=150.0,
+        operations=(None, OperationEstimate("pointwise", 40.0, 32, 0, 1), None), unpriced=(2,),
+    )  # fmt: skip
+    on_t4 = replace(NETWORK, gpu="t4", step=step, operations=operations, step_after_us=None)
+    on_a100 = replace(NETWORK, step=step, operations=operations, step_after_us=120.0)
+    whole = replace(total("a100", PLAIN), networks=(on_a100,))
+    document = json.loads(rendered("json", full_report(networks=(on_a100, on_t4), total=whole, totals=(whole,))))
+    of_step = {key: document["summary"][key] for key in ("step_us", "step_after_us", "host_us", "unpriced_operations")}
+    assert of_step == {"step_us": 150.0, "step_after_us": 120.0, "host_us": 150.0, "unpriced_operations": 1}
+    parts = document["summary"]["step_parts"]
+    assert list(parts) == ["convolution", "linear", "attention", "normalisation", "pointwise", "copy", "pool",
+                           "optimizer", "other"]  # fmt: skip
+    assert (parts["convolution"], parts["pointwise"], parts["other"]) == (60.0, 40.0, 0.0)
+    assert document["networks"][1]["step_after_us"] is None
+    first, second = document["operations"]
+    one = {"time_us": 40.0, "bytes": 32, "flops": 0, "part": "pointwise"}
+    assert first == {"name": "r", "op": "relu", "path": "net.py", "line": 3, "calls": 1,
+                     "estimates": [{"gpu": "a100", **one}, {"gpu": "t4", **one}]}  # fmt: skip
+    assert second["estimates"][0] == {"gpu": "a100", "time_us": None, "bytes": None, "flops": None, "part": "other"}

@@ -12,8 +12,10 @@ from reports import ALIGNMENT, NETWORK, finding, full_report, layer_times, price
 
 from convlint.cli.streams.gate import harmless
 from convlint.files.languages import duration
+from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
+from convlint.model.network import Operation, Work
 from convlint.model.report import Alternative, Fix, InputError, NetworkReport, NetworkTotal, Report, SkippedRule, Source
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS
@@ -38,6 +40,8 @@ from convlint.reporters.words import (
     rule_page,
     said,
     shape,
+    step_line,
+    unpriced_notes,
     verdict,
     verdicts,
 )
@@ -443,3 +447,47 @@ def test_counts_have_three_figures(value: float, text: str) -> None:
 )
 def test_sizes_have_three_figures(size: int, text: str) -> None:
     assert binary(size) == text
+
+
+# --- the whole step
+
+
+def with_step(host_us: float | None = 50.0, unpriced: int = 0, **more: Any) -> NetworkReport:
+    relu = Work(kind="activation", op="relu", reads=(8,), writes=8)
+    odd = Work(kind="unknown", op="roi_align", reads=(8,), writes=8)
+    operations = (Operation(kind="conv", layer=0), Operation(kind="identity", name="relu", work=relu),
+                  Operation(kind="reshape", name="roi_align", work=odd))  # fmt: skip
+    step = StepEstimate(
+        parts={"convolution": 60.0, "normalisation": 30.0, "pointwise": 9.5, "copy": 0.5}, host_us=host_us,
+        operations=(None, OperationEstimate("pointwise", 9.5, 32, 0, 1), None),
+        unpriced=(2,) * unpriced, unpriced_share=0.5 if unpriced else 0.0,
+    )  # fmt: skip
+    return replace(NETWORK, step=step, operations=operations, **more)
+
+
+def test_a_step_says_what_it_is_made_of() -> None:
+    one = NetworkTotal(gpu="a100", mode="training", networks=(with_step(step_after_us=70.0),))
+    assert step_line(one) == (
+        "step 100 us (2,560,000 images/s), 70 us with all of it: convolutions 60 %, normalisation 30 %, pointwise 10 %"
+    )
+    idle = NetworkTotal(gpu="a100", mode="training", networks=(with_step(200.0, batch=None),))
+    assert step_line(idle) == (
+        "step 200 us: convolutions 30 %, normalisation 15 %, pointwise 5 %, waiting for the host 50 %"
+    )
+    several = NetworkTotal(gpu="a100", mode="training", networks=(with_step(), with_step()))
+    assert step_line(several).startswith("step 200 us: ")
+    assert step_line(NetworkTotal(gpu="a100", mode="training", networks=(with_step(), NETWORK))) == ""
+
+
+def test_what_has_no_price_is_counted_and_named() -> None:
+    report = full_report(networks=(with_step(unpriced=1),))
+    assert unpriced_notes(report) == ["step: 1 operation without a price, 50 % of what it moves: roi_align"]
+    assert unpriced_notes(full_report(networks=(with_step(),))) == []
+
+
+def test_what_is_lost_of_the_step_is_said_beside_what_is_lost_of_the_convolutions() -> None:
+    of_step = priced(lost_step_us=25.0, lost_step_percent=12.5)
+    assert lost(of_step) == "25 us, 12 % of the step"
+    assert lost(priced(lost_step_us=25.0)) == "25 us of the step"
+    both = priced(lost_us=25.0, lost_alone_us=25.0, lost_percent=50.0, lost_step_percent=20.0)
+    assert lost(both) == "25 us, 50 % of the convolutions, 20 % of the step"

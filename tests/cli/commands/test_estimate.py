@@ -319,3 +319,23 @@ def test_names_cannot_forge_lines_or_colours(convlint):
         out = convlint(spec, "-o", form)[1]
         assert "\x1b" not in out
         assert not any(line.startswith("fake") for line in out.splitlines())
+
+
+STEP = NET + "  - { name: norm, op: norm }\n  - { name: relu, op: relu }\n"
+
+
+def test_the_step_and_its_operations(convlint):
+    code, plain, _ = convlint(STEP, width=120)
+    assert code == 0
+    assert re.search(r"^  step [\d.]+ ms \([\d,]+ images/s\).*: convolutions \d+ %", plain, re.MULTILINE)
+    assert "relu" not in plain
+    _, listed, _ = convlint(STEP, "--operations", width=120)
+    rows = re.findall(r"^(\w+) +(\w+) +(\w+) +[\d.]+ [um]s +[\d.]+ % +[\d.]+$", listed, re.MULTILINE)
+    assert rows == [("pool", "pool", "pool"), ("norm", "norm", "normalisation"), ("relu", "relu", "pointwise")]
+    settings = ("--runtime", "framework=pytorch", "--runtime", "compile=true")
+    _, compiled, _ = convlint(STEP, "--operations", *settings, width=120)
+    assert re.search(r"^relu +relu +in the kernel before it +- +- +-$", compiled, re.MULTILINE)
+
+
+def test_without_a_step_no_operation_is_listed(convlint):
+    assert convlint(NET, "--operations", width=120) == convlint(NET, width=120)
