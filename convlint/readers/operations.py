@@ -98,7 +98,7 @@ class Operations:
     """The operations met so far, in order."""
 
     def __init__(self) -> None:
-        self.whole = True  # the work of each is known
+        self._worked = self._sizeless = 0  # operations that do something; those of unknown size
         self._met: list[Operation] = []
         self._apart: dict[int, str] = {}  # call -> why its channels cannot change
         self._weights: dict[int, int] = {}  # call -> the first call with the same weights
@@ -116,6 +116,11 @@ class Operations:
         )  # fmt: skip
         return len(self._met) - 1
 
+    @property
+    def whole(self) -> bool:
+        """Whether nearly all is known of what each operation does; the rest has no price."""
+        return MOST_SIZELESS * self._worked >= self._sizeless
+
     def opaque(
         self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1,
         work: Work | None = None,
@@ -126,14 +131,15 @@ class Operations:
     def worked(
         self, kind: WorkKind, op: str, reads: Sequence[Shape | None], writes: Shape | None,
         constants: Sequence[Shape] = (), *, inner: int | None = None,
-    ) -> Work | None:  # fmt: skip
+    ) -> Work:  # fmt: skip
         """What an operation does, from the shapes of its maps, its result and its constants.
 
-        `inner`: over so many elements a product sums. None where a size is unknown; then no step is known either.
+        `inner`: over so many elements a product sums. An operation of unknown size has no price.
         """
+        self._worked += 1
         if writes is None or any(shape is None or None in shape for shape in (*reads, writes)):
-            self.whole = False
-            return None
+            self._sizeless += 1
+            return Work(kind="unknown", op=op[:MOST_TEXT], reads=(0,) * len(reads))
         weights = sum(map(elements, constants)) if kind in WITH_WEIGHTS else 0
         product: tuple[int, ...] = ()
         if kind in ("linear", "product"):
@@ -215,6 +221,8 @@ class Operations:
         return result
 
 
+# Of all operations. A classifier behind a reshape that is made for another batch is one; with many, no step is known.
+MOST_SIZELESS = 0.05
 # Operations that have parameters of their own.
 WITH_WEIGHTS: frozenset[WorkKind] = frozenset(
     ("batch norm", "layer norm", "group norm", "linear", "product", "embedding", "multiply")
