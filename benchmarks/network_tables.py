@@ -14,7 +14,7 @@ from convlint.model.errors import ConvlintError
 from convlint.model.layer import ConvLayer, Dtype, Layout, with_output
 
 DATA = Path(__file__).resolve().parent / "data"
-LAYERS, NETWORKS, OPERATIONS = (DATA / f"{name}.csv" for name in ("timm_layers", "timm_networks", "timm_operations"))
+LAYERS, NETWORKS = (DATA / f"{name}.csv" for name in ("timm_layers", "timm_networks"))
 SIZES = (
     "dims", "C", "H", "W", "K", "R", "S", "U", "V", "PadH", "PadH_end", "PadW", "PadW_end", "DilH", "DilW", "groups",
     "bias", "first",

@@ -65,32 +65,6 @@ def test_a_table_that_does_not_fit_is_refused(tables, tmp_path):
         tables.read_networks(tmp_path / "layers.csv", tmp_path / "networks.csv")
 
 
-def test_operations_are_counted_for_one_image_and_for_a_step(exporting, monkeypatch):
-    import torch
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Linear(4, 5)
-
-        def forward(self, x):
-            scaled = self.head.weight * 2  # whatever the batch
-            return nn.functional.linear(torch.relu(self.norm(self.conv(x))).mean((2, 3)), scaled)
-
-    fake = SimpleNamespace(create_model=lambda model: Net())
-    monkeypatch.setitem(sys.modules, "timm", fake)
-    found = exporting.operations("net", 6)
-    assert "activation" in found
-    assert not any("convolution" in kind for kind in found)
-    n, read, written, macs, fixed_read, fixed_written = found["activation"]
-    assert (n, read, written, macs, fixed_read, fixed_written) == (1, 4 * 36, 4 * 36, 0, 0, 0)
-    assert found["norm"][2] == 4 * 36
-    assert found["norm"][4] == 4 * 4  # scale, shift, mean and variance
-    assert found["mul"] == (1, 0, 0, 0, 20, 20)
-    assert found["matmul"][3] == 4 * 5
-
-
 def test_exporting_says_which_timm_it_needs(exporting, monkeypatch, capsys):
     monkeypatch.setattr(exporting, "find_spec", lambda name: object())  # no stand-in for torchvision
     for timm, message in ((None, "timm"), (SimpleNamespace(__version__="0.6"), "needs timm 1.0.31, not 0.6")):
