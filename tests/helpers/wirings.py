@@ -102,17 +102,16 @@ def told(network: Network) -> Network:
     def elements(one: Operation) -> int:
         return N * (one.C or 0) * (one.H or 0) * (one.W or 0)
 
-    operations = [
-        replace(
-            one,
-            work=Work(kind=_WORK[one.kind], op=one.kind, writes=elements(one),
-                      reads=tuple([elements(network.operations[index]) for index in one.inputs])),
-        )
-        if one.kind in _WORK
-        else one
-        for one in network.operations
-    ]  # fmt: skip
-    return replace(network, operations=tuple(operations), whole=True)
+    def work(one: Operation) -> Work:
+        reads, writes = tuple([elements(network.operations[index]) for index in one.inputs]), elements(one)
+        larger = one.kind == "resize" and writes > reads[0]  # which autocast interpolates in 32 bits
+        kind = "resize" if larger else _WORK[one.kind]
+        return Work(kind=kind, op=one.kind, reads=reads, writes=writes, in_32_bits=larger)
+
+    operations = [replace(one, work=work(one)) if one.kind in _WORK else one for one in network.operations]
+    normed = {network.operations[one.inputs[0]].layer for one in network.operations if one.kind == "batchnorm"}
+    layers = [replace(layer, norm_follows=index in normed) for index, layer in enumerate(network.layers)]
+    return replace(network, layers=tuple(layers), operations=tuple(operations), whole=True)
 
 
 def classified(net: Wiring, source: int, runtime: Runtime | None = None, mode: Mode | None = None) -> Network:

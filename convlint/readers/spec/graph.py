@@ -67,13 +67,13 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
-_ACTIVATIONS = frozenset(
+ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
      "sigmoid", "tanh")
 )  # fmt: skip
 # What an entry does, by its op; by its carrier where the op is not here. Views and what keeps everything do nothing.
 _WORK: Mapping[str, WorkKind] = {
-    **dict.fromkeys(_ACTIVATIONS, "activation"),
+    **dict.fromkeys(ACTIVATIONS, "activation"),
     "norm": "batch norm", "batchnorm": "batch norm", "layernorm": "layer norm", "groupnorm": "group norm",
     "instancenorm": "group norm", "softmax": "softmax", "attention": "attention", "linear": "linear", "dense": "linear",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
@@ -83,7 +83,7 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
     "upsample": "resize", "downsample": "copy", "pad": "copy", "pixel_shuffle": "copy", "pixel_unshuffle": "copy",
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
-_OF_STEPS = frozenset(("norm", "activation", "attention", *_ACTIVATIONS)) - {"sigmoid", "tanh"}
+_OF_STEPS = frozenset(("norm", "activation", "attention", *ACTIVATIONS)) - {"sigmoid", "tanh"}
 _IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
 
@@ -144,6 +144,8 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Wo
     if kind is None or not inputs:
         return None
     reads, writes = [_elements(each) for each in inputs], _elements(shape)
+    if kind == "resize" and writes < reads[0]:  # any pool may be stated so
+        kind = "pool"
     weights = 0
     product: tuple[int, ...] = ()
     if kind == "linear":  # of all channels of a map, or, where it hands on a vector, of the whole map

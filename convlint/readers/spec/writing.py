@@ -13,21 +13,23 @@ from convlint.files.safe import clean, clean_path
 from convlint.model.channels import channels_of
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation
+from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
+from convlint.readers.spec.graph import ACTIVATIONS
 from convlint.readers.spec.items import (
     CannotWire,
     SpecItem,
     SpecItems,
     SpecNames,
+    Use,
     compact,
     entry_of,
     keeps_channels,
     shared_by,
     uses,
 )
-from convlint.readers.spec.shapes import AGAIN, Shape, written_by
+from convlint.readers.spec.shapes import AGAIN, Shape, normalised, written_by
 
 READ_ON = "read by other operations"
 _HANDED_OUT = "outputs"
@@ -52,6 +54,7 @@ class _Wiring:
         self.edges = {edge.consumer: edge for edge in network.edges}
         operations = network.operations
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
+        self.told = network.whole and self._tells_a_step()  # the spec has all operations of a step
         self.norms = {index: norm.name for norm in operations if norm.kind == "batchnorm" for index in norm.inputs}
         self.at: list[list[Shape]] = []
         self.convs: dict[int, dict[str, Any]] = {}  # the item of each layer
@@ -62,6 +65,8 @@ class _Wiring:
         """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
         for number, use in enumerate(uses(self.operations, self.channels)):
+            if self.told:
+                use = _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
             if use == "written":
                 stands = [self._written(number, self.operations[number])]
@@ -78,6 +83,34 @@ class _Wiring:
             if self.layers[index].norm_follows is None and not items.read.isdisjoint(names):
                 raise CannotWire("what reads some of the layers is not known")
         return items.written
+
+    def _tells_a_step(self) -> bool:
+        """Whether a spec can say what each operation does: it knows maps, and vectors behind them, and no more."""
+        axes = self.channels.axes
+        for number, operation in enumerate(self.operations):
+            work = operation.work
+            if work is None or work.kind == "copy":
+                continue
+            if self._makes_a_vector(operation, work):
+                continue
+            before = [axes[index] for index in operation.inputs]
+            if work.kind not in _WRITTEN or not keeps_channels(operation, axes[number], before):
+                return False
+        return True
+
+    def _makes_a_vector(self, operation: Operation, work: Work) -> bool:
+        """Whether it is a linear layer or a mean over all positions, with one vector for each image."""
+        N = self.layers[0].N
+        if work.kind == "linear":
+            return work.product[:2] == (1, N)
+        source = self.operations[operation.inputs[0]] if len(operation.inputs) == 1 else None
+        C = None if source is None else source.C
+        return work.kind == "reduce" and None not in (N, C) and work.writes == (N or 0) * (C or 0)
+
+    def _is_written(self, number: int) -> bool:
+        """Whether the operation is a convolution behind which its norm stands already."""
+        layer = self.operations[number].layer
+        return layer is not None and bool(self.layers[layer].norm_follows)
 
     def _passed(self, operation: Operation) -> list[Shape]:
         """The shapes that stand for a tensor which is not written: those that it is made of."""
@@ -98,12 +131,23 @@ class _Wiring:
         """Writes the item of an operation that is no convolution, if it needs one."""
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
         given = [shape for index in operation.inputs for shape in self.at[index]]
+        work = operation.work if self.told else None
+        if work is not None and work.kind == "linear":
+            axes_of_space = _AXES[(given[0].dims or 2) - 1 if given else 1]
+            sizes: dict[str, int | None] = {"C": work.product[2], **dict.fromkeys(axes_of_space, 1)}
+            return self._stated(operation.name, "linear", sizes, len(axes_of_space), given)
+        if work is not None and work.kind == "reduce" and kind == "reshape" and given:
+            return self.items.put(operation.name, "global_pool", given)
         if kind == "input":
             return self._sized(operation, "input", ())
         if not keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs]):
             return self._sized(operation, "reshape", given)
         shape, name = given[0], operation.name
         try:
+            if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
+                if kind == "batchnorm" and self._is_written(operation.inputs[0]):
+                    return shape
+                return self.items.put(name, _word_of(work), given)
             joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
                 shape = self.items.put(name, kind, joined)
@@ -202,6 +246,29 @@ class _Wiring:
         self.outputs[given.source] = None
         nothing = self.items.nothing(layer.dims)
         return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
+
+
+# What a spec has an op for, beside linear layers: others would be missing in its step.
+_WRITTEN: frozenset[WorkKind] = frozenset(
+    ("batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "max pool", "pool", "resize",
+     "reduce", "softmax")
+)  # fmt: skip
+_WORDS: Mapping[WorkKind, str] = {
+    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax"
+}  # fmt: skip
+
+
+def _use_in_a_step(operation: Operation, use: Use) -> Use:
+    """What becomes of an operation where all of a step is written: views and copies are passed through."""
+    if operation.work is not None and operation.work.kind != "copy":
+        return "written"
+    return "passed through" if use == "left out" else use
+
+
+def _word_of(work: Work) -> str:
+    """The op of a spec for what keeps all sizes."""
+    own = normalised(work.op)[0]
+    return own if work.kind == "activation" and own in ACTIVATIONS else _WORDS.get(work.kind, "activation")
 
 
 def _fits(own: int | None, wanted: int | None, arriving: int | None) -> bool:

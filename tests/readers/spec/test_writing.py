@@ -15,12 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from wired_spec_networks import Wired, random_network
+from wirings import densenet201, mobilenet_v2, resnet50, told, unet
 
 from convlint.engine.check import Target, check_network
+from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.model.network import Edge, Network, Operation
+from convlint.model.network import Edge, Network, Operation, Work
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.onnx import reader as onnx_model
@@ -271,16 +273,16 @@ def test_sizes_that_are_not_known_behind_known_ones() -> None:
 
 
 def test_sizes_that_do_not_match_are_said_to_where_they_were() -> None:
-    for C, told in ((64, 60), (64, 64), (60, 60), (60, 62)):
+    for C, arriving in ((64, 60), (64, 64), (60, 60), (60, 62)):
         net, a = stem()
         net.conv(a, 8, C=C)
-        network = replace(net.network(), edges=(Edge(consumer=1, producers=(0,), source="a", C=told, H=16, W=16),))
-        assert [key[2] for key in findings(network) if key[0] == "CL002"] == (["conv1"] if told != C else [])
-        if told != 62:
+        network = replace(net.network(), edges=(Edge(consumer=1, producers=(0,), source="a", C=arriving, H=16, W=16),))
+        assert [key[2] for key in findings(network) if key[0] == "CL002"] == (["conv1"] if arriving != C else [])
+        if arriving != 62:
             assert findings(back(network)) == findings(network)
-        else:  # the wire is cut where it could not be told: what was one number is then one on each side
+        else:  # the wire is cut where it could not be arriving: what was one number is then one on each side
             assert {key[0] for key in findings(back(network))} == {key[0] for key in findings(network)}
-        assert [key[2] for key in findings(back(network)) if key[0] == "CL002"] == (["conv1"] if told != C else [])
+        assert [key[2] for key in findings(back(network)) if key[0] == "CL002"] == (["conv1"] if arriving != C else [])
 
 
 def test_sums_of_sizes_that_do_not_go_together_fix_what_they_read() -> None:
@@ -548,3 +550,33 @@ def test_many_layers_of_one_name_and_unknown_size() -> None:
     text = spec_text(Network(path="m", layers=tuple(layers)))
     assert time.process_time() - before < 20
     assert (text.count("name: a,"), text.count("name: a#")) == (1, 19_999)
+
+
+STEPS = {"resnet": resnet50, "mobilenet": mobilenet_v2, "unet": unet, "densenet": densenet201}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_written_with_all_of_its_operations(name: str) -> None:
+    network = told(STEPS[name]())
+    read_back = back(network)
+    assert read_back.whole
+    a100 = load_gpu("a100")
+    for mode in ("training", "inference"):
+        now, then = (
+            step_of(Steps(one, one.layers, 0.0, Runtime(framework="pytorch"), mode), a100)
+            for one in (network, read_back)
+        )
+        assert now is not None
+        assert then is not None
+        assert then.gpu_us == pytest.approx(now.gpu_us, rel=0.01)
+        assert {part for part, us in then.parts.items() if us} == {part for part, us in now.parts.items() if us}
+    assert findings(read_back) == findings(network)
+
+
+def test_a_step_that_a_spec_cannot_say_is_left_out() -> None:
+    network = told(resnet50())
+    last = len(network.operations) - 1
+    tokens = Work(kind="attention", op="attention", reads=(8,), writes=8, product=(1, 2, 2, 2))
+    odd = Operation(kind="reshape", inputs=(last,), name="odd", work=tokens, output=True)
+    read_back = back(replace(network, operations=(*network.operations, odd)))
+    assert not read_back.whole
