@@ -167,7 +167,8 @@ class _NetworkCheck:
         step_us = None
         if on_host.step is not None:
             advised = {hit.rule.loss for hit in hits if hit.severity == "warning"}
-            step_us = promise.step_us(compiled="compile" in advised, hosted="host" not in advised)
+            best, hosted = promise.optimum, "host" not in advised
+            step_us = promise.step_us(best.choices, best.levers, compiled="compile" in advised, hosted=hosted)
         report = network_report(network, target.label, target.gpu, self.mode, held, on_host, whole, step_us)
         self.networks.append(report)
 

@@ -439,19 +439,21 @@ class Promise(NamedTuple):
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
     host: Host
 
-    def step_us(self, *, compiled: bool, hosted: bool) -> float | None:
-        """The whole step after all advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
-        best, timing = self.optimum, self.search.timing
-        after = self.advice.changes(best.levers)
-        layers = [
-            timing.layer(best.setting, index, after.get(index, NOTHING)) for index in range(len(best.setting.layers))
-        ]
-        network = replace(timing.network, runtime=best.setting.runtime)
+    def step_us(
+        self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
+    ) -> float | None:  # fmt: skip
+        """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
+        timing, setting = self.search.timing, self.search.setting(choices)
+        if not timing.network.whole:
+            return None
+        after = self.advice.changes(levers)
+        layers = [timing.layer(setting, index, after.get(index, NOTHING)) for index in range(len(setting.layers))]
+        network = replace(timing.network, runtime=setting.runtime)
         if compiled:
             step = compiled_step(network, layers, timing.gpu, timing.mode)
         else:
-            us = timing.gpu_us(best.setting, after)
-            step = step_of(Steps(network, layers, us, best.setting.runtime, timing.mode), timing.gpu)
+            us = timing.gpu_us(setting, after)
+            step = step_of(Steps(network, layers, us, setting.runtime, timing.mode), timing.gpu)
         return None if step is None else step.time_us if hosted else step.gpu_us
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:

@@ -33,7 +33,6 @@ from convlint.engine.steps import (
     ordered,
 )
 from convlint.estimate.memory import parameters
-from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened
 from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Mode, flops
 from convlint.model.network import Network
@@ -123,7 +122,7 @@ class _Planning:
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
         if not reached:
-            found += self._of_whole_step(after, states[-1])
+            found += self._of_whole_step(planned, after, states[-1])
         notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
@@ -173,39 +172,28 @@ class _Planning:
         return State(
             time_us=self.search.total_us(taken.choices, taken.levers) if time_us is None else time_us,
             grade=None,
-            step_us=self._step_us(taken),
+            step_us=self.promise.step_us(*taken),
             parameters=_moved(parameters(self.network.layers), parameters(before), parameters(layers)),
             flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
         )
 
-    def _step_us(self, taken: Members) -> float | None:
-        """The whole step with some of the advice taken."""
-        setting, timing = self.search.setting(taken.choices), self.search.timing
-        if not self.network.whole:
-            return None
-        changes = self.promise.advice.changes(taken.levers)
-        layers = [timing.layer(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
-        us = timing.gpu_us(setting, changes)
-        step = step_of(Steps(self.network, layers, us, setting.runtime, self.mode), self.target.gpu)
-        return None if step is None else step.time_us
-
-    def _of_whole_step(self, judged: NetworkResult, before: State) -> list[PlannedStep]:
+    def _of_whole_step(self, planned: Network, judged: NetworkResult, before: State) -> list[PlannedStep]:
         """What shortens the step and no convolution: torch.compile, then what takes the host away."""
         found: list[PlannedStep] = []
-        findings = {finding.rule.loss: finding for finding in judged.findings if finding.severity == "warning"}
         for loss in ("compile", "host"):
-            finding = findings.get(loss)
+            finding = next(
+                (one for one in judged.findings if one.rule.loss == loss and one.severity == "warning"), None
+            )
             if finding is None or finding.fix is None or finding.lost_step_us is None or before.step_us is None:
                 continue
-            step_us: float | None = before.step_us - finding.lost_step_us
-            if loss == "host" and found:  # a compiled network waits for less
-                step_us = self.promise.step_us(compiled=True, hosted=False)
-            after = replace(before, step_us=step_us)
+            after = replace(before, step_us=before.step_us - finding.lost_step_us)
             found.append(
                 PlannedStep(describe=finding.fix.describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(),
                             set={}, by_layer=(), before=before, after=after)
             )  # fmt: skip
             before = after
+            if loss == "compile":  # a compiled network waits for less
+                judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
         return found
 
     def _within_limits(self, members: Members) -> Members:

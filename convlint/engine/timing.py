@@ -75,7 +75,8 @@ def _as_it_runs(
     """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
     layer = layers[index]
     if picks_layout:
-        return replace(layer, layout="auto") if layer.layout != "auto" else layer
+        chosen = layer.layout == "auto" and not layer.copies_input
+        return layer if chosen else replace(layer, layout="auto", copies_input=False)
     arrives_otherwise = layer.copies_input and layer.layout == "NHWC"
     if edge is not None and not arrives_otherwise:
         arrives_otherwise = any(_is_copied(edge, producer, layers, stated) for producer in edge.producers)
@@ -117,10 +118,8 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
     if step is None:
         return hosted(network.layers, estimates, host)
-    compiled = compiled_step(network, running, gpu, mode)
-    if step.idle_us > 0:
-        return hosted(network.layers, estimates, host)._replace(step=step, compiled=compiled)
-    return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled)
+    # The step says what waits for the host; its convolutions take what the GPU needs for them.
+    return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled_step(network, running, gpu, mode))
 
 
 def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:

@@ -81,8 +81,8 @@ class Hosted(NamedTuple):
     `host_us` is what the host needs for the convolutions and what usually follows them, `gpu_us` what the GPU needs for
     the convolutions; None where that is not known. Where that is less, the host is the bound, and the layers share its
     time: each pass takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind
-    torch.compile, where all operations are known; then it tells whether the host is the bound, and `host_us` is None
-    where it is not. `host` is the pace that holds.
+    torch.compile, where all operations are known: it tells whether the host is the bound, layers take what the GPU
+    needs for them, and `host_us` is None. `host` is the pace that holds for layers.
     """
 
     estimates: tuple[LayerEstimate | None, ...]

@@ -19,6 +19,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
@@ -65,6 +67,7 @@ _STRIDED_KINDS: frozenset[WorkKind] = frozenset(("concat", "copy", "embedding"))
 _PRODUCT_SHARE: Final = 0.7
 _ATTENTION_SHARE: Final = 0.6
 _ATTENTION_BACKWARD: Final = 2.5
+_MOST_UNPRICED: Final = 0.25  # of the bytes that are moved: a step that lacks more is none
 _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an element
 # Bytes of fp32 that an update moves for each parameter: torch.optim's `foreach` form, kernel after kernel, without
 # states, with one (momentum) and with two (Adam).
@@ -97,7 +100,7 @@ def is_autocast(layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> bo
 
 
 def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
-    """The whole step; None where the reader does not tell of all operations, or a layer has no dtype."""
+    """The whole step; None where the reader does not tell of all operations, a layer has no dtype, or much no price."""
     network, layers = steps.network, steps.layers
     if not network.whole or any(layer.dtype is None for layer in layers):
         return None
@@ -107,7 +110,8 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
         walk.compiled(folds=framework in _COMPILERS)
     else:
         walk.eager()
-    return walk.finished()
+    found = walk.finished()
+    return found if found.unpriced_share <= _MOST_UNPRICED else None
 
 
 class _Walk:
@@ -126,6 +130,10 @@ class _Walk:
         self.found: list[OperationEstimate | None] = [None] * len(self.operations)
         self.bytes_of: list[int] = []  # of an element of each operation's tensor
         self.images, self.scale = _scales(steps.network, steps.layers)
+        # PyTorch allows TF32 in convolutions and not in products (torch.backends.cuda.matmul.allow_tf32 is False).
+        own = framework_of(steps.runtime) in (None, "pytorch")
+        self.of_products = replace(steps.runtime, tf32=False) if own else steps.runtime
+        self.writes_indices = own
         self.sixteen = next((one.dtype for one in steps.layers if one.dtype in _SIXTEEN), None)
         self.launched = 0
         self.unpriced: list[int] = []
@@ -186,13 +194,16 @@ class _Walk:
             if self.autocast and work.weights:
                 time += self._cast_weights(work.weights)
                 kernels += 1
-            moved += (sum(reads) + writes + work.weights) * size
-            self._note(number, PART_OF[work.kind], time + taken, moved, flops, kernels + 1)
+            passes = 3 if self.training else 1
+            moved += passes * (sum(reads) + writes + work.weights) * size
+            self._note(number, PART_OF[work.kind], time + taken, moved, passes * flops, kernels + passes)
             return
         for forward in (True, False) if self.training else (True,):
             each = self._traffic(work.kind, forward=forward)
+            if not forward and work.kind == "multiply" and len(reads) > 1 and len(set(reads)) == 1:
+                each = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
             bytes_ = (each.reads * sum(reads) + each.writes * writes) * size
-            if work.kind == "max pool":
+            if work.kind == "max pool" and self.writes_indices:
                 bytes_ += _POOL_INDEX_BYTES * writes
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             time += bytes_ * rate + each.kernels * _KERNEL_US
@@ -236,9 +247,9 @@ class _Walk:
     # -- products
 
     def _product(self, work: Work, elements: int, size: int) -> tuple[float, int]:
-        """(time, FLOPs of a forward pass) of a matrix product or of attention."""
+        """(time of all passes, FLOPs of a forward pass) of a matrix product or of attention."""
         batch, M, N, K = work.product if len(work.product) == 4 else (1, 0, 0, 0)
-        if work.weights:
+        if batch == 1:
             M = round(M * self.images)
         else:
             batch = round(batch * self.images)
@@ -248,7 +259,7 @@ class _Walk:
             if time is not None:
                 return time, 2 * M * N * K
         flops = (4 if work.kind == "attention" else 2) * batch * M * N * K
-        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.steps.runtime), tensorrt=False)
+        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.of_products), tensorrt=False)
         unit = tensor or simt
         if unit is None:
             return 0.0, flops
@@ -260,7 +271,7 @@ class _Walk:
     def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype) -> float | None:
         """A product of M rows as the 1x1 convolution of M images of one position."""
         layer = ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC")
-        return time_us(with_output(layer), self.gpu, self.steps.runtime, self.steps.mode)
+        return time_us(with_output(layer), self.gpu, self.of_products, self.steps.mode)
 
     def _multiplied(self, size: int) -> Dtype:
         return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
@@ -290,11 +301,12 @@ class _Walk:
 
     def finished(self) -> StepEstimate:
         """What was found."""
-        host = steps_host_us(self.gpu, self.steps.runtime, self.launched, training=self.training)
+        runtime = replace(self.steps.runtime, mixed_precision=True) if self.autocast else self.steps.runtime
+        host = steps_host_us(self.gpu, runtime, self.launched, training=self.training)
         share = self.moved_unpriced / (self.moved + self.moved_unpriced) if self.moved_unpriced else 0.0
         return StepEstimate(
             parts=dict(self.parts), host_us=host, operations=tuple(self.found), unpriced=tuple(self.unpriced),
-            unpriced_share=share,
+            unpriced_share=share, autocast_assumed=self.autocast and self.steps.runtime.mixed_precision is None,
         )  # fmt: skip
 
     def _note(self, number: int, part: Part, time: float, moved: float, flops: int, kernels: float) -> None:
@@ -312,6 +324,7 @@ _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
 # Sums over positions of NHWC, and what is written into a part of a tensor. Fit: compiled networks on RTX 4090, whose
 # squeeze-and-excite blocks gain less from fusing than others.
 _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
+_FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", "batch norm"))
 _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
 
 
@@ -380,6 +393,11 @@ class _Fusion:
         self.kernel_of[number] = len(self.kernels)
         self.kernels.append(_Fused(elements, number, closed=work.kind in ("reduce", "concat")))
 
+    def _is_folded(self, kernel: _Fused) -> bool:
+        """Whether a compiler of engines makes it a part of a convolution: what works element by element, forward."""
+        kinds = {_work(self.walk.operations[number]).kind for number in kernel.members}
+        return self.folds and not self.walk.training and kinds <= _FOLDED
+
     def _priced(self, inputs: Sequence[Sequence[int]], size: int) -> None:
         walk = self.walk
         readers: dict[int, set[int]] = {}  # the kernels that read each operation; -1 for those of libraries
@@ -390,8 +408,7 @@ class _Fusion:
             taken: dict[int, int] = {}
             written = again = 0
             for number in kernel.members:
-                work = walk.operations[number].work
-                assert work is not None
+                work = _work(walk.operations[number])
                 for source, count in zip(inputs[number], walk.reads(number, work), strict=False):
                     # What Inductor makes itself it writes into its place in a concatenation.
                     if work.kind == "concat" and source in self.kernel_of:
@@ -400,11 +417,11 @@ class _Fusion:
                         taken[source] = max(taken.get(source, 0), count)
                 if work.kind == "concat":
                     written += sum(taken.values())
-                elif readers.get(number, {-2}) - {place}:
+                elif walk.operations[number].output or readers.get(number, {-2}) - {place}:
                     written += walk.writes(number, work)
                 if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
                     again += sum(walk.reads(number, work))  # statistics first, in a kernel of their own
-            if self.folds and any(walk.operations[source].layer is not None for source in taken):
+            if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in taken):
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
             moved = (sum(taken.values()) + again + written) * size
@@ -412,13 +429,21 @@ class _Fusion:
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it
                 moved += (written + 2 * sum(taken.values()) + 2 * again) * size
                 kernels *= 2
+            for number in kernel.members:
+                walk.found[number] = OperationEstimate(PART_OF[_work(walk.operations[number]).kind], 0.0, 0, 0, 0)
             if not moved:
                 continue
-            works = [walk.operations[number].work for number in kernel.members]
-            heaviest = max((work for work in works if work is not None), key=_weight)
-            strided = any(work is not None and work.kind in _STRIDED_WHEN_FUSED for work in works)
+            works = [_work(walk.operations[number]) for number in kernel.members]
+            heaviest = max(works, key=_weight)
+            strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
             time = moved * (walk.strided_us_per_byte if strided else walk.us_per_byte) + kernels * _KERNEL_US
             walk._note(kernel.members[0], PART_OF[heaviest.kind], time, moved, 0, kernels)
+
+
+def _work(operation: Operation) -> Work:
+    """The work of an operation that has some."""
+    assert operation.work is not None
+    return operation.work
 
 
 def _weight(work: Work) -> int:
@@ -440,6 +465,10 @@ def _scales(network: Network, layers: Sequence[ConvLayer]) -> tuple[float, list[
         if operation.layer is not None:
             now, before = pairs[operation.layer]
             scales.append(images * (now.K or 1) / (before.K or 1))
+        elif operation.kind == "concat" and operation.work is not None and any(operation.work.reads):
+            reads = operation.work.reads
+            parts = zip(reads, operation.inputs, strict=True)
+            scales.append(sum(count * scales[index] for count, index in parts) / sum(reads))
         else:
             scales.append(max((scales[index] for index in operation.inputs), default=images))
     return images, scales

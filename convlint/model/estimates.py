@@ -131,8 +131,9 @@ class OperationEstimate(Struct, frozen=True, gc=False):
 class StepEstimate(Struct, frozen=True, kw_only=True):
     """A step of a network: what the GPU needs, by part, and what the host needs to start it; times in us.
 
-    `operations` has one entry for each of `Network.operations`: None for convolutions, views and what has no price.
-    `unpriced` are the numbers of the latter; `unpriced_share` is theirs of all elements that are moved.
+    `operations` has one entry for each of `Network.operations`: None for convolutions, views and what has no price; one
+    without kernels where another's kernel does it too. `unpriced` are the numbers of what has no price;
+    `unpriced_share` is theirs of all bytes that are moved. `autocast_assumed`: nobody says whether it is on.
     """
 
     parts: Mapping[Part, float]
@@ -140,6 +141,7 @@ class StepEstimate(Struct, frozen=True, kw_only=True):
     operations: tuple[OperationEstimate | None, ...] = ()
     unpriced: tuple[int, ...] = ()
     unpriced_share: float = 0.0
+    autocast_assumed: bool = False
 
     @property
     def gpu_us(self) -> float:

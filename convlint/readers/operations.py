@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -137,7 +137,9 @@ class Operations:
         `inner`: over so many elements a product sums. An operation of unknown size has no price.
         """
         self._worked += 1
-        if writes is None or any(shape is None or None in shape for shape in (*reads, writes)):
+        ranks = _LEAST_RANK.get(kind, 0)
+        small = writes is not None and min(len(writes), *(len(shape or ()) for shape in reads[:1]), len(writes)) < ranks
+        if writes is None or small or any(shape is None or None in shape for shape in (*reads, writes)):
             self._sizeless += 1
             return Work(kind="unknown", op=op[:MOST_TEXT], reads=(0,) * len(reads))
         weights = sum(map(elements, constants)) if kind in WITH_WEIGHTS else 0
@@ -146,6 +148,9 @@ class Operations:
             columns, rows = writes[-1] or 1, elements(writes) // (writes[-1] or 1)
             K = inner if inner is not None else (reads[0] or (1,))[-1] or 1
             batch = elements(writes[:-2]) if kind == "product" else 1
+            left = next((shape for shape in constants if len(shape) == 2 and shape[-1] != columns), None)
+            if kind == "linear" and inner is None and left is not None and left[0] == writes[-2 % len(writes)]:
+                batch, K = elements(writes[:-2]), left[1] or 1  # the weights are the left matrix
             product = (batch, rows // max(batch, 1), columns, K)
         return Work(
             kind=kind, op=op[:MOST_TEXT], reads=tuple([elements(shape or ()) for shape in reads]),
@@ -223,10 +228,9 @@ class Operations:
 
 # Of all operations. A classifier behind a reshape that is made for another batch is one; with many, no step is known.
 MOST_SIZELESS = 0.05
+_LEAST_RANK: Mapping[WorkKind, int] = {"linear": 1, "product": 2}  # of what they read and write
 # Operations that have parameters of their own.
-WITH_WEIGHTS: frozenset[WorkKind] = frozenset(
-    ("batch norm", "layer norm", "group norm", "linear", "product", "embedding", "multiply")
-)  # fmt: skip
+WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "group norm", "linear", "embedding"))
 
 
 def elements(shape: Shape) -> int:

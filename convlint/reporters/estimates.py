@@ -12,7 +12,7 @@ from convlint.estimate.sweep import unknown_time
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
-from convlint.model.estimates import LayerEstimate, PassEstimate
+from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.report import LayerReport, LayerTimes, NetworkTotal, Report
 from convlint.reporters import Style
@@ -46,9 +46,14 @@ from convlint.reporters.words import (
     shape,
     step,
     step_line,
-    unpriced_notes,
+    step_notes,
 )
 
+# What a step does for no operation of its own, by the part that it counts to.
+_BESIDE_OPERATIONS: Mapping[Part, str] = {
+    "copy": "casts for convolutions", "pointwise": "sums of gradients", "optimizer": "update of weights",
+}  # fmt: skip
+_LEAST_REST = 0.001  # of a step: less is not shown
 _WORTH_SAYING = 1.05  # a ratio: what makes less than 5 % of difference is left out of the totals
 
 
@@ -168,7 +173,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
     if len(totals) > 1:
         lines.append("")
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    of_times = (*calibrated, *host_notes(report), *unpriced_notes(report), *batch_notes(report),
+    of_times = (*calibrated, *host_notes(report), *step_notes(report), *batch_notes(report),
                 *dtype_notes(report), *basis_notes(report))  # fmt: skip
     lines += note_lines((*network_notes(report), *of_times), glyphs, width)
     if report.errors:
@@ -196,13 +201,17 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
             if work is None:
                 continue
             name = shown(clean(operation.name or work.op), glyphs)
-            if one is None:
-                fused = () if work.kind == "unknown" else ("in the kernel before it",)
-                rows.append((name, shown(clean(work.op), glyphs), *(fused or ("not priced",)), "-", "-", "-"))
+            does = shown(clean(work.op), glyphs)
+            if one is None or not one.kernels:
+                why = "not priced" if one is None else "in a kernel above"
+                rows.append((name, does, why, "-", "-", "-"))
             else:
                 share = f"{100 * one.time_us / step.time_us:.1f} %"
-                moved = f"{one.bytes / 1e6:.1f}"
-                rows.append((name, shown(clean(work.op), glyphs), one.part, clock(one.time_us), share, moved))
+                rows.append((name, does, one.part, clock(one.time_us), share, f"{one.bytes / 1e6:.1f}"))
+        for part, name in _BESIDE_OPERATIONS.items():
+            rest = step.parts.get(part, 0.0) - sum(one.time_us for one in step.operations if one and one.part == part)
+            if rest >= _LEAST_REST * step.time_us:
+                rows.append((name, "-", part, clock(rest), f"{100 * rest / step.time_us:.1f} %", "-"))
         sizes = column_sizes(rows)
         sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
         title = (

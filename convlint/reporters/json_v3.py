@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.model.estimates import PARTS
-from convlint.model.layer import PASSES, ConvLayer
+from convlint.model.layer import PASSES, ConvLayer, Mode
 from convlint.model.location import Location
 from convlint.model.network import PART_OF
 from convlint.model.report import (
@@ -159,11 +159,11 @@ def _steps(total: NetworkTotal | None) -> dict[str, Any]:
 
 def _operations(report: Report) -> Iterator[dict[str, Any]]:
     """The operations between convolutions of each network, with their times on each target."""
-    networks: dict[str, list[NetworkReport]] = {}
+    networks: dict[tuple[str, Mode], list[NetworkReport]] = {}
     for network in report.networks:
         if network.step is not None:
-            networks.setdefault(network.path, []).append(network)
-    for path, on_targets in networks.items():
+            networks.setdefault((network.path, network.mode), []).append(network)
+    for (path, _), on_targets in networks.items():
         for index, operation in enumerate(on_targets[0].operations):
             work = operation.work
             if work is None:

@@ -21,7 +21,7 @@ from convlint.reporters.words import (
     place_of,
     severity_word,
     step_line,
-    unpriced_notes,
+    step_notes,
     verdicts,
 )
 
@@ -275,7 +275,7 @@ def _basis(report: Report) -> list[str]:
     return [
         *calibrated,
         *host_notes(report),
-        *unpriced_notes(report),
+        *step_notes(report),
         *batch_notes(report),
         *dtype_notes(report),
         *basis_notes(report),

@@ -367,7 +367,7 @@ _PARTS: Mapping[Part, str] = {
     "convolution": sentence("convolutions {share:.0f} %"), "linear": sentence("linear {share:.0f} %"),
     "attention": sentence("attention {share:.0f} %"), "normalisation": sentence("normalisation {share:.0f} %"),
     "pointwise": sentence("pointwise {share:.0f} %"), "copy": sentence("copies {share:.0f} %"),
-    "pool": sentence("pooling {share:.0f} %"), "optimizer": sentence("optimizer {share:.0f} %"),
+    "pool": sentence("pooling and resizing {share:.0f} %"), "optimizer": sentence("optimizer {share:.0f} %"),
     "other": sentence("other {share:.0f} %"),
 }  # fmt: skip
 _LEAST_PART = 0.01  # of a step; smaller ones are not named
@@ -396,18 +396,27 @@ def step_line(total: NetworkTotal) -> str:
     )
 
 
-def unpriced_notes(report: Report) -> list[str]:
-    """For each network whose step has operations without a price: how many, which, and their share of what is moved."""
+def step_notes(report: Report) -> list[str]:
+    """Of each network's step: which operations have no price, and their share of what is moved; what is assumed."""
     notes = []
     for path, network in {each.path: each for each in report.networks}.items():
         step = network.step
+        where = say(" of {path}", path=clean_path(path)) if _several(report) else ""
+        if step is not None and step.autocast_assumed:
+            notes.append(
+                say(
+                    "step{where}: 16 bits in training are taken for autocast; --runtime mixed_precision=false says "
+                    "that weights have them too",
+                    where=where,
+                )
+            )
         if step is None or not step.unpriced:
             continue
         operators = {work.op for number in step.unpriced if (work := network.operations[number].work) is not None}
         notes.append(
             say(
                 "step{where}: {operations} without a price, {share:.0f} % of what it moves: {names}",
-                where=say(" of {path}", path=clean_path(path)) if _several(report) else "",
+                where=where,
                 operations=plural(len(step.unpriced), "operation"),
                 share=100 * step.unpriced_share,
                 names=", ".join(sorted(map(clean, operators))[:_NAMED]),
@@ -495,7 +504,7 @@ def host_notes(report: Report) -> list[str]:
             gpu=duration(network.gpu_us or 0),
         )
         for network in report.networks
-        if network.waits
+        if network.waits and network.step is None
     ]
 
 

@@ -41,7 +41,7 @@ from convlint.reporters.words import (
     said,
     shape,
     step_line,
-    unpriced_notes,
+    step_notes,
     verdict,
     verdicts,
 )
@@ -481,8 +481,8 @@ def test_a_step_says_what_it_is_made_of() -> None:
 
 def test_what_has_no_price_is_counted_and_named() -> None:
     report = full_report(networks=(with_step(unpriced=1),))
-    assert unpriced_notes(report) == ["step: 1 operation without a price, 50 % of what it moves: roi_align"]
-    assert unpriced_notes(full_report(networks=(with_step(),))) == []
+    assert step_notes(report) == ["step: 1 operation without a price, 50 % of what it moves: roi_align"]
+    assert step_notes(full_report(networks=(with_step(),))) == []
 
 
 def test_what_is_lost_of_the_step_is_said_beside_what_is_lost_of_the_convolutions() -> None:

@@ -98,8 +98,9 @@ class ModelOperations:
             return None
         before = [tensor.shape for tensor in given]
         constants: list[Shape] = []
-        channels = None if before[0] is None else before[0][self.axis(before[0])]
-        if done == "linear" and before[0] is not None and after is not None:
+        axis = self.axis(before[0])
+        channels = None if before[0] is None or axis >= len(before[0]) else before[0][axis]
+        if done == "linear" and before[0] and after:
             constants = [(before[0][-1], after[-1])]
         elif done.endswith("norm"):
             constants = [(channels,), (channels,)]

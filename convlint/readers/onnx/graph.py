@@ -125,7 +125,8 @@ class GraphOperations:
         kind = kind_of_work(node.op_type) if node.domain in STANDARD_DOMAINS else "unknown"
         if kind is None:
             return None
-        constants = [shape for name in node.input if name not in read and (shape := scope.shape(name))]
+        maps = set(read)
+        constants = [shape for name in node.input if name not in maps and (shape := scope.shape(name))]
         if kind == "product" and any(len(shape) == 2 for shape in constants):
             kind = "linear"
         if kind == "multiply" and len(read) == 1 and all(prod(map(_size, shape)) == 1 for shape in constants):

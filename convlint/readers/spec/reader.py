@@ -183,7 +183,7 @@ class _Spec:
         return Network(
             path=self.path,
             layers=layers,
-            whole=bool(graph.wiring.whole) and bool(layers),
+            whole=bool(graph.wiring.whole) and bool(layers) and not self.errors.found,
             edges=tuple(graph.edges),
             operations=graph.wiring.finished(graph.readers),
             runtime=runtime,

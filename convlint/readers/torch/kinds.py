@@ -260,30 +260,43 @@ _AUTOCAST_TO_32_BITS = """
 """
 IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
 # Neither reads nor writes elements of activations.
-NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
+_NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
 
 
-def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constants: Sequence[Shape]) -> Work | None:
+def runs_nothing(name: str, argument: Callable[[str], Any]) -> bool:
+    """Whether no kernel runs: of dropout in inference, say."""
+    short = plain(name)
+    return short in _NO_KERNELS or ("dropout" in short and argument("train") is False)
+
+
+def work_of(
+    name: str,
+    reads: Sequence[Shape],
+    written: Sequence[Shape],
+    constants: Sequence[Shape],
+    argument: Callable[[str], Any] = lambda _: None,
+) -> Work | None:
     """What an operator does, which is no view; `reads` are the shapes of activations, `constants` those of the others.
 
-    None where a size is symbolic, and where no kernel runs.
+    None where a size is symbolic, and where no kernel runs. `argument` is that of `OperatorCall`.
     """
     short = plain(name)
     shapes = (*reads, *written, *constants)
-    if short in NO_KERNELS or any(size is None for shape in shapes for size in shape):
+    if runs_nothing(name, argument) or any(size is None for shape in shapes for size in shape):
         return None
     kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
     if "dropout" in short:
         kind = "activation"
     if kind == "multiply" and len(reads) == 1 and not any(map(elements, constants)):
         kind = "activation"
-    weights = [shape for shape in constants if shape] if kind in WITH_WEIGHTS else []
     product: tuple[int, ...] = ()
     if kind in ("linear", "product"):
-        kind, product = _product(short, reads, written[0], weights)
-    elif kind == "attention" and len(reads) > 1:
-        *heads, queries, width = map(_known, reads[0])
-        product = (prod(heads), queries, _known(reads[1][-2]), width)
+        kind, product = _product(short, reads, written[0], constants, argument)
+    elif kind == "attention":
+        kind, product = _attention(reads, written[0], constants)
+    weights = [shape for shape in constants if shape] if kind in WITH_WEIGHTS else []
+    if kind == "batch norm":
+        weights = weights[:2]  # what else it has are statistics
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
         weights=sum(map(elements, weights)), product=product, in_32_bits=short in IN_32_BITS,
@@ -291,19 +304,48 @@ def work_of(name: str, reads: Sequence[Shape], written: Sequence[Shape], constan
 
 
 def _product(
-    name: str, reads: Sequence[Shape], written: Shape, weights: Sequence[Shape]
+    name: str, reads: Sequence[Shape], written: Shape, constants: Sequence[Shape], argument: Callable[[str], Any]
 ) -> tuple[WorkKind, tuple[int, ...]]:
-    """The kind and (batch, M, N, K) of a product; one with a matrix of weights has all rows in one."""
-    columns = _known(written[-1]) if written else 1
-    rows = elements(written) // max(columns, 1)
+    """The kind and (batch, M, N, K) of a product; one with a matrix of weights at its right has all rows in one."""
     if name == "einsum":
-        left, right = (elements(reads[0]), elements((*reads[1:], *weights, (1,))[0]))
-        return "product", (1, rows, columns, max(1, round((left * right / max(1, rows * columns)) ** 0.5)))
-    K = _known(reads[-1 if name == "addmm" and len(reads) == 2 and not weights else 0][-1]) if reads[0] else 1
-    if name in ("linear", "addmm", "mm") or any(len(shape) == 2 for shape in weights) or len(written) < 3:
-        return "linear", (1, rows, columns, K)
-    batch = prod(map(_known, written[:-2]))
-    return "product", (batch, _known(written[-2]), columns, K)
+        return "product", _einsum(argument("equation"), (*reads, *constants), written)
+    if not written or min(map(len, reads)) < 1:
+        return "unknown", ()
+    columns = _known(written[-1])
+    rows = elements(written) // max(columns, 1)
+    left = reads[1] if name in ("addmm", "baddbmm") and len(reads) == 3 else reads[0]
+    if name in ("addmm", "baddbmm") and len(reads) == 2 and any(len(shape) > 1 for shape in constants):
+        left = reads[1]
+    matrix = next((shape for shape in constants if len(shape) == 2), None)
+    if name == "matmul" and matrix is not None and matrix[-1] != columns:  # the weights are the left matrix
+        return "linear", (elements(written[:-2]), _known(matrix[0]), columns, _known(matrix[1]))
+    if name in ("linear", "addmm", "mm") or matrix is not None or len(written) < 3:
+        return "linear", (1, rows, columns, _known(left[-1]))
+    return "product", (elements(written[:-2]), _known(written[-2]), columns, _known(left[-1]))
+
+
+def _einsum(equation: Any, operands: Sequence[Shape], written: Shape) -> tuple[int, ...]:
+    """(batch, M, N, K) of a product by its letters: of both operands and the result, of one of them, of neither."""
+    terms, _, result = equation.replace(" ", "").partition("->") if isinstance(equation, str) else ("", "", "")
+    letters = terms.split(",")
+    fits = len(letters) == 2 == len(operands) and result and "." not in terms
+    if not fits or any(len(term) != len(shape) for term, shape in zip(letters, operands, strict=True)):
+        return 1, elements(written), 1, max((_known(shape[-1]) for shape in operands if shape), default=1)
+    sizes = {one: _known(size) for term, shape in zip(letters, operands, strict=True)
+             for one, size in zip(term, shape, strict=True)}  # fmt: skip
+    first, second = map(set, letters)
+    groups = (first & second & set(result), (first - second) & set(result), (second - first) & set(result),
+              (first | second) - set(result))  # fmt: skip
+    return tuple(prod(sizes[one] for one in group) for group in groups)
+
+
+def _attention(reads: Sequence[Shape], written: Shape, constants: Sequence[Shape]) -> tuple[WorkKind, tuple[int, ...]]:
+    """The kind and (heads of all images, queries, keys, width); the result is as long as the queries."""
+    if len(written) < 3:
+        return "unknown", ()
+    *heads, queries, width = map(_known, written)
+    wide = [shape for shape in (*reads, *constants) if len(shape) > 1 and shape[-1] == written[-1]]
+    return "attention", (prod(heads), queries, _known(wide[-1][-2]) if wide else queries, width)
 
 
 def _known(size: int | None) -> int:

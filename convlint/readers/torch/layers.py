@@ -15,7 +15,7 @@ from convlint.model.network import Edge, Operation, Work
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, is_first
 from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import NO_KERNELS, OPAQUE, OperatorCall, effect_of, plain, work_of
+from convlint.readers.torch.kinds import OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -290,8 +290,8 @@ class TracedOperations:
         work = None
         if not view:
             shapes = [self._shapes[number] for number in inputs]
-            work = work_of(name, shapes, [shape for _, shape in written], fixed)
-            self.whole = self.whole and (work is not None or plain(name) in NO_KERNELS)
+            work = work_of(name, shapes, [shape for _, shape in written], fixed, argument)
+            self.whole = self.whole and (work is not None or runs_nothing(name, argument))
         if base is not None:
             self._written_into(name, written[0], inputs, base, where, work)
             return
@@ -305,7 +305,8 @@ class TracedOperations:
         text = _at(short, where()) if located else ""
         several = effect.kind == "concat" and len(numbers) > len(inputs)
         if several and work is not None:
-            work = replace(work, reads=tuple([work.reads[inputs.index(number)] for number in numbers]))
+            elements = dict(zip(inputs, work.reads, strict=True))
+            work = replace(work, reads=tuple([elements[number] for number in numbers]))
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
             where=text, constants=fixed, built=built, work=work,
