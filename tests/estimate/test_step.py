@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint.estimate import time_us
 from convlint.estimate.step import Steps, is_autocast, step_of
 from convlint.gpus.gpu import load_gpu
-from convlint.model.estimates import StepEstimate
+from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.network import Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime
@@ -48,6 +48,11 @@ def step(one: Network, runtime: Runtime = EAGER, mode: Mode = "inference", gpu: 
     found = step_of(Steps(one, one.layers, us, runtime, mode), chosen)
     assert found is not None
     return found
+
+
+def kernels(one: StepEstimate) -> list[OperationEstimate]:
+    """Those that are made; what is fused into another has none of its own."""
+    return [each for each in one.operations if each is not None and each.kernels]
 
 
 def of(one: Network, number: int, **how: Any) -> Any:
@@ -113,7 +118,7 @@ def test_a_linear_takes_what_a_pointwise_convolution_takes() -> None:
     for mode in ("inference", "training"):
         found = of(network(linear), 2, mode=mode)
         assert found.time_us == pytest.approx(time_us(same, A100, EAGER, mode), rel=0.01)  # type: ignore[arg-type]
-        assert found.flops == 2 * rows * 4 * C * C
+        assert found.flops == (1 if mode == "inference" else 3) * 2 * rows * 4 * C * C
 
 
 def test_attention_takes_the_time_of_its_products() -> None:
@@ -150,9 +155,9 @@ COMPILED = replace(EAGER, compile=True)
 def test_a_chain_of_pointwise_operations_is_one_kernel() -> None:
     chain = network(work("batch norm"), work("activation"), work("multiply"))
     found = step(chain, COMPILED)
-    kernels = [each for each in found.operations if each is not None]
-    assert [(each.bytes, each.kernels) for each in kernels] == [(2 * 2 * ELEMENTS, 1)]
-    assert kernels[0].part == "normalisation"
+    members = [each for each in found.operations if each is not None]
+    assert [(each.bytes, each.kernels) for each in members] == [(2 * 2 * ELEMENTS, 1), (0, 0), (0, 0)]
+    assert members[0].part == "normalisation"
     assert found.gpu_us < step(chain).gpu_us
 
 
@@ -166,23 +171,23 @@ def test_what_a_kernel_of_a_library_reads_is_written() -> None:
         Operation(kind="add", inputs=(3, 2), work=work("add", ELEMENTS, ELEMENTS)),
     )
     one = Network(path="n", layers=layers, operations=operations, whole=True)
-    found = [each for each in step(one, COMPILED).operations if each is not None]
+    found = kernels(step(one, COMPILED))
     assert [each.bytes for each in found] == [2 * 2 * ELEMENTS, 3 * 2 * ELEMENTS]  # two kernels, a convolution between
 
 
 def test_a_reduction_ends_its_kernel_and_casts_vanish() -> None:
     few = N * C
     gate = network(work("activation"), work("reduce", writes=few), (work("multiply", ELEMENTS, few), (2, 3)))
-    found = [each for each in step(gate, replace(COMPILED, mixed_precision=True)).operations if each is not None]
+    found = kernels(step(gate, replace(COMPILED, mixed_precision=True)))
     assert [each.bytes for each in found] == [2 * (2 * ELEMENTS + few), 2 * (2 * ELEMENTS + few)]
     norm = network(work("layer norm", in_32_bits=True), work("activation"))
-    (kernel,) = [each for each in step(norm, replace(COMPILED, mixed_precision=True)).operations if each is not None]
+    (kernel,) = kernels(step(norm, replace(COMPILED, mixed_precision=True)))
     assert kernel.bytes == 2 * 2 * ELEMENTS
 
 
 def test_a_batch_norm_in_training_reads_its_input_first_for_the_statistics() -> None:
     chain = network(work("batch norm"), work("activation"))
-    (kernel,) = [each for each in step(chain, COMPILED, "training").operations if each is not None]
+    (kernel,) = kernels(step(chain, COMPILED, "training"))
     assert kernel.bytes == (3 + 5) * 2 * ELEMENTS
 
 
@@ -201,10 +206,15 @@ def test_the_slower_of_host_and_gpu_sets_the_pace() -> None:
 
 
 def test_what_is_unknown_is_counted_with_its_share_of_bytes() -> None:
-    found = step(network(work("activation"), work("unknown")))
-    assert found.unpriced == (3,)
-    assert found.unpriced_share == pytest.approx(0.5)
-    assert found.operations[3] is None
+    found = step(network(*[work("activation")] * 3, work("unknown")))
+    assert found.unpriced == (5,)
+    assert found.unpriced_share == pytest.approx(0.25)
+    assert found.operations[5] is None
+
+
+def test_with_much_unknown_there_is_no_step() -> None:
+    one = network(*[work("activation")] * 2, work("unknown"))
+    assert step_of(Steps(one, one.layers, 1.0, EAGER, "inference"), A100) is None
 
 
 def test_wider_layers_widen_what_follows_and_a_batch_scales_all() -> None:
