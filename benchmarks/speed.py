@@ -19,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import speed_inputs as given
 from side_by_side import Row, Table, call, compare, process, shown
@@ -178,7 +180,7 @@ def bench_project(bench: Bench) -> None:
 def bench_estimates(bench: Bench) -> None:
     """The cost model: one layer's three passes, and what it adds to a check of distinct layers."""
     from convlint.engine import check as engine
-    from convlint.engine import findings as networks
+    from convlint.engine import levers, timing
     from convlint.estimate import estimate_layer
     from convlint.estimate.board import board_of
     from convlint.gpus.gpu import load_gpu
@@ -204,11 +206,10 @@ def bench_estimates(bench: Bench) -> None:
         assert engine.check_network(network, rulebook, targets, "training")
 
     def check_without() -> None:
-        original, networks.estimate_layer = networks.estimate_layer, lambda *_: None  # type: ignore[assignment,return-value]
-        try:
+        with ExitStack() as patched:
+            for module, name in ((timing, "estimate_layer"), (timing, "time_us"), (levers, "estimate_layer")):
+                patched.enter_context(patch.object(module, name, lambda *_: None))
             check()
-        finally:
-            networks.estimate_layer = original
 
     name = f"rules on {bench.layers:,} distinct layers, with estimates : without"
     sides = partial(call, check), partial(call, check_without)

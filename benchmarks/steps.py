@@ -121,13 +121,14 @@ def network_of(model: str, image: int, *, channels_last: bool) -> Network | None
         )
         try:
             outcome = READER.read(f"timm.models:{model}", options)
+            if outcome[1]:
+                raise RuntimeError("; ".join(error.message for error in outcome[1]))
         except Exception as error:
             print(f"{model} at {image}: {error!r}"[:200], file=sys.stderr)
             return None
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(encode(outcome))
-    network, errors = decode(kept.read_bytes())
-    return None if errors else network
+    return decode(kept.read_bytes())[0]
 
 
 def with_fast_norms(network: Network) -> Network:

@@ -31,6 +31,7 @@ model = "mynet.net:net"
 inputs = "64x64x56x56:channels_last"
 channels_last = true
 autocast = "fp16"
+runtime = { compile = true }  # the training script calls torch.compile
 """
 
 
