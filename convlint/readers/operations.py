@@ -138,7 +138,7 @@ class Operations:
         """
         self._worked += 1
         ranks = _LEAST_RANK.get(kind, 0)
-        small = writes is not None and min(len(writes), *(len(shape or ()) for shape in reads[:1]), len(writes)) < ranks
+        small = writes is not None and min([len(writes), *(len(shape or ()) for shape in reads[:1])]) < ranks
         if writes is None or small or any(shape is None or None in shape for shape in (*reads, writes)):
             self._sizeless += 1
             return Work(kind="unknown", op=op[:MOST_TEXT], reads=(0,) * len(reads))

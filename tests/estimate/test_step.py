@@ -82,7 +82,9 @@ def test_training_reads_and_writes_again_on_the_way_back(kind: WorkKind, forward
 
 def test_a_max_pool_writes_where_the_maxima_were() -> None:
     quarter = ELEMENTS // 4
-    assert of(network(work("max pool", writes=quarter)), 2).bytes == 2 * (ELEMENTS + quarter) + 8 * quarter
+    pool = network(work("max pool", writes=quarter))
+    assert of(pool, 2).bytes == 2 * (ELEMENTS + quarter) + 8 * quarter
+    assert of(pool, 2, runtime=Runtime(framework="tensorflow")).bytes == 2 * (ELEMENTS + quarter)
 
 
 def test_autocast_runs_its_list_in_32_bits_between_casts() -> None:
@@ -119,6 +121,14 @@ def test_a_linear_takes_what_a_pointwise_convolution_takes() -> None:
         found = of(network(linear), 2, mode=mode)
         assert found.time_us == pytest.approx(time_us(same, A100, EAGER, mode), rel=0.01)  # type: ignore[arg-type]
         assert found.flops == (1 if mode == "inference" else 3) * 2 * rows * 4 * C * C
+
+
+def test_products_in_32_bits_use_tf32_where_the_framework_lets_them() -> None:
+    """PyTorch allows it to convolutions alone; the default of JAX takes it for both."""
+    rows = N * SIZE * SIZE
+    one = network(work("linear", weights=4 * C * C, writes=4 * ELEMENTS, product=(1, rows, 4 * C, C)), dtype=Dtype.fp32)
+    pytorch, jax = (of(one, 2, runtime=Runtime(framework=each)).time_us for each in ("pytorch", "jax"))
+    assert pytorch > 2 * jax
 
 
 def test_attention_takes_the_time_of_its_products() -> None:
@@ -189,6 +199,13 @@ def test_a_batch_norm_in_training_reads_its_input_first_for_the_statistics() -> 
     chain = network(work("batch norm"), work("activation"))
     (kernel,) = kernels(step(chain, COMPILED, "training"))
     assert kernel.bytes == (3 + 5) * 2 * ELEMENTS
+
+
+def test_engines_fold_what_works_element_by_element_into_the_convolution_before_it() -> None:
+    for kind, free in ("batch norm", True), ("activation", True), ("softmax", False), ("layer norm", False):
+        assert (of(network(work(kind)), 2, runtime=Runtime(framework="tensorrt")).kernels == 0) is free
+    kept = of(network(work("activation")), 2, runtime=Runtime(framework="jax"), mode="training")
+    assert kept.kernels > 0
 
 
 # --- the host, what is unknown, other sizes

@@ -344,8 +344,9 @@ def _attention(reads: Sequence[Shape], written: Shape, constants: Sequence[Shape
     if len(written) < 3:
         return "unknown", ()
     *heads, queries, width = map(_known, written)
-    wide = [shape for shape in (*reads, *constants) if len(shape) > 1 and shape[-1] == written[-1]]
-    return "attention", (prod(heads), queries, _known(wide[-1][-2]) if wide else queries, width)
+    lengths = [_known(shape[-2]) for shape in (*reads, *constants) if len(shape) > 1 and shape[-1] == written[-1]]
+    keys = next((length for length in lengths if length != queries), queries)
+    return "attention", (prod(heads), queries, keys, width)
 
 
 def _known(size: int | None) -> int:

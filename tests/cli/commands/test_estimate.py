@@ -337,5 +337,11 @@ def test_the_step_and_its_operations(convlint):
     assert re.search(r"^relu +relu +in a kernel above +- +- +-$", compiled, re.MULTILINE)
 
 
+def test_what_a_step_does_for_no_operation_stands_beside_them(convlint):
+    settings = ("--runtime", "framework=pytorch", "--runtime", "optimizer=adamw", "--mode", "training")
+    _, listed, _ = convlint(STEP, "--operations", *settings, width=120)
+    assert re.search(r"^update of weights +- +optimizer +[\d.]+ us +[\d.]+ % +-$", listed, re.MULTILINE)
+
+
 def test_without_a_step_no_operation_is_listed(convlint):
     assert convlint(NET, "--operations", width=120) == convlint(NET, width=120)

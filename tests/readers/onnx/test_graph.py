@@ -531,6 +531,22 @@ def test_a_product_of_activations_has_its_batch(tmp_path: Path) -> None:
     assert (work.kind, work.product) == ("product", (8, 6, 6, 6))
 
 
+def test_weights_may_stand_at_the_left(tmp_path: Path) -> None:
+    graph = Graph((2, 4, 6, 5))
+    network = graph.read(tmp_path, graph.conv(graph.node("MatMul", graph.constant(6, 6), "x"), 4, 4))
+    (work,) = [one.work for one in network.operations if one.work is not None]
+    assert (work.kind, work.weights, work.product) == ("linear", 36, (8, 6, 5, 6))
+
+
+def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
+    graph = Graph((2, 3, 8, 6))
+    y = graph.conv("x", 3, 4)
+    dot = graph.node("MatMul", *[graph.node("ReduceMean", y, axes=[0, 2, 3], keepdims=0)] * 2)
+    network = graph.read(tmp_path, graph.node("Mul", y, dot))
+    kinds = [one.work.kind for one in network.operations if one.work is not None]
+    assert kinds[-2:] == ["unknown", "multiply"]
+
+
 def test_without_all_sizes_no_step_is_known(tmp_path: Path) -> None:
     graph = Graph(("n", 3, 8, 6))
     y = graph.node("Relu", graph.conv("x", 3, 8))

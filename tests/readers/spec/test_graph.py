@@ -436,6 +436,12 @@ def test_a_step_is_known_where_its_operations_and_sizes_are(old: str, new: str, 
     assert found.whole is whole
 
 
+def test_a_spec_with_an_error_has_no_step() -> None:
+    found, wrong = read_spec(STEP.replace("op: norm", "op: normal"), "net.yaml")
+    assert wrong
+    assert found is None or not found.whole
+
+
 def test_a_spec_that_only_carries_sizes_on_has_no_step() -> None:
     text = STEP.replace("op: norm", "op: batchnorm").replace("op: activation", "op: identity")
     found, _ = read_spec(text.replace("  - { name: t, op: attention }\n", ""), "net.yaml")

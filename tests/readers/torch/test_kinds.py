@@ -279,6 +279,11 @@ def test_what_nobody_knows_is_counted_as_unknown() -> None:
     [("aten::addmm", [(4, 8)], [(4, 6)], [(6,), (8, 6)], "linear", (1, 4, 6, 8)),
      ("aten::bmm", [(3, 4, 8), (3, 8, 6)], [(3, 4, 6)], [], "product", (3, 4, 6, 8)),
      ("aten::matmul", [(3, 4, 8)], [(3, 4, 6)], [(8, 6)], "linear", (1, 12, 6, 8)),
+     ("aten::matmul", [(8, 5)], [(6, 5)], [(6, 8)], "linear", (1, 6, 5, 8)),  # the weights at the left
+     ("aten::baddbmm", [(3, 4, 6), (3, 4, 8), (3, 8, 6)], [(3, 4, 6)], [], "product", (3, 4, 6, 8)),
+     ("aten::dot", [(8,)], [()], [(8,)], "unknown", ()), ("aten::matmul", [()], [()], [()], "unknown", ()),
+     ("aten::scaled_dot_product_attention", [(2, 4, 9, 8)] * 2, [(2, 4, 1, 8)], [(2, 4, 1, 8)],  # a learned query
+      "attention", (8, 1, 9, 8)),
      ("aten::mul", [(2, 8)], [(2, 8)], [], "activation", ()), ("aten::mul", [(2, 8)], [(2, 8)], [(8,)], "multiply", ()),
      ("aten::relu_", [(2, 8)], [(2, 8)], [], "activation", ())],
 )  # fmt: skip
@@ -288,6 +293,32 @@ def test_products_have_their_sizes(
     work = work_of(name, reads, written, constants)
     assert work is not None
     assert (work.kind, work.product) == (kind, product)
+
+
+@pytest.mark.parametrize(
+    ("equation", "reads", "written", "product"),
+    [("bnd,bmd->bnm", [(2, 5, 8), (2, 7, 8)], (2, 5, 7), (2, 5, 7, 8)),
+     ("bhwc, hkc -> bhwk", [(2, 5, 6, 8), (5, 7, 8)], (2, 5, 6, 7), (5, 12, 7, 8)),
+     ("...d,de->...e", [(2, 5, 8), (8, 3)], (2, 5, 3), (1, 30, 1, 8))],
+)  # fmt: skip
+def test_an_einsum_multiplies_what_its_letters_say(
+    equation: str, reads: Any, written: Any, product: tuple[int, ...]
+) -> None:
+    work = work_of("aten::einsum", reads, [written], [], {"equation": equation}.get)
+    assert work is not None
+    assert (work.kind, work.product) == ("product", product)
+
+
+def test_the_statistics_of_a_batch_norm_are_no_weights_that_are_trained() -> None:
+    work = work_of("aten::batch_norm", [(2, 8, 4, 4)], [(2, 8, 4, 4)], [(8,)] * 4)
+    assert work is not None
+    assert work.weights == 16
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_dropout_runs_in_training_alone(training: bool) -> None:
+    work = work_of("aten::dropout", [(2, 8)], [(2, 8)], [], {"train": training}.get)
+    assert (work is not None) is training
 
 
 def test_a_size_that_is_symbolic_makes_no_work() -> None:
