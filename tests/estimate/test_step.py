@@ -64,8 +64,19 @@ def of(one: Network, number: int, **how: Any) -> Any:
 def test_a_kernel_takes_the_time_of_its_bytes() -> None:
     found = of(network(work("activation")), 2)
     assert found.bytes == 2 * 2 * ELEMENTS
-    assert found.time_us == pytest.approx(found.bytes / (0.95 * BANDWIDTH) + 2, rel=0.01)  # and its start
+    memory = found.bytes - 2 / 3 * 0.6 * (A100.l2_bytes or 0)  # of what it reads, so much is still in L2, 3 times as fast
+    assert found.time_us == pytest.approx(memory / (0.95 * BANDWIDTH) + 2, rel=0.01)  # and its start
     assert (found.part, found.kernels, found.flops) == ("pointwise", 1, 0)
+
+
+def test_of_two_tensors_that_are_added_l2_has_the_latest() -> None:
+    small = network(work("activation"), (work("add", ELEMENTS // 2, ELEMENTS // 2, writes=ELEMENTS // 2), (1, 2)))
+    saved = ELEMENTS * 2 / 3  # half the elements, two bytes each
+    assert of(small, 3).time_us == pytest.approx((3 * ELEMENTS - saved) / (0.95 * BANDWIDTH) + 2, rel=0.01)
+    before_ampere = load_gpu("v100")
+    found = step(small, gpu="v100").operations[3]
+    assert found is not None
+    assert found.time_us == pytest.approx(3 * ELEMENTS / (0.95 * 1e-6 * before_ampere.dram_bytes_per_s) + 2, rel=0.03)
 
 
 @pytest.mark.parametrize(
