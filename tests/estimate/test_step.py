@@ -64,7 +64,7 @@ def of(one: Network, number: int, **how: Any) -> Any:
 def test_a_kernel_takes_the_time_of_its_bytes() -> None:
     found = of(network(work("activation")), 2)
     assert found.bytes == 2 * 2 * ELEMENTS
-    memory = found.bytes - 2 / 3 * 0.6 * (A100.l2_bytes or 0)  # of what it reads, so much is still in L2, 3 times as fast
+    memory = found.bytes - 2 / 3 * 0.6 * (A100.l2_bytes or 0)  # much of what it reads is in L2, 3 times as fast
     assert found.time_us == pytest.approx(memory / (0.95 * BANDWIDTH) + 2, rel=0.01)  # and its start
     assert (found.part, found.kernels, found.flops) == ("pointwise", 1, 0)
 
