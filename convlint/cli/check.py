@@ -20,6 +20,7 @@ from convlint.cli.options import (
     Rules,
     RunFlags,
     ShowFlags,
+    Verbose,
     allowances,
     option,
     presentation,
@@ -122,6 +123,7 @@ def check(
     project: ProjectFlags,
     lang: Lang = None,
     shown: ShowFlags,
+    verbose: Verbose = False,
 ) -> None:
     """Check specs, models and Python.
 
@@ -152,4 +154,6 @@ def check(
     files = command.BaselineFiles(
         read=baselines.baseline, write=baselines.write_baseline, prune=baselines.prune_baseline
     )
-    raise typer.Exit(command.check(paths or [], options, presentation(output, shown), files, diff=fixes.diff))
+    raise typer.Exit(
+        command.check(paths or [], options, presentation(output, shown, verbose=verbose), files, diff=fixes.diff)
+    )

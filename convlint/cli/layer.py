@@ -67,7 +67,7 @@ def layer(
         strict=advice.strict,
         language=language_asked(lang),
     )
-    outputs = presentation(output, shown)
+    outputs = presentation(output, shown, verbose=True)
     raise typer.Exit(command.layer(given(sizes, settings), options, outputs))
 
 

@@ -121,6 +121,9 @@ Lang = Annotated[
 ]
 Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Every finding of the text report, with its reason and its source line.")
+]
 Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
 FilesOnly = Annotated[
     bool,
@@ -395,14 +398,14 @@ def one_input(path: str | None, model: str | None) -> Input:
 
 def presentation(
     output: list[str] | None, shown: ShowFlags, *, known: Sequence[str] = tuple(REPORTERS),
-    files_only: Sequence[str] = (),
+    files_only: Sequence[str] = (), verbose: bool = False,
 ) -> Presentation:  # fmt: skip
     """How results are to be shown, in formats that are `known`. Raises UsageError for a value that is none of those."""
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
     color = color_of(shown.color)
     outputs = parse_outputs(output or (), known, files_only=files_only)
-    return Presentation(outputs=outputs, color=color, quiet=shown.quiet)
+    return Presentation(outputs=outputs, color=color, quiet=shown.quiet, verbose=verbose)
 
 
 def color_of(value: str) -> ColorWhen:

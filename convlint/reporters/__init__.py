@@ -33,13 +33,15 @@ class Style(Struct, frozen=True, kw_only=True):
     """How the output may look. Formats for machines know only `unicode`: without it they write ASCII escapes.
 
     `links`: codes of rules lead to their pages, in a terminal that follows links.
-    `quiet` leaves out what is not needed to act: infos, reasons and the summary table.
+    `quiet` leaves out what is not needed to act: infos, reasons and the summary table. `verbose` has every finding with
+    its reason and its line of source.
     """
 
     color: bool = False
     links: bool = False
     width: int = 80
     quiet: bool = False
+    verbose: bool = False
     unicode: bool = True
 
 

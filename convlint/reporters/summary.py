@@ -10,6 +10,7 @@ from convlint.model.report import SEVERITIES, Report, Severity, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
 from convlint.reporters.words import (
+    basis_in_short,
     basis_notes,
     batch_notes,
     calibration_notes,
@@ -30,6 +31,7 @@ _OF_LAYERS = frozenset((
     "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
 ))  # fmt: skip
+_NEEDS = 1  # values named for want of which rules could not be checked
 _FILES = 3  # named where many could not be read
 
 
@@ -158,6 +160,30 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
     return lines + below
 
 
+def brief_notes(report: Report, infos: int) -> list[str]:
+    """The same notes in a line each: what the times rest on, `infos` that are not shown, and what was not checked."""
+    hidden = say("{infos}, and the reasons for all of this: --verbose", infos=plural(infos, "info")) if infos else ""
+    return [
+        *_about_times(report),
+        *basis_in_short(report),
+        *_fixable(report),
+        *filter(None, (hidden, _not_checked_in_short(report))),
+        *_not_read(report),
+        *_suppressed(report),
+    ]
+
+
+def _not_checked_in_short(report: Report) -> str:
+    """How many rules could not be checked, for want of what; empty where all were."""
+    rules = {skip.code for skip in report.skipped}
+    needs = dict.fromkeys(need for skip in report.skipped for need in skip.needs)
+    if not rules:
+        return ""
+    named = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
+    more = say(" and {count} more", count=len(needs) - _NEEDS) if len(needs) > _NEEDS else ""
+    return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=named + more)
+
+
 def _free(report: Report) -> list[str]:
     """How many infos stand in the table alone, and where they are written out."""
     free = sum(costs_nothing(finding) for finding in report.findings)
@@ -271,15 +297,12 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 
 def _basis(report: Report) -> list[str]:
+    return [*_about_times(report), *basis_notes(report)]
+
+
+def _about_times(report: Report) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    return [
-        *calibrated,
-        *host_notes(report),
-        *step_notes(report),
-        *batch_notes(report),
-        *dtype_notes(report),
-        *basis_notes(report),
-    ]
+    return [*calibrated, *host_notes(report), *step_notes(report), *batch_notes(report), *dtype_notes(report)]
 
 
 def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:

@@ -1,4 +1,4 @@
-"""The report for people: findings by layer, each with its source line, its price, the fix and the reason."""
+"""The report for people: in short, or verbose with each finding's source line, price, fix and reason, by layer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style
+from convlint.reporters.brief import brief_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
 from convlint.reporters.words import (
@@ -34,14 +35,14 @@ _NAMES = 12  # layers named where a finding joins many
 
 
 def render(report: Report, style: Style) -> str:
-    """The whole report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
+    """The report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
         from convlint.reporters.concise import finding_lines
 
         lines = [*finding_lines(report, linker(style.links), with_infos=False), *ending(report), ""]
         return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
     page = _TextReport(report, style)
-    for group in _by_layer(report).values():
+    for group in _by_layer(report).values() if style.verbose else ():
         page.layer(group)
     partly = partly_read(report)
     for name, errors in (
@@ -52,10 +53,14 @@ def render(report: Report, style: Style) -> str:
             page.heading(name, "", "")
         for error in errors:
             page.input_error(error)
-    summary = summary_lines(report, page.paint, page.glyphs, page.width)
-    if summary:
-        page.heading(say("summary"), "", "")
-        page.lines += summary
+    if style.verbose:
+        lines = summary_lines(report, page.paint, page.glyphs, page.width)
+    else:
+        lines = brief_lines(report, page.paint, page.link, page.glyphs, page.width)
+    if lines:
+        if style.verbose or page.lines:
+            page.heading(say("summary"), "", "")
+        page.lines += lines
         page.lines.append("")
     page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
     return "\n".join(page.lines)

@@ -458,6 +458,21 @@ def basis_notes(report: Report) -> list[str]:
     return notes
 
 
+def basis_in_short(report: Report) -> list[str]:
+    """The same in one line for all targets: of how many layers at most."""
+    notes = []
+    for basis, text in _BASES.items():
+        counts = [
+            sum(one is not None and one.basis == basis for one in (each.estimates.get(gpu) for each in report.layers))
+            for gpu in report.targets
+        ]
+        if most := max(counts, default=0):
+            layers = plural(most, "layer")
+            some = layers if min(counts) == most else say("up to {layers}", layers=layers)
+            notes.append(say("{basis} for {layers}", basis=say(text), layers=some))
+    return [say("times{where}: {what}", where="", what=say(", ").join(notes))] if notes else []
+
+
 def basis_of(report: Report, gpu: str, mode: Mode) -> str:
     """What the times of one target and mode rest on, whatever that is; empty where none is known."""
     entries = [entry for entry in report.layers if entry.mode == mode]

@@ -204,7 +204,7 @@ def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
 @given(report=reports(), style=styles)
 def test_text_shows_every_finding_that_costs_something(report: Report, style: Style) -> None:
     free = sum(costs_nothing(finding) for finding in report.findings)
-    text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, style))
+    text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, replace(style, verbose=not style.quiet)))
     found = re.findall(r"^  (?:error|warning|info) CL\d\d\d [a-z-]+:", text, re.MULTILINE)
     assert len(found) == len(report.findings) - free
     assert bool(free) == ("on what costs nothing here" in " ".join(text.split()))  # lines are broken to the width

@@ -53,15 +53,15 @@ def several_targets() -> Report:
 
 
 CASES = {
-    "full_80.txt": (full_report(), Style()),
-    "full_120.txt": (full_report(), Style(width=120)),
-    "full_ascii_60.txt": (full_report(), Style(width=60, unicode=False)),
+    "full_80.txt": (full_report(), Style(verbose=True)),
+    "full_120.txt": (full_report(), Style(verbose=True, width=120)),
+    "full_ascii_60.txt": (full_report(), Style(verbose=True, width=60, unicode=False)),
     "quiet.txt": (full_report(), Style(quiet=True)),
-    "clean.txt": (full_report(**CLEAN), Style()),
-    "without_times.txt": (full_report(**UNKNOWN_TIMES), Style()),
-    "several_targets.txt": (several_targets(), Style()),
-    "prices_80.txt": (priced_report(), Style()),
-    "prices_120.txt": (priced_report(), Style(width=120)),
+    "clean.txt": (full_report(**CLEAN), Style(verbose=True)),
+    "without_times.txt": (full_report(**UNKNOWN_TIMES), Style(verbose=True)),
+    "several_targets.txt": (several_targets(), Style(verbose=True)),
+    "prices_80.txt": (priced_report(), Style(verbose=True)),
+    "prices_120.txt": (priced_report(), Style(verbose=True, width=120)),
 }
 
 
@@ -82,7 +82,9 @@ def test_colour_changes_colours_only(name: str) -> None:
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_lines_fit_the_width(width: int, unicode: bool) -> None:
-    *lines, coverage, end = reporter("text")(full_report(), Style(width=width, unicode=unicode)).split("\n")
+    *lines, coverage, end = reporter("text")(full_report(), Style(verbose=True, width=width, unicode=unicode)).split(
+        "\n"
+    )
     assert [line for line in lines if columns(line) > width] == []
     assert not end
     assert coverage.startswith("4 layers in 2 files")
@@ -91,7 +93,7 @@ def test_lines_fit_the_width(width: int, unicode: bool) -> None:
 
 def test_each_target_has_its_verdict_and_its_losses() -> None:
     report = several_targets()
-    wide, narrow = (reporter("text")(report, Style(width=width)) for width in (120, 60))
+    wide, narrow = (reporter("text")(report, Style(verbose=True, width=width)) for width in (120, 60))
     for text in (wide, narrow):
         flat = " ".join(text.split())
         assert " on a100: 3.25 ms of convolutions per forward pass, grade C; 2.99 ms with all of it " in flat
@@ -103,7 +105,7 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
     assert re.search(r"CL103 .* 2 +210 us +420 us\n", wide)
     assert re.search(r"CL501 .* 1 +- +-\n", wide)
     assert "lost: 210 us on a100, 420 us on t4" in narrow
-    markdown = reporter("markdown")(report, Style())
+    markdown = reporter("markdown")(report, Style(verbose=True))
     assert "\na100: 3.25 ms of convolutions per forward pass, grade **C**; 2.99 ms with all of it.\n" in markdown
     assert "\nt4: 13 ms of convolutions per forward pass, grade **D**; 12.5 ms with all of it.\n" in markdown
 
@@ -111,31 +113,31 @@ def test_each_target_has_its_verdict_and_its_losses() -> None:
 def test_the_modes_of_one_run_are_never_added_up() -> None:
     training = "3.25 ms of convolutions per training step, grade {}; 2.99 ms with all of it"
     inference = "610 us of convolutions per forward pass, grade {}; no fix is advised"
-    text = reporter("text")(priced_report(), Style())
+    text = reporter("text")(priced_report(), Style(verbose=True))
     assert f"\n  {training.format('C')}\n  {inference.format('A')}\n" in text
-    markdown = reporter("markdown")(priced_report(), Style())
+    markdown = reporter("markdown")(priced_report(), Style(verbose=True))
     assert f"\n{training.format('**C**')}.\n\n{inference.format('**A**')}.\n" in markdown
 
 
 def test_a_total_that_is_unknown_beside_another_is_said_to_be() -> None:
     report = full_report()
     report = replace(report, totals=(*report.totals, total("a100", None, "inference")))
-    assert "\n  time per forward pass unknown\n" in reporter("text")(report, Style())
-    assert "\ntime per forward pass unknown.\n" in reporter("markdown")(report, Style())
-    assert "unknown" not in reporter("text")(full_report(**UNKNOWN_TIMES), Style())
+    assert "\n  time per forward pass unknown\n" in reporter("text")(report, Style(verbose=True))
+    assert "\ntime per forward pass unknown.\n" in reporter("markdown")(report, Style(verbose=True))
+    assert "unknown" not in reporter("text")(full_report(**UNKNOWN_TIMES), Style(verbose=True))
 
 
 def test_the_reason_of_a_rule_is_given_once() -> None:
-    text = reporter("text")(full_report(), Style(width=120))
+    text = reporter("text")(full_report(), Style(verbose=True, width=120))
     assert text.count("Tensor Cores work on vectors") == 1
     assert text.count("CL102 channel-alignment:") == 2
 
 
 def test_layers_that_the_title_names_are_not_named_again() -> None:
     one = full_report().findings[4]
-    assert "layers  stem, conv2, conv3, head" in reporter("text")(full_report(findings=(one,)), Style())
+    assert "layers  stem, conv2, conv3, head" in reporter("text")(full_report(findings=(one,)), Style(verbose=True))
     named = replace(one, message="off in 4 layers: stem, conv2, conv3, head")
-    assert "layers  stem" not in reporter("text")(full_report(findings=(named,)), Style())
+    assert "layers  stem" not in reporter("text")(full_report(findings=(named,)), Style(verbose=True))
 
 
 def test_a_number_and_its_percent_sign_stay_together() -> None:
@@ -146,27 +148,27 @@ def test_a_number_and_its_percent_sign_stay_together() -> None:
 def test_findings_at_one_place_show_it_once() -> None:
     first = full_report().findings[1]
     report = full_report(findings=(first, replace(first, rule=replace(ALIGNMENT, code="CL201"))))
-    assert reporter("text")(report, Style()).count("nets/spec.yaml:6:23") == 1
+    assert reporter("text")(report, Style(verbose=True)).count("nets/spec.yaml:6:23") == 1
 
 
 def test_findings_of_one_layer_stand_together() -> None:
     stem, conv2, conv3, *_ = full_report().findings
-    text = reporter("text")(full_report(findings=(conv2, stem, replace(conv3, layer="conv2"))), Style())
+    text = reporter("text")(full_report(findings=(conv2, stem, replace(conv3, layer="conv2"))), Style(verbose=True))
     assert [line.split()[1] for line in text.splitlines() if line.startswith("──")][:2] == ["conv2", "stem"]
 
 
 def test_layers_of_one_name_are_not_described_for_each_other() -> None:
     report = full_report()
     twice = replace(report, layers=(*report.layers, report.layers[0]))
-    assert "stride 2" in reporter("text")(report, Style(width=120)).split("\n")[0]
-    assert "stride 2" not in reporter("text")(twice, Style(width=120)).split("\n")[0]
+    assert "stride 2" in reporter("text")(report, Style(verbose=True, width=120)).split("\n")[0]
+    assert "stride 2" not in reporter("text")(twice, Style(verbose=True, width=120)).split("\n")[0]
 
 
 @pytest.mark.parametrize("words", range(8, 20))
 def test_wrapped_lines_never_begin_with_a_workflow_command(words: int) -> None:
     message = "word " * words + "::error ::forged"
     report = full_report(findings=(finding(ALIGNMENT, message, Location(path="a"), "x"),), sources={})
-    text = reporter("text")(report, Style(width=80))
+    text = reporter("text")(report, Style(verbose=True, width=80))
     assert "::error" in text
     assert not re.search(r"^\s*::", text, re.MULTILINE)
 
@@ -195,16 +197,16 @@ def test_plain_text_needs_no_rich() -> None:
 def test_infos_that_cost_nothing_stand_in_the_summary_alone(prices: dict[str, Any], shown: bool) -> None:
     """True, but nobody would act on them here; machines still get them."""
     report = full_report(findings=(priced(severity="info", **prices),))
-    body, _, summary = reporter("text")(report, Style()).partition(" summary ")
+    body, _, summary = reporter("text")(report, Style(verbose=True)).partition(" summary ")
     assert ("CL102" in body) is shown
     assert "CL102" in summary
     assert ("1 info on what costs nothing" in summary) is not shown
-    assert "CL102" in reporter("concise")(report, Style())
+    assert "CL102" in reporter("concise")(report, Style(verbose=True))
 
 
 def test_a_price_that_is_unknown_or_hidden_by_other_advice_is_no_line() -> None:
     for prices in ({}, {"lost_us": 0.0, "lost_alone_us": 12.0}):
-        assert "\n      lost " not in reporter("text")(full_report(findings=(priced(**prices),)), Style())
+        assert "\n      lost " not in reporter("text")(full_report(findings=(priced(**prices),)), Style(verbose=True))
 
 
 def test_the_line_of_code_that_would_have_to_change_is_named() -> None:
@@ -212,14 +214,14 @@ def test_the_line_of_code_that_would_have_to_change_is_named() -> None:
     first = report.findings[0]
     assert first.fix is not None
     said = replace(first, fix=replace(first.fix, no_edit="net.py:9: K comes from `w`"))
-    assert "code    net.py:9: K comes from `w`" in reporter("text")(full_report(findings=(said,)), Style())
+    assert "code    net.py:9: K comes from `w`" in reporter("text")(full_report(findings=(said,)), Style(verbose=True))
     in_library = replace(said, location=replace(said.location, library="timm/layers.py:3"))
-    assert "K comes from" not in reporter("text")(full_report(findings=(in_library,)), Style())
+    assert "K comes from" not in reporter("text")(full_report(findings=(in_library,)), Style(verbose=True))
 
 
 def test_alternatives_stand_below_the_fix_in_every_report_for_people() -> None:
     other = Alternative(describe="use K=512", set={"K": 512}, time_change_us=-42.0, work_change=-0.0154)
     report = full_report(findings=(replace(full_report().findings[1], alternatives=(other,)),))
-    assert "      or      use K=512 (42 us faster, work -2 %)\n" in rendered("text", report)
+    assert "      or      use K=512 (42 us faster, work -2 %)\n" in rendered("text", report, verbose=True)
     assert "<br>Or: use K=512 (42 us faster, work -2 %" in rendered("markdown", report)
     assert "<dt>or</dt><dd>use K=512 (42 us faster, work -2 %)</dd>" in rendered("html", report)

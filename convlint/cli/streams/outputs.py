@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.cli.streams.gate import bare, harmless, style_of, write
 from convlint.files.languages import ENGLISH, speaking
@@ -349,6 +350,7 @@ class Presentation(Struct, frozen=True, kw_only=True):
     outputs: tuple[Destination, ...] = (Destination(format="text"),)
     color: ColorWhen = "auto"
     quiet: bool = False
+    verbose: bool = False
 
 
 def parse_outputs(
@@ -402,8 +404,8 @@ def write_outputs(
     """
     for place in shown.outputs:
         found = reporter(place.format)
-        plain = Style(quiet=shown.quiet, color=False)
-        style = style_of(stream or sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else plain
+        style = Style() if place.file is not None else style_of(stream or sys.stdout, shown.color)
+        style = replace(style, quiet=shown.quiet, verbose=shown.verbose)
         text = _rendered(report, language, found, style)
         deliver(place.file, text, style, annotations=found.annotations, stream=stream)
 

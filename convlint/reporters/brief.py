@@ -1,0 +1,203 @@
+"""The report as it is read first: the verdict, what to do first and what it gives, a line for each other warning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from convlint.files.languages import duration, plural, say
+from convlint.files.safe import clean
+from convlint.model.report import NetworkTotal, Report
+from convlint.reporters.causes import Cause, causes
+from convlint.reporters.ink import (
+    GRADE_INKS,
+    Glyphs,
+    Link,
+    Paint,
+    column_sizes,
+    note_lines,
+    padded,
+    row,
+    shown,
+    wrap,
+)
+from convlint.reporters.summary import brief_notes
+from convlint.reporters.words import edit, outcome, page_of, step, step_line, totals, verdicts
+
+_FIRST = 5  # causes with what to do and what it gives
+_OTHERS = 15  # further ones, of a line each
+_LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
+_NUMBER = "   "  # columns of an entry's number
+
+
+def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width: int) -> list[str]:
+    """The verdict, the causes and the notes, without heading and last line."""
+    brief = _Brief(report, paint, link, glyphs, width)
+    found = causes(report)
+    errors = [cause for cause in found if cause.severity == "error"]
+    warnings = [cause for cause in found if cause.severity == "warning"]
+    first = [cause for cause in warnings if cause.pays][:_FIRST]
+    others = [cause for cause in warnings if cause not in first]
+    brief.verdict()
+    brief.listed(say("errors"), errors, len(errors))
+    brief.first(first)
+    brief.listed(say("other warnings"), others, _OTHERS)
+    notes = list(note_lines(brief_notes(report, sum(cause.severity == "info" for cause in found)), glyphs, width))
+    if notes and brief.lines:
+        brief.lines.append("")
+    return brief.lines + notes
+
+
+class _Brief:
+    """The lines written so far."""
+
+    def __init__(self, report: Report, paint: Paint, link: Link, glyphs: Glyphs, width: int) -> None:
+        self.lines: list[str] = []
+        self.report, self.paint, self.link, self.glyphs, self.width = report, paint, link, glyphs, width
+        self.targets: Sequence[str] = report.targets
+
+    def verdict(self) -> None:
+        """A line for each target and mode: step, convolutions, grade, and what all advice makes of them."""
+        every = [total for total in totals(self.report) if total.times is not None or total.step_us is not None]
+        if len(every) > 1:
+            self._table(every)
+            return
+        for total, text in verdicts(self.report):
+            for line in filter(None, (step_line(total), text)):
+                first, *rest = wrap(shown(line, self.glyphs), self.width - 4)
+                if total.grade is not None:
+                    before, after = (
+                        say("grade {grade}", grade=one) for one in (total.grade, self._letter(total.grade))
+                    )
+                    first = first.replace(before, after, 1)
+                self.lines += [f"  {first}", *(f"    {each}" for each in rest)]
+
+    def _letter(self, grade: str) -> str:
+        return self.paint(GRADE_INKS.get(grade, "strong"), grade)
+
+    def _table(self, every: Sequence[NetworkTotal]) -> None:
+        modes = len({total.mode for total in every}) > 1
+        rows = [_heads(modes=modes)] + [_cells(total, modes=modes) for total in every]
+        rows = [[shown(cell, self.glyphs) for cell in cells] for cells in rows]
+        kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
+        rows = [[cells[place] for place in kept] for cells in rows]
+        sizes, sides = column_sizes(rows), "l" + "r" * (len(kept) - 1)
+        self.lines.append(self.paint("faint", f"  {row(rows[0], sizes, sides, self.glyphs.more)}"))
+        self.lines += [f"  {row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
+
+    def first(self, found: Sequence[Cause]) -> None:
+        """What saves most, each with what it saves on each target."""
+        if not found:
+            return
+        columns_of = self._columns()
+        cells = [[_saving(cause, gpu, alone=len(columns_of) == 1) for gpu in columns_of] for cause in found]
+        heads = [shown(gpu, self.glyphs) for gpu in self.targets] if len(self.targets) > 1 else [say("saves")]
+        sizes = column_sizes([heads, *cells])
+        room = self.width - sum(sizes) - 2 * len(sizes) - 2
+        beside = room >= _LEAST_ROOM
+        head = shown(say("do first"), self.glyphs)
+        self._title(f"{padded(head, room)}  {row(heads, sizes, 'r' * len(sizes))}" if beside else head)
+        for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
+            fix = cause.first.fix
+            text = cause.what if fix is None else edit(fix)
+            lines = wrap(shown(text, self.glyphs), (room if beside else self.width - 2) - len(_NUMBER))
+            first = (
+                padded(lines[0], room - len(_NUMBER)) + "  " + row(own, sizes, "r" * len(sizes)) if beside else lines[0]
+            )
+            self.lines.append(f"  {number:<{len(_NUMBER)}}{first}".rstrip())
+            self.lines += [f"  {_NUMBER}{line}" for line in lines[1:]]
+            if not beside:
+                saved = [
+                    say("{time} on {gpu}", time=cell, gpu=gpu)
+                    for gpu, cell in zip(self.targets, own, strict=True)
+                    if cell
+                ]
+                self._more(say("saves {each}", each=say(", ").join(saved)))
+            self._more(self._identity(cause, with_what=fix is not None), cause)
+
+    def _columns(self) -> Sequence[str | None]:
+        return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]
+
+    def listed(self, title: str, found: Sequence[Cause], most: int) -> None:
+        """A line for each cause: the rule, where, and what is wrong."""
+        if not found:
+            return
+        self._title(shown(title, self.glyphs))
+        for cause in found[:most]:
+            text = self._identity(cause, with_what=True)
+            if cause.severity == "error" and cause.first.fix is not None:
+                text += say("; {fix}", fix=edit(cause.first.fix))
+            first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
+            code = cause.rule.code
+            first = first.replace(code, self.link(page_of(cause.rule), self.paint(cause.severity, code)), 1)
+            self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
+        if len(found) > most:
+            more = plural(len(found) - most, "warning")
+            self.lines.append(f"  {shown(say('{warnings} more: --verbose shows them', warnings=more), self.glyphs)}")
+
+    def _identity(self, cause: Cause, *, with_what: bool) -> str:
+        """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""
+        text = f"{clean(cause.rule.code)} {cause.where}"
+        count = len(cause.layers)
+        if count == 1:
+            text += say(", {layer}", layer=clean(cause.layers[0]))
+        elif count > 1:
+            text += say(", {layers}", layers=plural(count, "layer"))
+        gpus = {finding.gpu for finding in cause.findings} - {None}
+        if len(self.targets) > 1 and 0 < len(gpus) < len(self.targets):
+            text += say(" on {targets}", targets=", ".join(gpu for gpu in self.targets if gpu in gpus))
+        if with_what:
+            text = say("{where}: {what}", where=text, what=cause.what)
+        beside = sorted({code for finding in cause.findings for code in finding.pays_with})
+        if beside:
+            text += say(" (together with {codes})", codes=", ".join(beside))
+        if cause.first.basis in ("extrapolated", "assumed"):
+            text += say(" (extrapolated)") if cause.first.basis == "extrapolated" else say(" (assumed)")
+        return text
+
+    def _more(self, text: str, cause: Cause | None = None) -> None:
+        first, *rest = wrap(shown(text, self.glyphs), self.width - 2 - len(_NUMBER))
+        if cause is not None:
+            first = first.replace(cause.rule.code, self.link(page_of(cause.rule), cause.rule.code), 1)
+        self.lines += [f"  {_NUMBER}{self.paint('faint', line)}" for line in (first, *rest)]
+
+    def _title(self, text: str) -> None:
+        if self.lines:
+            self.lines.append("")
+        self.lines.append(self.paint("strong", text.rstrip()))
+
+
+def _heads(*, modes: bool) -> list[str]:
+    return [
+        "",
+        say("time of") if modes else "",
+        say("step"),
+        say("images/s"),
+        say("advised"),
+        say("convolutions"),
+        say("grade"),
+        say("advised"),
+    ]
+
+
+def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
+    """One target: its step, images a second, the step as advised; its convolutions and their grade, as advised."""
+    us, after_us, times = total.step_us, total.step_after_us, total.times
+    batch = total.networks[0].batch if len(total.networks) == 1 else None
+    now = "" if us is None else duration(us)
+    rate = f"{batch / us * 1e6:,.0f}" if us and batch else ""
+    then = duration(after_us) if us is not None and after_us is not None and after_us < us else ""
+    cells = [clean(total.gpu), step(total.mode) if modes else "", now, rate, then]
+    if times is None:
+        return [*cells, "", "", ""]
+    share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
+    saved, is_saving = outcome(times)
+    best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
+    return [*cells, duration(times.time_us) + share, times.grade, best]
+
+
+def _saving(cause: Cause, gpu: str | None, *, alone: bool) -> str:
+    """`9.39 ms, 19 %` of a lone target, else without the share; empty without such a finding, or a price."""
+    saved, share = cause.saved_us(gpu), cause.share(gpu)
+    if saved is None:
+        return ""
+    return duration(saved) + (f", {share:.2g} %" if alone and share is not None else "")

@@ -1,0 +1,116 @@
+"""Findings by their cause: one entry for all layers and targets that the same change mends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from convlint.files.languages import say
+from convlint.files.safe import clean
+from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
+from convlint.reporters.words import NOTHING_US, costs_nothing, place_of
+
+_NAME = "\x00"  # stands for a layer in what several findings share
+_PLACES = 2  # that are named of one cause
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """Findings of one rule with one fix, the gravest and dearest first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        """The finding that speaks for all."""
+        return self.findings[0]
+
+    @property
+    def rule(self) -> RuleInfo:
+        """The rule of all findings."""
+        return self.first.rule
+
+    @property
+    def severity(self) -> Severity:
+        """That of the gravest finding."""
+        return self.first.severity
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers of all findings, in order of appearance."""
+        named = (finding.layers or filter(None, (finding.layer,)) for finding in self.findings)
+        return tuple(dict.fromkeys(name for names in named for name in names))
+
+    def saved_us(self, gpu: str | None) -> float | None:
+        """What the change saves on a target, of the convolutions or of the step; None where there is no price."""
+        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
+        prices = [finding.lost_us if finding.lost_us is not None else finding.lost_step_us for finding in own]
+        known = [price for price in prices if price is not None]
+        return sum(known) if known else None
+
+    def share(self, gpu: str | None) -> float | None:
+        """The same as percent of the step where that is known, else of the convolutions."""
+        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
+        shares = [one.lost_percent if one.lost_step_percent is None else one.lost_step_percent for one in own]
+        known = [share for share in shares if share is not None]
+        return sum(known) if known else None
+
+    @property
+    def largest_share(self) -> float:
+        """The largest of any target, in percent; 0 without a price."""
+        return max((self.share(gpu) or 0.0 for gpu in {finding.gpu for finding in self.findings}), default=0.0)
+
+    @property
+    def pays(self) -> bool:
+        """Whether the change saves time on some target."""
+        gpus = {finding.gpu for finding in self.findings}
+        return any((self.saved_us(gpu) or 0.0) >= NOTHING_US for gpu in gpus)
+
+    @property
+    def what(self) -> str:
+        """What is wrong: the message that all have but for names of layers, else the rule's title."""
+        if len({_shared(finding.message, finding) for finding in self.findings}) > 1:
+            return clean(self.rule.title)
+        return clean(self.first.message)
+
+    @property
+    def where(self) -> str:
+        """The places, the first ones by name."""
+        places = list(dict.fromkeys(place_of(finding.location) for finding in self.findings))
+        text = say(", ").join(places[:_PLACES])
+        more = len(places) - _PLACES
+        return say("{names} and {count} more", names=text, count=more) if more > 0 else text
+
+
+def causes(report: Report) -> list[Cause]:
+    """All causes, the gravest first, then those that save the largest share; what costs nothing is left out."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in report.findings:
+        if not costs_nothing(finding):
+            groups.setdefault(_key(finding, report), []).append(finding)
+    found = [Cause(findings=tuple(_dearest_first(group))) for group in groups.values()]
+    return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.largest_share))
+
+
+def _key(finding: Finding, report: Report) -> tuple[str, ...]:
+    """What findings of one cause share: the rule, the input, and what to change, whichever layer is named in it."""
+    at = finding.location
+    text = finding.message if finding.fix is None else finding.fix.describe
+    own = [finding.rule.code, at.model or at.path, _shared(text, finding)]
+    if report.source is not None and at.path in report.source.files:
+        own.append(_shared(finding.message, finding))  # in source, a width is a literal, and not the layers' alone
+    return tuple(own)
+
+
+def _shared(text: str, finding: Finding) -> str:
+    """The text without the names of its layers."""
+    names = sorted({*finding.layers, finding.layer or ""} - {""}, key=len, reverse=True)
+    for name in names:
+        if name in text:
+            text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", _NAME, text)
+    return text
+
+
+def _dearest_first(findings: Iterable[Finding]) -> Iterator[Finding]:
+    yield from sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
