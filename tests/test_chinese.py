@@ -66,7 +66,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_report_is_in_chinese_but_for_codes_names_and_what_inputs_hold() -> None:
-    ran = convlint("check", "net.yaml", "--lang", "zh")
+    ran = convlint("check", "net.yaml", "--verbose", "--lang", "zh")
     assert "警告 CL102 channel-alignment: K=62 应为 8 的倍数（fp16）" in ran.out
     assert "── 总结 ──" in ran.out
     assert "个文件中的 3 层（a100）：" in ran.out.splitlines()[-1]
@@ -101,7 +101,7 @@ def test_the_flag_goes_before_the_variable_and_that_before_the_config(
     at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def summary(*flags: str) -> bool:
-        return "── 总结 ──" in convlint("check", "net.yaml", *flags).out
+        return "── 总结 ──" in convlint("check", "net.yaml", "--verbose", *flags).out
 
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     monkeypatch.setenv("LANG", "zh_CN.UTF-8")
@@ -140,7 +140,7 @@ def test_unknown_ones_of_the_variable_and_the_config_are_refused_too(
 def test_a_rule_of_ones_own_is_shown_in_english(at_home: Path) -> None:
     (at_home / "mine").mkdir()
     (at_home / "mine" / "own.yaml").write_text(OWN_RULE)
-    ran = convlint("check", "net.yaml", "--rules", "mine", "--lang", "zh")
+    ran = convlint("check", "net.yaml", "--verbose", "--rules", "mine", "--lang", "zh")
     assert "警告 XY100 never-three: C=3 is three" in ran.out
     assert "take four（会改变网络）" in ran.out
     assert "Four is better." in ran.out
@@ -157,7 +157,7 @@ def test_several_processes_say_the_same(at_home: Path) -> None:
 
 def test_python_source_is_spoken_of_in_chinese(at_home: Path) -> None:
     (at_home / "net.py").write_text(NET)
-    ran = convlint("check", "net.py", "--lang", "zh", "--output", "text")
+    ran = convlint("check", "net.py", "--verbose", "--lang", "zh", "--output", "text")
     assert "偏置会被读取这一层的归一化抵消" in ran.out
     assert "1 个 Python 文件中的 2 个卷积" in ran.out
     assert "，采用：width=60（net.py:3 处的默认值）" in ran.out.replace("\n    ", "")
@@ -211,7 +211,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, language: str, monkeypat
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_columns_of_the_table_stand_below_each_other(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = convlint("check", "net.yaml", "--lang", "zh").out.splitlines()
+    lines = convlint("check", "net.yaml", "--verbose", "--lang", "zh").out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("── 总结"))
     table = lines[start + 1 : lines.index("", start)]
     rows = [line for line in table if "损失：" not in line]

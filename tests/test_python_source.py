@@ -72,7 +72,7 @@ def test_a_file_without_a_flaw_is_silent() -> None:
 
 def test_a_finding_with_its_line() -> None:
     files(train_py=CONFLICT)
-    ran = convlint("check", "train.py", "--select", "CL503")
+    ran = convlint("check", "train.py", "--select", "CL503", "--verbose")
     assert ran.code == 1
     assert "── train.py ──" in ran.out
     assert "  warning CL503 deterministic-limits-autotune: cudnn.benchmark=True at\n    train.py:6" in ran.out
@@ -347,7 +347,7 @@ def test_notebooks_say_the_cell_to_people_and_the_line_to_forges() -> None:
     }  # fmt: skip
     text = json.dumps(document, indent=1)
     Path("train.ipynb").write_text(text)
-    ran = convlint("check", "train.ipynb", "--select", "CL503")
+    ran = convlint("check", "train.ipynb", "--select", "CL503", "--verbose")
     assert ran.code == 1
     assert "      ┌─ train.ipynb:cell 3:5:5\n    5 │     torch.backends.cudnn.benchmark = True\n" in ran.out
     assert "at train.ipynb:cell 3:5 follows" in " ".join(ran.out.split())

@@ -33,11 +33,11 @@ def written(**texts: str) -> None:
 
 
 def fixed(*given: str) -> Ran:
-    return convlint("check", *(given or (".",)), "--select", "CL506", "--fix", "--unsafe-fixes")
+    return convlint("check", *(given or (".",)), "--select", "CL506", "--fix", "--unsafe-fixes", "--verbose")
 
 
 def checked() -> Ran:
-    return convlint("check", ".", "--select", "CL506")
+    return convlint("check", ".", "--select", "CL506", "--verbose")
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,9 @@ class _Brief:
         if len(every) > 1:
             self._table(every)
             return
+        known = every or totals(self.report)[:1]  # that nothing is known is said once
         for total, text in verdicts(self.report):
-            for line in filter(None, (step_line(total), text)):
+            for line in filter(None, (step_line(total), text)) if total in known else ():
                 first, *rest = wrap(shown(line, self.glyphs), self.width - 4)
                 if total.grade is not None:
                     before, after = (

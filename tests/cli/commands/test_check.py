@@ -153,7 +153,7 @@ def test_the_total_lost_is_that_of_the_findings_shown(folder: Path) -> None:
     assert lost_us("warns.yaml", "--select", "CL102", "--baseline", "known.json") == 0
     (folder / "convlint.toml").write_text("severity = { CL102 = 'info' }\n")
     assert lost_us("warns.yaml", "--select", "CL102") == pytest.approx(finding["lost_us"])  # severity is no price
-    several = check("warns.yaml", "--select", "CL102", "--gpu", "a100", "--gpu", "h100", "--isolated").out
+    several = check("warns.yaml", "--select", "CL102", "--gpu", "a100", "--gpu", "h100", "--isolated", "--verbose").out
     verdicts = re.findall(
         r"^  on (a100|h100): \S+ us of convolutions per training step, grade \w; \S+ us with all\s+of it$",
         several,
@@ -359,7 +359,7 @@ def test_prices_of_flaws_that_hide_each_other(folder: Path) -> None:
     assert summary["lost_us"] == pytest.approx(summary["time_us"] - summary["time_after_us"], abs=0.01)
     for finding in (channels, layout):
         assert finding["lost_percent"] == pytest.approx(100 * finding["lost_us"] / summary["time_us"], abs=0.01)
-    out = check("mix.yaml", "--select", "CL102,CL401").out
+    out = check("mix.yaml", "--select", "CL102,CL401", "--verbose").out
     assert "only together with CL401" in " ".join(out.split())
 
 
@@ -370,7 +370,7 @@ def test_capacity_is_no_lost_time(folder: Path) -> None:
     assert (finding["lost_us"], finding["advised"], finding["pays_with"]) == (0, False, [])
     assert finding["lost_capacity_us"] > 1
     assert found["summary"]["lost_us"] == 0
-    assert "lost    no time, but " in check("narrow.yaml", "--select", "CL203").out
+    assert "lost    no time, but " in check("narrow.yaml", "--select", "CL203", "--verbose").out
 
 
 def test_a_finding_on_the_batch_belongs_to_the_network(folder: Path) -> None:
@@ -384,7 +384,7 @@ def test_a_finding_on_the_batch_belongs_to_the_network(folder: Path) -> None:
     assert [len(own) for own in finding["fingerprints"]] == [16]
     line = check("batch.yaml", "--select", "CL201", "-o", "concise").out.splitlines()[0]
     assert line == f"batch.yaml:4:21: info CL201 multiple-of-64: {finding['message']}"
-    out = check("batch.yaml", "--select", "CL201").out
+    out = check("batch.yaml", "--select", "CL201", "--verbose").out
     assert out.startswith("── network ── batch.yaml ")
     assert "\n      layers  odd\n" in out
 
@@ -396,7 +396,10 @@ def test_a_training_and_an_inference_spec_are_never_added_up(folder: Path) -> No
     assert found["totals"] == [total for totals in apart for total in totals]
     assert [total["mode"] for total in found["totals"]] == ["training", "inference"]
     assert {key: found["summary"][key] for key in TOTAL} == {key: found["totals"][0][key] for key in TOTAL}
-    out = check("warns.yaml", "served.yaml").out
+    assert re.search(
+        r"^  a100 +training step .*\n  a100 +forward pass ", check("warns.yaml", "served.yaml").out, re.MULTILINE
+    )
+    out = check("warns.yaml", "served.yaml", "--verbose").out
     assert len(re.findall(r"^  \S+ us of convolutions per training step, grade \w; ", out, re.MULTILINE)) == 1
     assert len(re.findall(r"^  \S+ us of convolutions per forward pass, grade \w; ", out, re.MULTILINE)) == 1
     assert [total["gpu"] for total in report("warns.yaml", "served.yaml", "-g", "t4", "-g", "a100")["totals"]] == [
@@ -500,7 +503,7 @@ def test_what_is_no_part_of_the_total_has_no_price_in_the_table(folder: Path) ->
     (folder / "wide.yaml").write_text(
         HEAD + "  - { name: a, C: 256, H: 56, W: 56, K: 72, kernel_size: 3, padding: 1, first: false }\n"
     )
-    out = convlint("check", "wide.yaml").out
+    out = convlint("check", "wide.yaml", "--verbose").out
     assert "0 us" not in out.split("summary")[1]
     (offered,) = re.findall(r"fix +(.*?)\n      why", out, flags=re.DOTALL)
     for size in re.findall(r"[CK]=\d+", offered):
