@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean
 from convlint.model.report import NetworkTotal, Report
-from convlint.reporters.causes import Cause, causes
+from convlint.reporters.causes import Cause, ranked, saving
 from convlint.reporters.ink import (
     GRADE_INKS,
     Glyphs,
@@ -23,7 +23,6 @@ from convlint.reporters.ink import (
 from convlint.reporters.summary import brief_notes
 from convlint.reporters.words import edit, outcome, page_of, step, step_line, totals, verdicts
 
-_FIRST = 5  # causes with what to do and what it gives
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
 _NUMBER = "   "  # columns of an entry's number
@@ -32,16 +31,12 @@ _NUMBER = "   "  # columns of an entry's number
 def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width: int) -> list[str]:
     """The verdict, the causes and the notes, without heading and last line."""
     brief = _Brief(report, paint, link, glyphs, width)
-    found = causes(report)
-    errors = [cause for cause in found if cause.severity == "error"]
-    warnings = [cause for cause in found if cause.severity == "warning"]
-    first = [cause for cause in warnings if cause.pays][:_FIRST]
-    others = [cause for cause in warnings if cause not in first]
+    found = ranked(report)
     brief.verdict()
-    brief.listed(say("errors"), errors, len(errors))
-    brief.first(first)
-    brief.listed(say("other warnings"), others, _OTHERS)
-    notes = list(note_lines(brief_notes(report, sum(cause.severity == "info" for cause in found)), glyphs, width))
+    brief.listed(say("errors"), found.errors, len(found.errors))
+    brief.first(found.first)
+    brief.listed(say("other warnings"), found.others, _OTHERS)
+    notes = list(note_lines(brief_notes(report, len(found.infos)), glyphs, width))
     if notes and brief.lines:
         brief.lines.append("")
     return brief.lines + notes
@@ -90,8 +85,10 @@ class _Brief:
         if not found:
             return
         columns_of = self._columns()
-        cells = [[_saving(cause, gpu, alone=len(columns_of) == 1) for gpu in columns_of] for cause in found]
-        heads = [shown(gpu, self.glyphs) for gpu in self.targets] if len(self.targets) > 1 else [say("saves")]
+        cells = [[saving(cause, gpu, with_share=len(columns_of) == 1) for gpu in columns_of] for cause in found]
+        of_step = any(finding.lost_step_percent is not None for cause in found for finding in cause.findings)
+        saves = say("saves, of the step") if of_step else say("saves")
+        heads = [shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
         sizes = column_sizes([heads, *cells])
         room = self.width - sum(sizes) - 2 * len(sizes) - 2
         beside = room >= _LEAST_ROOM
@@ -194,11 +191,3 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     saved, is_saving = outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
     return [*cells, duration(times.time_us) + share, times.grade, best]
-
-
-def _saving(cause: Cause, gpu: str | None, *, alone: bool) -> str:
-    """`9.39 ms, 19 %` of a lone target, else without the share; empty without such a finding, or a price."""
-    saved, share = cause.saved_us(gpu), cause.share(gpu)
-    if saved is None:
-        return ""
-    return duration(saved) + (f", {share:.2g} %" if alone and share is not None else "")

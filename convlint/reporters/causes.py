@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from convlint.files.languages import say
+from convlint.files.languages import duration, say
 from convlint.files.safe import clean
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
 from convlint.reporters.words import NOTHING_US, costs_nothing, place_of
 
 _NAME = "\x00"  # stands for a layer in what several findings share
+_FIRST = 5  # causes with what to do and what it gives
 _PLACES = 2  # that are named of one cause
 
 
@@ -83,6 +85,31 @@ class Cause(Struct, frozen=True, kw_only=True):
         return say("{names} and {count} more", names=text, count=more) if more > 0 else text
 
 
+class Ranked(NamedTuple):
+    """All causes in the order in which to act on them."""
+
+    errors: Sequence[Cause]
+    first: Sequence[Cause]  # the warnings that save most
+    others: Sequence[Cause]  # all further warnings
+    infos: Sequence[Cause]
+
+
+def ranked(report: Report) -> Ranked:
+    """The causes by severity; of warnings those that save most come first."""
+    found = causes(report)
+    errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
+    first = [cause for cause in warnings if cause.pays][:_FIRST]
+    return Ranked(errors, first, [cause for cause in warnings if cause not in first], infos)
+
+
+def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:
+    """`9.39 ms, 19 %`; empty where the target has no such finding, or no price."""
+    saved, share = cause.saved_us(gpu), cause.share(gpu)
+    if saved is None:
+        return ""
+    return duration(saved) + (f", {share:.2g} %" if with_share and share is not None else "")
+
+
 def causes(report: Report) -> list[Cause]:
     """All causes, the gravest first, then those that save the largest share; what costs nothing is left out."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
@@ -104,11 +131,11 @@ def _key(finding: Finding, report: Report) -> tuple[str, ...]:
 
 
 def _shared(text: str, finding: Finding) -> str:
-    """The text without the names of its layers."""
+    """The text without the names of its layers, but for those that are numbers, as sizes are."""
     names = sorted({*finding.layers, finding.layer or ""} - {""}, key=len, reverse=True)
     for name in names:
-        if name in text:
-            text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", _NAME, text)
+        if name in text and not name.isdigit():
+            text = re.sub(rf"(?<![\w.=]){re.escape(name)}(?![\w.]*\w)", _NAME, text)
     return text
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
-from convlint.model.report import Finding, InputError, Report
+from convlint.model.report import InputError, Report
 from convlint.reporters import Reporter, Style, markdown
+from convlint.reporters.causes import Cause, causes
 from convlint.reporters.summary import ending
-from convlint.reporters.words import gravest_first, partly_read, said
+from convlint.reporters.words import partly_read, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
@@ -15,22 +17,23 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, style: Style) -> str:
-    """The first ten annotations of each type, what could not be read among the errors and first, and what was covered.
+    """An annotation for each cause, ten of a type: what could not be read among the errors and first; what was covered.
 
     What is beyond them stands in `summary`, and one line says how many those are.
     """
     several = len(report.targets) > 1
+    found = causes(report)
     commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     partly = partly_read(report)
     commands["error"] += [
         _error(error, "incomplete" if error.path in partly else "not read") for error in report.errors
     ]
-    for finding in gravest_first(report.findings):
-        command = _COMMANDS[finding.severity]
+    for cause in found:
+        command = _COMMANDS[cause.severity]
         if len(commands[command]) < MOST_ANNOTATIONS:
-            commands[command].append(_finding(command, finding, several))
+            commands[command].append(_cause(command, cause, several))
     lines = [line for command in commands.values() for line in command[:MOST_ANNOTATIONS]]
-    left_out = len(report.findings) + len(report.errors) - len(lines)
+    left_out = len(found) + len(report.errors) - len(lines)
     if left_out > 0:
         lines.append(f"{left_out} more not annotated: GitHub shows {MOST_ANNOTATIONS} of a type; see the job summary")
     text = "\n".join([*lines, *ending(report), ""])
@@ -42,9 +45,13 @@ def summary(report: Report) -> str:
     return markdown.page(report, most=MOST_SUMMARY_BYTES)
 
 
-def _finding(command: str, finding: Finding, several_targets: bool) -> str:
-    title = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
-    return _command(command, finding.location, title, said(finding, several_targets))
+def _cause(command: str, cause: Cause, several_targets: bool) -> str:
+    """The gravest finding, and how many more the same change mends."""
+    title = f"{clean(cause.rule.code)} {clean(cause.rule.name)}"
+    text, more = said(cause.first, several_targets), len(cause.findings) - 1
+    if more:
+        text += f"\nThe same change mends {plural(more, 'more finding')}: see the job summary"
+    return _command(command, cause.first.location, title, text)
 
 
 def _error(error: InputError, kind: str) -> str:

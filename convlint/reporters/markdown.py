@@ -1,4 +1,4 @@
-"""Markdown for a pull-request comment or a job summary: a headline and a table, cut to the size that is accepted."""
+"""Markdown for a pull-request comment or a job summary: verdict, what to do first, a table, cut to what is accepted."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
+from convlint.reporters.causes import ranked, saving
 from convlint.reporters.summary import coverage, unread_parts
 from convlint.reporters.words import (
     advice,
     alternatives,
     behind,
+    edit,
     gravest_first,
     layer_of,
     lost,
@@ -52,6 +54,8 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
         head += ["", prose(line)]
     for line in _verdicts(report):
         head += ["", line]
+    for line in _do_first(report):
+        head += ["", line]
     total = len(report.errors) + len(report.findings)
     if total:
         head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
@@ -84,6 +88,18 @@ def _verdicts(report: Report) -> Iterator[str]:
         yield f"{where}{marked}."
         if step := step_line(total):
             yield f"{where}{step}."
+
+
+def _do_first(report: Report) -> Iterator[str]:
+    """The changes that save most: what to do, what it saves on each target, the rule and the place."""
+    several = len(report.targets) > 1
+    for number, cause in enumerate(ranked(report).first, 1):
+        fix = cause.first.fix
+        saved = {gpu: text for gpu in report.targets if (text := saving(cause, gpu, with_share=True))}
+        each = ", ".join(f"{text} on {gpu}" if several else text for gpu, text in saved.items())
+        what = prose(cause.what if fix is None else edit(fix))
+        before = "**Do first**: " if number == 1 else ""
+        yield f"{before}**{number}** {what}; saves {prose(each)} ({prose(cause.rule.code)}, {code(cause.where)})"
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

@@ -53,6 +53,12 @@ def several_targets() -> Report:
 
 
 CASES = {
+    "brief_80.txt": (full_report(), Style()),
+    "brief_120.txt": (full_report(), Style(width=120)),
+    "brief_several_60.txt": (several_targets(), Style(width=60, unicode=False)),
+    "brief_several.txt": (several_targets(), Style()),
+    "brief_prices.txt": (priced_report(), Style()),
+    "brief_clean.txt": (full_report(**CLEAN), Style()),
     "full_80.txt": (full_report(), Style(verbose=True)),
     "full_120.txt": (full_report(), Style(verbose=True, width=120)),
     "full_ascii_60.txt": (full_report(), Style(verbose=True, width=60, unicode=False)),

@@ -1,0 +1,107 @@
+"""Findings by cause: what one change mends is one entry, whatever layers and targets it is found on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, FIRST_LAYER, MISMATCH, finding, full_report, rendered
+
+from convlint.model.location import Location
+from convlint.model.report import Finding, Fix, Report
+from convlint.reporters.causes import causes, ranked, saving
+
+WIDER = Fix(describe="use K=64", safety="unsafe", set={"K": 64})
+
+
+def spot(line: int) -> Location:
+    return Location(path="nets/spec.yaml", line=line, column=1)
+
+
+def narrow(layer: str, line: int, **more: Any) -> Finding:
+    """K=60 of a layer."""
+    values: dict[str, Any] = {"fix": WIDER, "lost_us": 10.0, "lost_percent": 1.0, "advised": True, "gpu": "a100"} | more
+    return finding(ALIGNMENT, f"K=60 of {layer} should be a multiple of 8", spot(line), layer, **values)
+
+
+def report(*findings: Finding, **changes: Any) -> Report:
+    return full_report(findings=findings, errors=(), **changes)
+
+
+def test_one_width_in_many_layers_is_one_cause() -> None:
+    (cause,) = causes(report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
+    assert cause.layers == ("conv_a", "conv_b", "conv_c")
+    assert (cause.saved_us("a100"), cause.share("a100")) == (30.0, 3.0)
+    assert cause.where == "nets/spec.yaml:5:1, nets/spec.yaml:6:1 and 1 more"
+    assert cause.what == "K=60 of conv_a should be a multiple of 8"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"fix": replace(WIDER, describe="use K=32")},
+        {"rule": FIRST_LAYER},
+        {"location": Location(path="nets/other.yaml", line=6)},
+        {"location": Location(path="nets/spec.yaml", line=6, model="other")},
+    ],
+)
+def test_another_change_rule_or_input_is_another_cause(other: dict[str, Any]) -> None:
+    assert len(causes(report(narrow("conv_a", 5), replace(narrow("conv_b", 6), **other)))) == 2
+
+
+def test_the_same_on_several_targets_is_one_cause_with_a_price_for_each() -> None:
+    found = report(
+        narrow("conv_a", 5), narrow("conv_a", 5, gpu="t4", lost_us=40.0, lost_percent=None), targets=("a100", "t4")
+    )
+    (cause,) = causes(found)
+    assert [saving(cause, gpu, with_share=True) for gpu in ("a100", "t4", "h100")] == ["10 us, 1 %", "40 us", ""]
+
+
+def test_layers_whose_names_hold_each_other_are_told_apart() -> None:
+    fixes = [replace(WIDER, describe=f"NHWC for {name} too") for name in ("net.a", "net.a.b", "a")]
+    layers = zip(("net.a", "net.a.b", "a"), fixes, strict=True)
+    (cause,) = causes(report(*(narrow(name, 5, fix=fix) for name, fix in layers)))
+    assert cause.layers == ("net.a", "net.a.b", "a")
+
+
+def test_messages_that_differ_give_way_to_the_title() -> None:
+    found = [replace(narrow(name, 5), message=f"K={K} of {name}") for name, K in (("a", 60), ("b", 61))]
+    (cause,) = causes(report(*found))
+    assert cause.what == ALIGNMENT.title
+
+
+def test_a_flaw_of_the_step_is_priced_by_the_step() -> None:
+    fix = Fix(describe="x", safety="safe", set={})
+    one = finding(AUTOTUNE, "eager", spot(1), lost_step_us=500.0, lost_step_percent=19.0, fix=fix)
+    (cause,) = causes(report(one))
+    assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
+
+
+def test_errors_then_what_saves_most_then_the_rest() -> None:
+    several = [narrow(str(n), n, fix=replace(WIDER, describe=f"use K={n}"), lost_percent=float(n)) for n in range(1, 8)]
+    free = finding(FEW_OUTPUTS, "few", spot(9), "x", lost_us=0.0)
+    rest = [finding(AUTOTUNE, "off", spot(2)), finding(MISMATCH, "P", spot(3), "y")]
+    info = finding(FEW_OUTPUTS, "tiles", spot(9), "z", lost_us=5.0, lost_percent=0.5)
+    found = ranked(report(*several, *rest, free, info))
+    assert [cause.rule.code for cause in found.errors] == ["CL001"]
+    assert [cause.share("a100") for cause in found.first] == [7, 6, 5, 4, 3]
+    assert [cause.share("a100") for cause in found.others] == [2, 1, None]
+    assert [cause.first.layer for cause in found.infos] == ["z"]
+
+
+def test_annotations_are_one_for_each_cause() -> None:
+    text = rendered("github", report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
+    (line,) = [line for line in text.split("\n") if line.startswith("::warning")]
+    assert line.endswith("%0AThe same change mends 2 more findings: see the job summary")
+
+
+def test_markdown_begins_with_what_to_do_first() -> None:
+    text = rendered("markdown", report(narrow("conv_a", 5), narrow("conv_b", 6)))
+    wanted = (
+        "**Do first**: **1** use K=64 (changes the network); saves 20 us, 2 % "
+        "(CL102, <code>nets/spec.yaml&#58;5&#58;1, nets/spec.yaml&#58;6&#58;1</code>)"
+    )
+    assert wanted in text
+    assert text.index(wanted) < text.index("| | place |")
+    assert "**Do first**" not in rendered("markdown", report())
