@@ -6,6 +6,7 @@ from convlint.files.languages import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
+from convlint.readers.discovery import HOLDS_NOTHING
 from convlint.reporters import Reporter, Style
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
@@ -14,6 +15,7 @@ from convlint.reporters.words import (
     alternatives,
     behind,
     costs_nothing,
+    first_steps,
     layer_of,
     lost,
     named_in,
@@ -52,6 +54,8 @@ def render(report: Report, style: Style) -> str:
             page.heading(name, "", "")
         for error in errors:
             page.input_error(error)
+    if _is_first_contact(report):
+        page.lines += [*(page.written(f"  {line}") for line in first_steps()), ""]
     summary = summary_lines(report, page.paint, page.glyphs, page.width)
     if summary:
         page.heading(say("summary"), "", "")
@@ -59,6 +63,15 @@ def render(report: Report, style: Style) -> str:
         page.lines.append("")
     page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
     return "\n".join(page.lines)
+
+
+def _is_first_contact(report: Report) -> bool:
+    """Whether convlint was started in a folder that holds nothing for it."""
+    return not report.files and [error.path for error in report.errors if _is_empty(error)] == ["."]
+
+
+def _is_empty(error: InputError) -> bool:
+    return error.message.startswith(HOLDS_NOTHING)
 
 
 def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
@@ -182,7 +195,8 @@ class _TextReport:
 
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
-        self._title("error", say("internal error:") if error.internal else "", clean(error.message))
+        message = say("nothing here that convlint reads; what to type:") if _is_first_contact(self._report) else ""
+        self._title("error", say("internal error:") if error.internal else "", message or clean(error.message))
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 
