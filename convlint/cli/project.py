@@ -29,7 +29,9 @@ from convlint.files.languages import language_asked
 def init(
     folder: Annotated[
         str,
-        typer.Argument(metavar="[FOLDER]", help="Where the Python is. Default: the current folder.", show_default=False),
+        typer.Argument(
+            metavar="[FOLDER]", help="Where the Python is. Default: the current folder.", show_default=False
+        ),
     ] = ".",
     diff: Annotated[bool, typer.Option("--diff", help="Print what would be written and write nothing.")] = False,
     color: Color = "auto",

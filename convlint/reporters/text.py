@@ -6,7 +6,6 @@ from convlint.files.languages import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
-from convlint.readers.discovery import HOLDS_NOTHING
 from convlint.reporters import Reporter, Style
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
@@ -67,11 +66,11 @@ def render(report: Report, style: Style) -> str:
 
 def _is_first_contact(report: Report) -> bool:
     """Whether convlint was started in a folder that holds nothing for it."""
-    return not report.files and [error.path for error in report.errors if _is_empty(error)] == ["."]
+    if report.files or [error.path for error in report.errors] != ["."]:
+        return False
+    from convlint.readers.discovery import HOLDS_NOTHING  # loads the parser of specs
 
-
-def _is_empty(error: InputError) -> bool:
-    return error.message.startswith(HOLDS_NOTHING)
+    return report.errors[0].message.startswith(HOLDS_NOTHING)
 
 
 def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:

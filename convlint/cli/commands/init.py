@@ -17,11 +17,12 @@ from msgspec import Struct
 from convlint.cli.commands.fix import print_diff, refuse_change
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import refuse_way_out, replace_file
-from convlint.config.find import OWN_FILE, SHARED_FILE, Config, Configs, shown_path
+from convlint.config.find import NO_CONFIG, SHARED_FILE, Config, Configs, shown_path
 from convlint.config.keys import SourceConfig, models_of
 from convlint.config.toml_source import Spot, TomlSource, decode
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
 from convlint.files.languages import plural
+from convlint.files.private_folder import is_below
 from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited
 from convlint.model.errors import InputFault, UsageError
@@ -75,7 +76,7 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     Raises UsageError where the config is wrong or cannot be written.
     """
     if exists(folder) != "folder":
-        return _incomplete(f"{clean_path(folder)}: error: there is no such folder")
+        return _incomplete(f"error: {clean_path(folder)} is no folder")
     planner = RunPlanner(Options(modules=False), date.today())
     path, config = _config_for(folder, planner.configs)
     before = read_settings(path, f"{path}:", MOST_CONFIG_BYTES) if is_there(path) else b""
@@ -83,7 +84,7 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     try:
         files = [each for each in islice(files_below(folder, True), MOST_FILES) if each.endswith(".py")]
     except InputFault as fault:
-        return _incomplete(f"{clean_path(folder)}: error: {fault}")
+        return _incomplete(f"error: {clean_path(folder)} {fault}")
     found = find_networks([each for each in files if included(each, planner)], root_of(folder))
     _note_unread(found.unread.items())
     importable = [each for each in found.networks if _module(each.path, path)]
@@ -145,15 +146,15 @@ def _config_for(folder: str, configs: Configs) -> tuple[str, Config]:
     while start != top and is_there(os.path.join(start, "__init__.py")):
         start = os.path.dirname(start)
     config = configs.of_folder(start)
+    if config.path is not None and not is_below(os.path.abspath(config.path), top):
+        config = NO_CONFIG
+    if config.path is not None:
+        return config.path, config
     here = start
-    while True:
-        for name in (OWN_FILE, SHARED_FILE):
-            path = shown_path(os.path.join(here, name))
-            if path == config.path or (config.path is None and is_there(path)):
-                return path, config
-        if here == top or os.path.dirname(here) == here:
-            return shown_path(os.path.join(start, SHARED_FILE)), Configs(isolated=True).of_folder(start)
+    while not is_there(os.path.join(here, SHARED_FILE)) and here not in (top, os.path.dirname(here)):
         here = os.path.dirname(here)
+    found = here if is_there(os.path.join(here, SHARED_FILE)) else start
+    return shown_path(os.path.join(found, SHARED_FILE)), config
 
 
 def _module(path: str, config: str) -> str:
@@ -269,8 +270,8 @@ def _report(entries: Sequence[_Entry], path: str, *, diff: bool) -> None:
         guessed = f", guessed: {entry.guessed}" if entry.guessed else ""
         note = f"commented out: {entry.missing}" if entry.missing else f"{entry.shape}{guessed}"
         lines.append(f"  {clean(entry.model):{width}}  {note}")
-    here = Configs().of_folder(os.getcwd()).path if not diff else path
-    option = "" if here == path else f" --config {shlex.quote(path)}"
+    is_here = os.path.dirname(path) == "" or Configs().of_folder(os.getcwd()).path == path
+    option = "" if is_here else f" --config {shlex.quote(path)}"
     then = "complete those that are commented out, then" if all(entry.missing for entry in entries) else "next"
     lines.append(f"{then}: convlint check --models{option}")
     write(sys.stdout, "\n".join(lines))

@@ -30,6 +30,8 @@ _SIZES = range(16, 8193)  # of an image, where a parameter or a tensor states it
 _SIZE_NAMES = re.compile(
     r"(?:img|image|input|in|crop)_?(?:size|res|resolution|shape|hw)|(?:img|image)_?dim|resolution", re.IGNORECASE
 )
+# Functions that do more than to construct what they return
+_PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
 _TENSORS = frozenset(("randn", "rand", "zeros", "ones", "empty"))
 
 
@@ -104,7 +106,7 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
         for each in machine.roots(path):
             if isinstance(each, Class) and (library.subclass_of(each) or "").startswith("torch."):
                 bases[path, each.name] = set(_bases(each))
-            elif isinstance(each, Class):
+            elif isinstance(each, Class) or _PROGRAMS.match(each.name):
                 continue
             if each.name.isidentifier() and not each.name.startswith("_") and relevance.may_construct(each):
                 maker = _made(machine, library, each, inner, best)
@@ -167,7 +169,8 @@ def _required(function: Function) -> tuple[str, ...]:
     """Return the parameters of a function, or of a method without the object, that have no default."""
     args = function.node.args
     names = [each.arg for each in (*args.posonlyargs, *args.args)]
-    names = names[: len(names) - len(function.defaults)][0 if function.owner is None or function.kind == "static" else 1 :]
+    first = 0 if function.owner is None or function.kind == "static" else 1  # without the object
+    names = names[first : len(names) - len(function.defaults)]
     return (*names, *(each.arg for each in args.kwonlyargs if each.arg not in function.kw_defaults))
 
 
@@ -239,9 +242,9 @@ def _chosen(
         # What does not know its widths by itself is more often a block, or the base of networks, than a network.
         if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):
             continue
-        others = (each.found.name for each in several if each is not best and not each.is_class and not each.found.needs)
+        free = [each.found.name for each in several if not each.is_class and not each.found.needs and each is not best]
         all_makers = dict.fromkeys((makes, *(each.part for each in several)))
-        found.append(replace(best.found, others=tuple(others), makers=tuple(all_makers)))
+        found.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
     return sorted(found, key=lambda each: (each.path, each.line))
 
 
@@ -287,8 +290,7 @@ def _as_called(network: FoundNetwork, calls: Iterable[ast.Call]) -> FoundNetwork
     """Return the network with the arguments of the first call that gives all that it needs."""
     for call in calls:
         given = {*network.needs[: len(call.args)], *(each.arg for each in call.keywords)}
-        text = ast.unparse(call)
-        text = text[text.index("(") + 1 : -1]
+        text = ", ".join((*map(ast.unparse, call.args), *map(ast.unparse, call.keywords)))
         if given.issuperset(network.needs) and len(text) <= _MOST_GIVEN and text.isprintable():
             return replace(network, needs=(), arguments=text)
     return network
