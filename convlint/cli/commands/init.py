@@ -273,5 +273,6 @@ def _report(entries: Sequence[_Entry], path: str, *, diff: bool) -> None:
     is_here = os.path.dirname(path) == "" or Configs().of_folder(os.getcwd()).path == path
     option = "" if is_here else f" --config {shlex.quote(path)}"
     then = "complete those that are commented out, then" if all(entry.missing for entry in entries) else "next"
-    lines.append(f"{then}: convlint check --models{option}")
+    if not diff:  # else there is nothing to check yet
+        lines.append(f"{then}: convlint check --models{option}")
     write(sys.stdout, "\n".join(lines))
