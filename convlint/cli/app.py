@@ -15,6 +15,7 @@ from convlint.cli.options import expanded
 # name -> module in this package, and the function in it; loaded only when that command is asked for
 COMMANDS: Mapping[str, str] = {
     "check": "check:check",
+    "init": "project:init",
     "layer": "layer:layer",
     "estimate": "estimate:estimate",
     "plan": "plan:plan",
@@ -31,6 +32,15 @@ COMMANDS: Mapping[str, str] = {
 
 class LazyCommands(TyperGroup):
     """The commands, each built when it is asked for: Typer's way from a function to its options takes time."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without any argument, says what to type, with the exit code of wrong usage."""
+        if not args and not ctx.resilient_parsing:  # a shell that asks for completions
+            from convlint.reporters.words import first_steps
+
+            typer.echo("\n".join((*first_steps(), "", "All commands: convlint --help")), err=True)
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """All of them, in the order of the help."""
@@ -72,7 +82,6 @@ app = typer.Typer(
     name="convlint",
     cls=LazyCommands,
     help="Linter and advisor for convolution layers on NVIDIA GPUs.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -1,4 +1,4 @@
-"""The command line of `convlint rule`, `gpus`, `config`, `schema` and `export`."""
+"""The command line of `convlint init`, `rule`, `gpus`, `config`, `schema` and `export`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from convlint.cli.options import (
     ProjectFlags,
     Rules,
     allowances,
+    color_of,
     gpus_and_aliases,
     mode_of,
     one_input,
@@ -23,6 +24,25 @@ from convlint.cli.options import (
     rule_keys,
 )
 from convlint.files.languages import language_asked
+
+
+def init(
+    folder: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FOLDER]", help="Where the Python is. Default: the current folder.", show_default=False
+        ),
+    ] = ".",
+    diff: Annotated[bool, typer.Option("--diff", help="Print what would be written and write nothing.")] = False,
+    color: Color = "auto",
+) -> None:
+    """Name the networks of a Python repository in its config, for check --models.
+
+    Reads the code and runs none of it. Entries go to the end of convlint.toml or pyproject.toml, with guessed inputs.
+    """
+    from convlint.cli.commands import init as command
+
+    raise typer.Exit(command.run(folder, diff=diff, color=color_of(color)))
 
 
 def rule(

@@ -15,6 +15,7 @@ from convlint.reporters.words import (
     alternatives,
     behind,
     costs_nothing,
+    first_steps,
     layer_of,
     lost,
     named_in,
@@ -53,6 +54,8 @@ def render(report: Report, style: Style) -> str:
             page.heading(name, "", "")
         for error in errors:
             page.input_error(error)
+    if _is_first_contact(report):
+        page.lines += [*(page.written(f"  {line}") for line in first_steps()), ""]
     if style.verbose:
         lines = summary_lines(report, page.paint, page.glyphs, page.width)
     else:
@@ -64,6 +67,15 @@ def render(report: Report, style: Style) -> str:
         page.lines.append("")
     page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
     return "\n".join(page.lines)
+
+
+def _is_first_contact(report: Report) -> bool:
+    """Whether convlint was started in a folder that holds nothing for it."""
+    if report.files or [error.path for error in report.errors] != ["."]:
+        return False
+    from convlint.readers.discovery import HOLDS_NOTHING  # loads the parser of specs
+
+    return report.errors[0].message.startswith(HOLDS_NOTHING)
 
 
 def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
@@ -187,7 +199,8 @@ class _TextReport:
 
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
-        self._title("error", say("internal error:") if error.internal else "", clean(error.message))
+        message = say("nothing here that convlint reads; what to type:") if _is_first_contact(self._report) else ""
+        self._title("error", say("internal error:") if error.internal else "", message or clean(error.message))
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 

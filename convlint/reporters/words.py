@@ -34,6 +34,18 @@ HOME = "https://github.com/convlint/convlint"
 DOCS = "https://convlint.github.io/convlint/"
 
 
+def first_steps() -> list[str]:
+    """What to type for a first check: commands, and what each is for."""
+    rows = (
+        ("convlint check mypkg.models:Net --input 64x3x224x224", say("a PyTorch module")),
+        ("convlint check model.onnx --gpu h100", say("an ONNX file")),
+        ("convlint check .", say("the Python in a folder")),
+        ("convlint init", say("entries for your models")),
+    )
+    width = max(len(command) for command, _ in rows)
+    return [f"{command:{width}}  {what}" for command, what in rows]
+
+
 def rule_page(code: str) -> str:
     """The path of a rule's page, below `DOCS`."""
     return f"rules/{code}.html"

@@ -35,6 +35,19 @@ def test_only_the_command_that_is_asked_for_is_loaded() -> None:
     assert ran.stdout.splitlines()[-1] == "loaded project"
 
 
+def test_without_arguments_it_says_what_to_type() -> None:
+    ran = convlint()
+    assert (ran.code, ran.out) == (2, "")
+    *steps, empty, last = ran.err.splitlines()
+    assert [step.split("  ")[0] for step in steps] == [
+        "convlint check mypkg.models:Net --input 64x3x224x224",
+        "convlint check model.onnx --gpu h100",
+        "convlint check .",
+        "convlint init",
+    ]
+    assert (empty, last) == ("", "All commands: convlint --help")
+
+
 def test_a_command_that_is_none_is_compared_with_all() -> None:
     ran = convlint("chek")
     assert (ran.code, ran.out) == (2, "")

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, rendered, total
 
 from convlint.model.location import Location
-from convlint.model.report import Alternative, Report
+from convlint.model.report import Alternative, InputError, Report
+from convlint.readers.discovery import HOLDS_NOTHING
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import columns, wrap
 
@@ -231,3 +232,21 @@ def test_alternatives_stand_below_the_fix_in_every_report_for_people() -> None:
     assert "      or      use K=512 (42 us faster, work -2 %)\n" in rendered("text", report, verbose=True)
     assert "<br>Or: use K=512 (42 us faster, work -2 %" in rendered("markdown", report)
     assert "<dt>or</dt><dd>use K=512 (42 us faster, work -2 %)</dd>" in rendered("html", report)
+
+
+@pytest.mark.parametrize(
+    ("paths", "message", "is_first"),
+    [
+        (["."], f"{HOLDS_NOTHING} (.onnx). A model in Python: ...", True),
+        (["bare"], f"{HOLDS_NOTHING} (.onnx)", False),
+        ([".", "bare"], HOLDS_NOTHING, False),
+        (["."], "nothing to check", False),
+    ],
+)
+def test_where_nothing_is_read_it_says_what_to_type(paths: list[str], message: str, is_first: bool) -> None:
+    errors = tuple(InputError(path=path, message=message) for path in paths)
+    report = full_report(findings=(), layers=(), suppressed=(), skipped=(), errors=errors, files=0)
+    text = rendered("text", report, width=80)
+    assert ("\n  convlint check mypkg.models:Net --input 64x3x224x224  a PyTorch module\n" in text) == is_first
+    assert ("error: nothing here that convlint reads; what to type:" in text) == is_first
+    assert max(columns(line) for line in text.splitlines()) <= 80

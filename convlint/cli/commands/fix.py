@@ -18,6 +18,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited, InputResult
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.report import InputError
+from convlint.reporters import Style
 from convlint.reporters.ink import painter
 
 _STDIN = "-"
@@ -73,21 +74,11 @@ class Mender:
 
     def show_diff(self, color: str) -> None:
         """The diff of all inputs, to standard output."""
-        from convlint.fixes.edits import unified
-
         style = style_of(sys.stdout, color)
-        paint = painter(style.color)
         for edited in self._edits:
-            before, after = (raw.decode(edited.encoding) for raw in (edited.before, edited.after))
-            lines, diff = [], unified(before, after, clean_path(edited.path))
-            if not _is_exact("".join(diff), edited.encoding):
+            if not print_diff(edited, style):
                 name = clean_path(edited.path)
                 self._notes.append(f"{name}: this diff cannot be applied: its lines hold what is not printed as it is")
-            for line in diff:
-                ink = _INKS.get(line[:3]) or {"+": "added", "-": "removed"}.get(line[:1], "")
-                text, ending = (line[:-2], "\r\n") if line.endswith("\r\n") else (line[:-1], "\n")
-                lines.append((paint(ink, text) if ink and text else text) + ending)
-            write(sys.stdout, "".join(lines), style, returns=True)
 
     def answer_stdin(self) -> None:
         """What standard input has become, byte for byte, to standard output."""
@@ -118,11 +109,26 @@ class Mender:
             yield "nothing would be fixed"
 
 
+def print_diff(edited: Edited, style: Style) -> bool:
+    """Prints how a file would change, and returns whether the diff can be applied as it is printed."""
+    from convlint.fixes.edits import unified
+
+    paint = painter(style.color)
+    before, after = (raw.decode(edited.encoding) for raw in (edited.before, edited.after))
+    lines, diff = [], unified(before, after, clean_path(edited.path))
+    for line in diff:
+        ink = _INKS.get(line[:3]) or {"+": "added", "-": "removed"}.get(line[:1], "")
+        text, ending = (line[:-2], "\r\n") if line.endswith("\r\n") else (line[:-1], "\n")
+        lines.append((paint(ink, text) if ink and text else text) + ending)
+    write(sys.stdout, "".join(lines), style, returns=True)
+    return _is_exact("".join(diff), edited.encoding)
+
+
 def _rewrite(files: Sequence[Edited]) -> InputError | None:
     """Writes all of the files, or none, and returns what is wrong with one of them."""
     # Every file is looked at before the first is written: most faults, such as a read-only file, then undo nothing.
     done: list[Edited] = []
-    for step in (_refuse, _replace):
+    for step in (refuse_change, _replace):
         for edited in files:
             try:
                 if step is _replace:
@@ -145,7 +151,7 @@ def _restore(files: Sequence[Edited]) -> None:
                 replace_file(edited.path, edited.before)
 
 
-def _refuse(edited: Edited) -> None:
+def refuse_change(edited: Edited) -> None:
     """Raises InputFault or UsageError for a file that is not to be written, or is another one than was read."""
     path = edited.path
     with suppress(OSError):

@@ -118,13 +118,13 @@ def _all_forwards(
     for network in networks:
         if id(network) not in library.recording.called:
             library.recording.run += 1
-            found += _forward(machine, file, network, shape)
+            found += run_forward(machine, file, network, shape)
             whole = whole and machine.steps >= 0
     machine.steps = machine.steps if whole else -1
     return found
 
 
-def _forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape | None) -> list[Recorded]:
+def run_forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape | None) -> list[Recorded]:
     """Run a network on an input; return the records. `machine.steps` are negative if it did not end."""
     forward, count = forward_of(machine, network), 1
     if isinstance(forward, Function):

@@ -113,6 +113,10 @@ class Relevance:
             self._leads.update({first: True} if leads else dict.fromkeys(waiting, False))
         return self._leads[first]
 
+    def referred(self, part: Part) -> tuple[Part, ...]:
+        """Return the parts to which the words of a part refer."""
+        return self._following(part)
+
     def _may_name_one(self, part: Part) -> bool:
         words = self._words(part)
         lax = "lax" in words and any(word.startswith("conv") for word in words)

@@ -1,0 +1,296 @@
+"""Find the networks of a repository: PyTorch modules with convolutions that no other module of it constructs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.model.source import UnreadFile
+from convlint.readers.python.evaluator.limits import steps_of_file
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.values import Class, Const, Function, Instance, Items, Value
+from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.nn.frameworks import Frameworks
+from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
+from convlint.readers.python.nn.layers import Convolution, Recording, argument
+from convlint.readers.python.nn.modules import everything, forward_of, is_module
+from convlint.readers.python.nn.reading import run_forward
+from convlint.readers.python.nn.relevance import Part, Relevance, names_convolution
+from convlint.readers.python.nn.tensors import integer
+from convlint.readers.python.project import Project
+from convlint.readers.python.source_file import SourceFile, is_quiet
+
+_MOST_PARTS = 2_000  # parts of the repository looked at for one module
+_MOST_GIVEN = 200  # characters of arguments that are taken from a call
+_SIZES = range(16, 8193)  # of an image, where a parameter or a tensor states it
+_SIZE_NAMES = re.compile(
+    r"(?:img|image|input|in|crop)_?(?:size|res|resolution|shape|hw)|(?:img|image)_?dim|resolution", re.IGNORECASE
+)
+# Functions that do more than to construct what they return
+_PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
+_TENSORS = frozenset(("randn", "rand", "zeros", "ones", "empty"))
+
+
+class FoundNetwork(Struct, frozen=True, kw_only=True):
+    """A class, or a function that returns one of its objects, at the top level of a file.
+
+    `needs` are the parameters that have no default and that no code gives; `arguments` are those that it is called
+    with, as source text. `others` are functions that return objects of the same class and need no arguments, `makers`
+    the paths and names of all that do so, itself and the class included.
+    """
+
+    path: str
+    name: str
+    line: int
+    needs: tuple[str, ...] = ()
+    arguments: str = ""
+    inputs: tuple[str, ...] = ()  # parameters of its forward method without a default
+    channels: int | None = None  # C of the convolution that reads the input
+    dims: int = 2
+    sizes: tuple[int, ...] = ()  # of the input, along `dims` axes, where the code states them
+    sized_by: str = ""  # the code that states them
+    others: tuple[str, ...] = ()
+    makers: tuple[tuple[str, str], ...] = ()
+
+
+class NetworksRead(Struct, frozen=True, kw_only=True):
+    """The networks by file and line, and the files that could not be read."""
+
+    networks: tuple[FoundNetwork, ...]
+    unread: Mapping[str, UnreadFile]
+
+
+class _Maker(Struct, frozen=True, kw_only=True):
+    """A class or function and what a call of it makes: an object of the class `cls`, or of a framework's container."""
+
+    found: FoundNetwork
+    cls: Class | None
+    is_class: bool
+
+    @property
+    def part(self) -> Part:
+        return self.found.path, self.found.name
+
+    @property
+    def makes(self) -> Part:
+        """What tells its network from others: the class, or a function that returns a container."""
+        return self.part if self.cls is None else (self.cls.file.path, self.cls.name)
+
+    @property
+    def rank(self) -> tuple[int, bool, bool]:
+        """The lowest is preferred: it needs fewest arguments."""
+        return len(self.found.needs), not self.is_class, self.found.name.startswith("get_")
+
+
+def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
+    """Read the files, of the repository at `root`, and return their networks. Never raises for what is in a file."""
+    project = Project(root, paths)
+    imports = ProjectImports(project)
+    library = Frameworks()
+    machine = Machine(project, library)
+    machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
+    relevance = Relevance(imports)
+    makers: list[_Maker] = []
+    best: dict[Part, _Maker] = {}  # of each network
+    bases: dict[Part, set[Part]] = {}  # the modules of the source -> the classes that they derive from
+    inner: set[Part] = set()  # classes whose objects are parts of other modules
+    read = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
+    for path in read:
+        if not any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS):
+            continue
+        machine.memory.forget()
+        for each in machine.roots(path):
+            if isinstance(each, Class) and (library.subclass_of(each) or "").startswith("torch."):
+                bases[path, each.name] = set(_bases(each))
+            elif isinstance(each, Class) or _PROGRAMS.match(each.name):
+                continue
+            if each.name.isidentifier() and not each.name.startswith("_") and relevance.may_construct(each):
+                maker = _made(machine, library, each, inner, best)
+                makers += [maker] if maker is not None else []
+    networks = _chosen(makers, bases, inner, relevance)
+    calls = _calls(project, read, {each.name for each in networks if each.needs})
+    networks = [_as_called(each, calls.get(each.name, ())) for each in networks]
+    return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
+
+
+def _bases(cls: Class, depth: int = 0) -> Iterator[Part]:
+    for base in cls.bases if depth < 20 else ():
+        if isinstance(base, Class):
+            yield base.file.path, base.name
+            yield from _bases(base, depth + 1)
+
+
+def _made(
+    machine: Machine, library: Frameworks, root: Function | Class, inner: set[Part], best: dict[Part, _Maker]
+) -> _Maker | None:
+    """Call a class or function with the defaults of its parameters; None if that makes no network of PyTorch.
+
+    Adds the classes of the network's parts to `inner`, and what it returns to `best` if it is better than that.
+    """
+    library.recording = Recording()
+    value = machine.run_root(root, defaults=True).value
+    if not isinstance(value, Instance) or not is_module(value) or isinstance(value.extra, Convolution):
+        return None
+    cls = value.cls if isinstance(value.cls, Class) else None
+    own = None if cls is None else (cls.file.path, cls.name)
+    below = [child for _, child in everything(value) if child is not value]
+    parts = {(child.cls.file.path, child.cls.name) for child in below if isinstance(child.cls, Class)}
+    inner |= parts - {own}
+    layers = [child.extra for child in below if isinstance(child.extra, Convolution)]
+    layers = [layer for layer in layers if layer.signature.framework == "pytorch"]
+    if not layers:
+        return None
+    function = machine.calls.find(root, "__init__")[0] if isinstance(root, Class) else root
+    needs = _required(function) if isinstance(function, Function) else ()
+    found = FoundNetwork(path=root.file.path, name=root.name, line=root.node.lineno, needs=needs)
+    maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class))
+    if maker.makes in best and best[maker.makes].rank <= maker.rank:
+        return maker  # of which the name alone is of interest
+    forward = forward_of(machine, value)
+    inputs = _required(forward) if isinstance(forward, Function) else ()
+    run_forward(machine, root.file, value, None)
+    first = _first(library.recording, layers)
+    channels, dims = integer(argument(first, "in_channels")), first.signature.dims
+    built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
+    sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
+    arguments = "pretrained=False" if _fetches(function) else ""
+    found = replace(
+        found, arguments=arguments, inputs=inputs, channels=channels, dims=dims, sizes=sizes, sized_by=sized_by
+    )
+    best[maker.makes] = _Maker(found=found, cls=cls, is_class=maker.is_class)
+    return best[maker.makes]
+
+
+def _required(function: Function) -> tuple[str, ...]:
+    """Return the parameters of a function, or of a method without the object, that have no default."""
+    args = function.node.args
+    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    first = 0 if function.owner is None or function.kind == "static" else 1  # without the object
+    names = names[first : len(names) - len(function.defaults)]
+    return (*names, *(each.arg for each in args.kwonlyargs if each.arg not in function.kw_defaults))
+
+
+def _fetches(function: object) -> bool:
+    """Whether a parameter asks for weights by default, which convlint never loads."""
+    held = dict(_defaults(function)).get("pretrained")
+    return isinstance(held, Const) and held.value is True
+
+
+def _defaults(function: object) -> Iterator[tuple[str, Const | Items]]:
+    if isinstance(function, Function):
+        args = function.node.args
+        names = [each.arg for each in (*args.posonlyargs, *args.args)]
+        values = function.defaults
+        pairs: Iterable[tuple[str, Value]] = zip(names[len(names) - len(values) :], values, strict=False)
+        for name, value in (*pairs, *function.kw_defaults.items()):
+            if isinstance(value, (Const, Items)):
+                yield name, value
+
+
+def _first(recording: Recording, layers: Sequence[Convolution]) -> Convolution:
+    """Return the convolution that reads the input, as far as the forward pass was followed; else the first one."""
+    runs = [(layer, use) for layer, uses in recording.uses.items() for use in uses]
+    raw = (layer for layer, use in runs if use.reads.raw)
+    return next(raw, next((layer for layer, _ in runs), layers[0]))
+
+
+def _stated(functions: Iterable[object], dims: int) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield the sizes of images that defaults of parameters state, each with its code."""
+    for name, value in (each for function in functions for each in _defaults(function)):
+        if not _SIZE_NAMES.fullmatch(name):
+            continue
+        held = [integer(each) for each in value.items] if isinstance(value, Items) else [integer(value)] * dims
+        if len(held) == dims + 1:  # with the channels in front or at the end
+            held = held[:dims] if held[0] in _SIZES else held[1:]
+        sizes = tuple(size for size in held if size is not None and size in _SIZES)
+        if len(held) == len(sizes) == dims:
+            yield sizes, f"the default of {name}"
+
+
+def _drawn(file: SourceFile, channels: int | None, dims: int) -> tuple[tuple[int, ...], str]:
+    """Return the sizes of a tensor such as `torch.randn(1, 3, 256, 256)` that the file tries its networks on."""
+    for call in file.nodes[ast.Call]:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _TENSORS:
+            continue
+        args = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+        held = [each.value for each in args if isinstance(each, ast.Constant) and each.value.__class__ is int]
+        sizes = tuple(size for size in held[2:] if isinstance(size, int) and size in _SIZES)
+        if len(args) == len(held) == len(sizes) + 2 == dims + 2 and channels in (None, held[1]):
+            return sizes, f"the tensor in line {call.lineno}"
+    return (), ""
+
+
+def _chosen(
+    makers: Sequence[_Maker], bases: Mapping[Part, set[Part]], inner: set[Part], relevance: Relevance
+) -> list[FoundNetwork]:
+    """Return one maker for each network, the one that needs fewest arguments, without parts of other networks."""
+    referred = set().union(*(_referred(part, bases, relevance) for part in bases))
+    derived = set().union(*bases.values())
+    functions = {part for maker in makers for part in relevance.referred(maker.part)}
+    groups: dict[Part, list[_Maker]] = {}
+    for maker in makers:
+        groups.setdefault(maker.makes, []).append(maker)
+    found: list[FoundNetwork] = []
+    for makes, several in groups.items():
+        best = min(several, key=lambda each: each.rank)  # the first of equals
+        if makes in inner or (best.cls is None and (best.found.needs or makes in functions | referred)):
+            continue
+        # What does not know its widths by itself is more often a block, or the base of networks, than a network.
+        if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):
+            continue
+        free = [each.found.name for each in several if not each.is_class and not each.found.needs and each is not best]
+        all_makers = dict.fromkeys((makes, *(each.part for each in several)))
+        found.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
+    return sorted(found, key=lambda each: (each.path, each.line))
+
+
+def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevance) -> set[Part]:
+    """Return the parts that the code of a module refers to, directly or by functions, without its bases."""
+    seen = {module: None}
+    waiting = [module]
+    for part in waiting:  # which grows meanwhile
+        if part != module and part in bases:
+            continue
+        following = [each for each in relevance.referred(part) if each not in seen and each not in bases[module]]
+        seen.update(dict.fromkeys(following))
+        waiting += following
+        if len(waiting) > _MOST_PARTS:
+            break
+    return set(seen) - {module}
+
+
+def _calls(project: Project, paths: Iterable[str], names: set[str]) -> dict[str, list[ast.Call]]:
+    """Return the calls of these names whose arguments are literals, in all of the files."""
+    found: dict[str, list[ast.Call]] = {}
+    for path in paths if names else ():
+        content = project.content(path) or b""
+        if not any(name.encode() in content for name in names) or (file := project.file(path)) is None:
+            continue
+        for call in file.nodes[ast.Call]:
+            name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+            values = (*call.args, *(each.value for each in call.keywords))
+            if name in names and values and all(map(_is_literal, values)) and all(each.arg for each in call.keywords):
+                found.setdefault(name, []).append(call)
+    return found
+
+
+def _is_literal(node: ast.expr) -> bool:
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(map(_is_literal, node.elts))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None)
+
+
+def _as_called(network: FoundNetwork, calls: Iterable[ast.Call]) -> FoundNetwork:
+    """Return the network with the arguments of the first call that gives all that it needs."""
+    for call in calls:
+        given = {*network.needs[: len(call.args)], *(each.arg for each in call.keywords)}
+        text = ", ".join((*map(ast.unparse, call.args), *map(ast.unparse, call.keywords)))
+        if given.issuperset(network.needs) and len(text) <= _MOST_GIVEN and text.isprintable():
+            return replace(network, needs=(), arguments=text)
+    return network
