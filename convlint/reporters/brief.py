@@ -17,14 +17,16 @@ from convlint.reporters.ink import (
     note_lines,
     padded,
     row,
+    shorten,
     shown,
     wrap,
 )
 from convlint.reporters.summary import brief_notes
-from convlint.reporters.words import edit, outcome, page_of, step, step_line, totals, verdicts
+from convlint.reporters.words import named_in, outcome, page_of, step, step_line, totals, verdicts
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
+_DROPPED = (3, 7, 4, 1)  # columns of the verdict that a narrow terminal does without, the first one first
 _NUMBER = "   "  # columns of an entry's number
 
 
@@ -35,8 +37,10 @@ def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width:
     brief.verdict()
     brief.listed(say("errors"), found.errors, len(found.errors))
     brief.first(found.first)
-    brief.listed(say("other warnings"), found.others, _OTHERS)
-    notes = list(note_lines(brief_notes(report, len(found.infos)), glyphs, width))
+    brief.listed(say("other warnings") if found.first else say("warnings"), found.others, _OTHERS)
+    if not (report.layers or brief.lines):  # of source alone, nearly all that is said is an info
+        brief.listed(say("infos"), found.infos, _OTHERS)
+    notes = list(note_lines(brief_notes(report), glyphs, width))
     if notes and brief.lines:
         brief.lines.append("")
     return brief.lines + notes
@@ -49,16 +53,17 @@ class _Brief:
         self.lines: list[str] = []
         self.report, self.paint, self.link, self.glyphs, self.width = report, paint, link, glyphs, width
         self.targets: Sequence[str] = report.targets
+        known = [one for entry in report.layers for one in entry.estimates.values() if one is not None]
+        self._extrapolated = all(one.basis == "extrapolated" for one in known)
 
     def verdict(self) -> None:
         """A line for each target and mode: step, convolutions, grade, and what all advice makes of them."""
-        every = [total for total in totals(self.report) if total.times is not None or total.step_us is not None]
-        if len(every) > 1:
+        every = totals(self.report)
+        if len(every) > 1 and any(total.times is not None or total.step_us is not None for total in every):
             self._table(every)
             return
-        known = every or totals(self.report)[:1]  # that nothing is known is said once
-        for total, text in verdicts(self.report):
-            for line in filter(None, (step_line(total), text)) if total in known else ():
+        for total, text in list(verdicts(self.report))[:1]:  # of several, none is known
+            for line in filter(None, (step_line(total), text)):
                 first, *rest = wrap(shown(line, self.glyphs), self.width - 4)
                 if total.grade is not None:
                     before, after = (
@@ -75,6 +80,11 @@ class _Brief:
         rows = [_heads(modes=modes)] + [_cells(total, modes=modes) for total in every]
         rows = [[shown(cell, self.glyphs) for cell in cells] for cells in rows]
         kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
+        while sum(column_sizes([[cells[place] for place in kept] for cells in rows])) + 2 * len(kept) > self.width:
+            droppable = [place for place in _DROPPED if place in kept]
+            if not droppable:
+                break
+            kept.remove(droppable[0])
         rows = [[cells[place] for place in kept] for cells in rows]
         sizes, sides = column_sizes(rows), "l" + "r" * (len(kept) - 1)
         self.lines.append(self.paint("faint", f"  {row(rows[0], sizes, sides, self.glyphs.more)}"))
@@ -85,9 +95,12 @@ class _Brief:
         if not found:
             return
         columns_of = self._columns()
-        cells = [[saving(cause, gpu, with_share=len(columns_of) == 1) for gpu in columns_of] for cause in found]
-        of_step = any(finding.lost_step_percent is not None for cause in found for finding in cause.findings)
-        saves = say("saves, of the step") if of_step else say("saves")
+        findings = [finding for cause in found for finding in cause.findings]
+        of_step = all(finding.lost_step_percent is not None for finding in findings)
+        alone = len(columns_of) == 1 and len({network.path for network in self.report.networks}) <= 1
+        with_share = alone and (of_step or all(finding.lost_step_percent is None for finding in findings))
+        cells = [[saving(cause, gpu, with_share=with_share) for gpu in columns_of] for cause in found]
+        saves = say("saves, of the step") if with_share and of_step else say("saves")
         heads = [shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
         sizes = column_sizes([heads, *cells])
         room = self.width - sum(sizes) - 2 * len(sizes) - 2
@@ -95,9 +108,8 @@ class _Brief:
         head = shown(say("do first"), self.glyphs)
         self._title(f"{padded(head, room)}  {row(heads, sizes, 'r' * len(sizes))}" if beside else head)
         for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
-            fix = cause.first.fix
-            text = cause.what if fix is None else edit(fix)
-            lines = wrap(shown(text, self.glyphs), (room if beside else self.width - 2) - len(_NUMBER))
+            fits = (room if beside else self.width - 2) - len(_NUMBER)
+            lines = [shorten(line, fits, self.glyphs.more) for line in wrap(shown(cause.change, self.glyphs), fits)]
             first = (
                 padded(lines[0], room - len(_NUMBER)) + "  " + row(own, sizes, "r" * len(sizes)) if beside else lines[0]
             )
@@ -110,7 +122,18 @@ class _Brief:
                     if cell
                 ]
                 self._more(say("saves {each}", each=say(", ").join(saved)))
-            self._more(self._identity(cause, with_what=fix is not None), cause)
+            self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
+        if self._overlap(found):
+            self._more(say("These overlap: what all of them save together stands above."))
+
+    def _overlap(self, found: Sequence[Cause]) -> bool:
+        """Whether they save more, added up, than all advice does on some target."""
+        for total in totals(self.report):
+            now, after = total.step_us, total.step_after_us
+            added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
+            if now is not None and after is not None and added > (now - after) * 1.02:
+                return True
+        return False
 
     def _columns(self) -> Sequence[str | None]:
         return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]
@@ -123,20 +146,20 @@ class _Brief:
         for cause in found[:most]:
             text = self._identity(cause, with_what=True)
             if cause.severity == "error" and cause.first.fix is not None:
-                text += say("; {fix}", fix=edit(cause.first.fix))
+                text += say("; fix: {fix}", fix=cause.change)
             first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code
             first = first.replace(code, self.link(page_of(cause.rule), self.paint(cause.severity, code)), 1)
             self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
         if len(found) > most:
-            more = plural(len(found) - most, "warning")
-            self.lines.append(f"  {shown(say('{warnings} more: --verbose shows them', warnings=more), self.glyphs)}")
+            more = say("and {count} more: --verbose", count=len(found) - most)
+            self.lines.append(f"  {shown(more, self.glyphs)}")
 
     def _identity(self, cause: Cause, *, with_what: bool) -> str:
         """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""
         text = f"{clean(cause.rule.code)} {cause.where}"
         count = len(cause.layers)
-        if count == 1:
+        if count == 1 and not named_in(cause.first):
             text += say(", {layer}", layer=clean(cause.layers[0]))
         elif count > 1:
             text += say(", {layers}", layers=plural(count, "layer"))
@@ -145,11 +168,12 @@ class _Brief:
             text += say(" on {targets}", targets=", ".join(gpu for gpu in self.targets if gpu in gpus))
         if with_what:
             text = say("{where}: {what}", where=text, what=cause.what)
-        beside = sorted({code for finding in cause.findings for code in finding.pays_with})
+        beside = sorted(set.intersection(*(set(finding.pays_with) for finding in cause.findings)))
         if beside:
             text += say(" (together with {codes})", codes=", ".join(beside))
-        if cause.first.basis in ("extrapolated", "assumed"):
-            text += say(" (extrapolated)") if cause.first.basis == "extrapolated" else say(" (assumed)")
+        bases = {finding.basis for finding in cause.findings if finding.lost_us is not None}
+        if bases == {"extrapolated"} and not self._extrapolated:  # else a note below says so of all
+            text += say(" (extrapolated)")
         return text
 
     def _more(self, text: str, cause: Cause | None = None) -> None:
@@ -186,7 +210,7 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     then = duration(after_us) if us is not None and after_us is not None and after_us < us else ""
     cells = [clean(total.gpu), step(total.mode) if modes else "", now, rate, then]
     if times is None:
-        return [*cells, "", "", ""]
+        return [*cells, say("unknown"), "", ""]
     share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
     saved, is_saving = outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"

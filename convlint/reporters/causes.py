@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.files.languages import duration, say
-from convlint.files.safe import clean
+from convlint.files.safe import clean, clean_path
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
-from convlint.reporters.words import NOTHING_US, costs_nothing, place_of
+from convlint.reporters.words import NOTHING_US, costs_nothing, edit, place_of
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
@@ -59,28 +60,46 @@ class Cause(Struct, frozen=True, kw_only=True):
         return sum(known) if known else None
 
     @property
-    def largest_share(self) -> float:
-        """The largest of any target, in percent; 0 without a price."""
-        return max((self.share(gpu) or 0.0 for gpu in {finding.gpu for finding in self.findings}), default=0.0)
-
-    @property
     def pays(self) -> bool:
         """Whether the change saves time on some target."""
         gpus = {finding.gpu for finding in self.findings}
         return any((self.saved_us(gpu) or 0.0) >= NOTHING_US for gpu in gpus)
 
     @property
+    def alike(self) -> bool:
+        """Whether all have one message, but for names of layers."""
+        return len({_shared(finding.message, finding) for finding in self.findings}) == 1
+
+    @property
     def what(self) -> str:
         """What is wrong: the message that all have but for names of layers, else the rule's title."""
-        if len({_shared(finding.message, finding) for finding in self.findings}) > 1:
-            return clean(self.rule.title)
-        return clean(self.first.message)
+        return clean(self.first.message if self.alike else self.rule.title)
+
+    @property
+    def change(self) -> str:
+        """What to change: the fix, in which no layer is named where several have another; else what is wrong."""
+        fix = self.first.fix
+        if fix is None:
+            return self.what
+        if len({finding.fix.describe for finding in self.findings if finding.fix is not None}) > 1:
+            fix = replace(fix, describe=_shared(fix.describe, self.first).replace(_NAME, say("the layer")))
+        return edit(fix)
+
+    @property
+    def places(self) -> tuple[Finding, ...]:
+        """The dearest finding of each place."""
+        first: dict[tuple[str, int | None, int | None], Finding] = {}
+        for finding in self.findings:
+            first.setdefault((finding.location.path, finding.location.line, finding.location.column), finding)
+        return tuple(first.values())
 
     @property
     def where(self) -> str:
         """The places, the first ones by name."""
         places = list(dict.fromkeys(place_of(finding.location) for finding in self.findings))
-        text = say(", ").join(places[:_PLACES])
+        file = f"{clean_path(self.first.location.path)}:"
+        named = [text.removeprefix(file[:-1]) if n and text.startswith(file) else text for n, text in enumerate(places)]
+        text = say(", ").join(named[:_PLACES])
         more = len(places) - _PLACES
         return say("{names} and {count} more", names=text, count=more) if more > 0 else text
 
@@ -96,7 +115,16 @@ class Ranked(NamedTuple):
 
 def ranked(report: Report) -> Ranked:
     """The causes by severity; of warnings those that save most come first."""
-    found = causes(report)
+    whole: dict[str, float] = {}
+    for total in report.totals or filter(None, (report.total,)):
+        time_us = total.step_us or total.time_us
+        whole[total.gpu] = whole.get(total.gpu, 0.0) + (time_us or 0.0)
+
+    def largest_part(cause: Cause) -> float:
+        """What it saves, as a part of all that was checked, on the target where that is most."""
+        return max((saved / us for gpu, us in whole.items() if us and (saved := cause.saved_us(gpu))), default=0.0)
+
+    found = sorted(causes(report), key=lambda cause: -largest_part(cause))
     errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
     first = [cause for cause in warnings if cause.pays][:_FIRST]
     return Ranked(errors, first, [cause for cause in warnings if cause not in first], infos)
@@ -111,22 +139,24 @@ def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:
 
 
 def causes(report: Report) -> list[Cause]:
-    """All causes, the gravest first, then those that save the largest share; what costs nothing is left out."""
+    """All causes, the gravest first; what costs nothing is left out."""
+    modes = {network.path: network.mode for network in report.networks}
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
         if not costs_nothing(finding):
-            groups.setdefault(_key(finding, report), []).append(finding)
+            mode = modes.get(finding.location.path, "")
+            groups.setdefault((mode, *_key(finding, report)), []).append(finding)
     found = [Cause(findings=tuple(_dearest_first(group))) for group in groups.values()]
-    return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.largest_share))
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def _key(finding: Finding, report: Report) -> tuple[str, ...]:
-    """What findings of one cause share: the rule, the input, and what to change, whichever layer is named in it."""
-    at = finding.location
+    """What findings of one cause share: the rule and what to change, whichever layer is named in it."""
+    path = finding.location.path
     text = finding.message if finding.fix is None else finding.fix.describe
-    own = [finding.rule.code, at.model or at.path, _shared(text, finding)]
-    if report.source is not None and at.path in report.source.files:
-        own.append(_shared(finding.message, finding))  # in source, a width is a literal, and not the layers' alone
+    own = [finding.rule.code, _shared(text, finding)]
+    if report.source is not None and path in report.source.files:
+        own += [path, str(finding.location.line), str(finding.location.column)]  # each place is an edit of its own
     return tuple(own)
 
 

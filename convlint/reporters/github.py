@@ -46,11 +46,11 @@ def summary(report: Report) -> str:
 
 
 def _cause(command: str, cause: Cause, several_targets: bool) -> str:
-    """The gravest finding, and how many more the same change mends."""
+    """The gravest finding, and at how many more places its cause is."""
     title = f"{clean(cause.rule.code)} {clean(cause.rule.name)}"
-    text, more = said(cause.first, several_targets), len(cause.findings) - 1
+    text, more = said(cause.first, several_targets), len(cause.places) - 1
     if more:
-        text += f"\nThe same change mends {plural(more, 'more finding')}: see the job summary"
+        text += f"\nAlso at {plural(more, 'more place')}: see the job summary"
     return _command(command, cause.first.location, title, text)
 
 

@@ -15,7 +15,6 @@ from convlint.reporters.words import (
     advice,
     alternatives,
     behind,
-    edit,
     gravest_first,
     layer_of,
     lost,
@@ -94,12 +93,11 @@ def _do_first(report: Report) -> Iterator[str]:
     """The changes that save most: what to do, what it saves on each target, the rule and the place."""
     several = len(report.targets) > 1
     for number, cause in enumerate(ranked(report).first, 1):
-        fix = cause.first.fix
-        saved = {gpu: text for gpu in report.targets if (text := saving(cause, gpu, with_share=True))}
+        saved = {gpu: text for gpu in report.targets if (text := saving(cause, gpu, with_share=False))}
         each = ", ".join(f"{text} on {gpu}" if several else text for gpu, text in saved.items())
-        what = prose(cause.what if fix is None else edit(fix))
         before = "**Do first**: " if number == 1 else ""
-        yield f"{before}**{number}** {what}; saves {prose(each)} ({prose(cause.rule.code)}, {code(cause.where)})"
+        what = f"{prose(cause.change)}; saves {prose(each)}"
+        yield f"{before}**{number}** {what} ({prose(cause.rule.code)}, {code(cause.where)})"
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

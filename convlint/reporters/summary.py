@@ -160,9 +160,10 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
     return lines + below
 
 
-def brief_notes(report: Report, infos: int) -> list[str]:
-    """The same notes in a line each: what the times rest on, `infos` that are not shown, and what was not checked."""
-    hidden = say("{infos}, and the reasons for all of this: --verbose", infos=plural(infos, "info")) if infos else ""
+def brief_notes(report: Report) -> list[str]:
+    """The same notes in a line each: what the times rest on, infos that are only counted, and what was not checked."""
+    infos = report.count("info")
+    hidden = say("{infos}, and every reason: --verbose", infos=plural(infos, "info")) if infos else ""
     return [
         *_about_times(report),
         *basis_in_short(report),

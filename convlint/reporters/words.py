@@ -416,11 +416,7 @@ def step_notes(report: Report) -> list[str]:
         where = say(" of {path}", path=clean_path(path)) if _several(report) else ""
         if step is not None and step.autocast_assumed:
             notes.append(
-                say(
-                    "step{where}: 16 bits in training are taken for autocast; --runtime mixed_precision=false says "
-                    "that weights have them too",
-                    where=where,
-                )
+                say("step{where}: 16 bits are taken for autocast; else --runtime mixed_precision=false", where=where)
             )
         if step is None or not step.unpriced:
             continue

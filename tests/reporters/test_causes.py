@@ -33,7 +33,7 @@ def test_one_width_in_many_layers_is_one_cause() -> None:
     (cause,) = causes(report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
     assert cause.layers == ("conv_a", "conv_b", "conv_c")
     assert (cause.saved_us("a100"), cause.share("a100")) == (30.0, 3.0)
-    assert cause.where == "nets/spec.yaml:5:1, nets/spec.yaml:6:1 and 1 more"
+    assert cause.where == "nets/spec.yaml:5:1, :6:1 and 1 more"
     assert cause.what == "K=60 of conv_a should be a multiple of 8"
 
 
@@ -42,12 +42,27 @@ def test_one_width_in_many_layers_is_one_cause() -> None:
     [
         {"fix": replace(WIDER, describe="use K=32")},
         {"rule": FIRST_LAYER},
-        {"location": Location(path="nets/other.yaml", line=6)},
-        {"location": Location(path="nets/spec.yaml", line=6, model="other")},
     ],
 )
-def test_another_change_rule_or_input_is_another_cause(other: dict[str, Any]) -> None:
+def test_another_change_or_rule_is_another_cause(other: dict[str, Any]) -> None:
     assert len(causes(report(narrow("conv_a", 5), replace(narrow("conv_b", 6), **other)))) == 2
+
+
+def test_one_change_in_several_files_is_one_cause_but_steps_and_forward_passes_stay_apart() -> None:
+    networks = full_report().networks
+    served = replace(networks[0], path="nets/served.yaml", mode="inference")
+    trained = replace(networks[0], path="nets/other.yaml")
+    places = [Location(path=path, line=5) for path in ("nets/other.yaml", "nets/served.yaml")]
+    found = [narrow("conv_a", 5), *(replace(narrow("conv_a", 5), location=place) for place in places)]
+    assert [len(one.findings) for one in causes(report(*found, networks=(*networks, served, trained)))] == [2, 1]
+
+
+def test_a_fix_that_names_other_layers_names_none() -> None:
+    fixes = [replace(WIDER, describe=f"NHWC for {name} too") for name in ("conv_a", "conv_b")]
+    (cause,) = causes(
+        report(*(narrow(name, 5, fix=fix) for name, fix in zip(("conv_a", "conv_b"), fixes, strict=True)))
+    )
+    assert cause.change == "NHWC for the layer too (changes the network)"
 
 
 def test_the_same_on_several_targets_is_one_cause_with_a_price_for_each() -> None:
@@ -79,7 +94,10 @@ def test_a_flaw_of_the_step_is_priced_by_the_step() -> None:
 
 
 def test_errors_then_what_saves_most_then_the_rest() -> None:
-    several = [narrow(str(n), n, fix=replace(WIDER, describe=f"use K={n}"), lost_percent=float(n)) for n in range(1, 8)]
+    several = [
+        narrow(str(n), n, fix=replace(WIDER, describe=f"use K={n}"), lost_us=9.0 * n, lost_percent=float(n))
+        for n in range(1, 8)
+    ]
     free = finding(FEW_OUTPUTS, "few", spot(9), "x", lost_us=0.0)
     rest = [finding(AUTOTUNE, "off", spot(2)), finding(MISMATCH, "P", spot(3), "y")]
     info = finding(FEW_OUTPUTS, "tiles", spot(9), "z", lost_us=5.0, lost_percent=0.5)
@@ -93,14 +111,14 @@ def test_errors_then_what_saves_most_then_the_rest() -> None:
 def test_annotations_are_one_for_each_cause() -> None:
     text = rendered("github", report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
     (line,) = [line for line in text.split("\n") if line.startswith("::warning")]
-    assert line.endswith("%0AThe same change mends 2 more findings: see the job summary")
+    assert line.endswith("%0AAlso at 2 more places: see the job summary")
 
 
 def test_markdown_begins_with_what_to_do_first() -> None:
     text = rendered("markdown", report(narrow("conv_a", 5), narrow("conv_b", 6)))
     wanted = (
-        "**Do first**: **1** use K=64 (changes the network); saves 20 us, 2 % "
-        "(CL102, <code>nets/spec.yaml&#58;5&#58;1, nets/spec.yaml&#58;6&#58;1</code>)"
+        "**Do first**: **1** use K=64 (changes the network); saves 20 us "
+        "(CL102, <code>nets/spec.yaml&#58;5&#58;1, &#58;6&#58;1</code>)"
     )
     assert wanted in text
     assert text.index(wanted) < text.index("| | place |")
