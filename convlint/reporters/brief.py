@@ -106,7 +106,7 @@ class _Brief:
         room = self.width - sum(sizes) - 2 * len(sizes) - 2
         beside = room >= _LEAST_ROOM
         head = shown(say("do first"), self.glyphs)
-        self._title(f"{padded(head, room)}  {row(heads, sizes, 'r' * len(sizes))}" if beside else head)
+        self._title(f"{padded(head, room + 2)}  {row(heads, sizes, 'r' * len(sizes))}" if beside else head)
         for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
             fits = (room if beside else self.width - 2) - len(_NUMBER)
             lines = [shorten(line, fits, self.glyphs.more) for line in wrap(shown(cause.change, self.glyphs), fits)]
