@@ -140,7 +140,7 @@ def test_on_the_command_line_there_is_no_entry_but_the_librarys_line(project: Pa
     "output", ["concise", "github", "gitlab", "junit", "rdjson", "sarif", "markdown", "text", "json"]
 )
 def test_every_format_names_the_layer_and_the_librarys_line(output: str, project: Path) -> None:
-    out = convlint("check", "--models", "--select", "CL102", "-o", output).out
+    out = convlint("check", "--models", "--select", "CL102", "-o", output, "--verbose").out
     out = html.unescape(out) if output == "markdown" else out
     assert "backbone.body" in out
     assert BODY in out

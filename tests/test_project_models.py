@@ -134,7 +134,7 @@ def test_a_model_runs_as_its_entry_says() -> None:
 def test_findings_on_settings_stand_in_the_config() -> None:
     (autotune,) = [found for found in report("--model", "net")["findings"] if found["code"] == "CL501"]
     assert (autotune["path"], autotune["line"]) == ("pyproject.toml", 11)
-    assert "runtime = { cudnn_benchmark = false" in convlint("check", "--model", "net").out
+    assert "runtime = { cudnn_benchmark = false" in convlint("check", "--model", "net", "--verbose").out
 
 
 def test_the_command_line_overrules_an_entry_and_names_choose(project: Path) -> None:

@@ -86,12 +86,12 @@ class Cause(Struct, frozen=True, kw_only=True):
         return edit(fix)
 
     @property
-    def places(self) -> tuple[Finding, ...]:
-        """The dearest finding of each place."""
-        first: dict[tuple[str, int | None, int | None], Finding] = {}
+    def others(self) -> tuple[Finding, ...]:
+        """The dearest finding of each other layer and place."""
+        found: dict[tuple[str | None, str, int | None], Finding] = {}
         for finding in self.findings:
-            first.setdefault((finding.location.path, finding.location.line, finding.location.column), finding)
-        return tuple(first.values())
+            found.setdefault((finding.layer, finding.location.path, finding.location.line), finding)
+        return tuple(found.values())[1:]
 
     @property
     def where(self) -> str:

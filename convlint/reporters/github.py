@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
-from convlint.model.report import InputError, Report
+from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
 from convlint.reporters.causes import Cause, causes
 from convlint.reporters.summary import ending
-from convlint.reporters.words import partly_read, said
+from convlint.reporters.words import behind, layer_of, partly_read, place_of, said
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
+_MOST_OTHERS = 5  # places that an annotation names beside its own
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
@@ -46,12 +46,20 @@ def summary(report: Report) -> str:
 
 
 def _cause(command: str, cause: Cause, several_targets: bool) -> str:
-    """The gravest finding, and at how many more places its cause is."""
+    """The gravest finding, and where else its cause is."""
     title = f"{clean(cause.rule.code)} {clean(cause.rule.name)}"
-    text, more = said(cause.first, several_targets), len(cause.places) - 1
-    if more:
-        text += f"\nAlso at {plural(more, 'more place')}: see the job summary"
+    text, others = said(cause.first, several_targets), cause.others
+    if others:
+        also = ", ".join(_other(finding) for finding in others[:_MOST_OTHERS])
+        more = len(others) - _MOST_OTHERS
+        text += f"\nAlso: {also}" + (f" and {more} more: see the job summary" if more > 0 else "")
     return _command(command, cause.first.location, title, text)
+
+
+def _other(finding: Finding) -> str:
+    """`conv2 at net.py:9:5`, or of a layer that a library builds its line there."""
+    where = behind(finding) or place_of(finding.location)
+    return f"{layer_of(finding)} at {where}" if finding.layer is not None else where
 
 
 def _error(error: InputError, kind: str) -> str:

@@ -31,7 +31,7 @@ def attacks() -> Iterator[Attack]:
     """Names of layers, of files, of what is typed, and files that look like modules."""
     for style in FORMATS:
         line = ("check", "--output", style, "--gpu", "a100", "--gpu", "v100", FIRST, "hostile.yaml", LAST)
-        check = ("check", "--output", style)
+        check = ("check", "--verbose", "--output", style)  # the short text joins what one change mends
         both = _anything if style in ("github", "markdown") else _names_both  # these two show only so many findings
         actions = {"GITHUB_ACTIONS": "true", "CI": "true"}
         yield command(f"layers_check_{style}", *line, make=_layers, exits={1}, after=both)

@@ -111,7 +111,7 @@ def test_errors_then_what_saves_most_then_the_rest() -> None:
 def test_annotations_are_one_for_each_cause() -> None:
     text = rendered("github", report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
     (line,) = [line for line in text.split("\n") if line.startswith("::warning")]
-    assert line.endswith("%0AAlso at 2 more places: see the job summary")
+    assert line.endswith("%0AAlso: conv_b at nets/spec.yaml:6:1, conv_c at nets/spec.yaml:7:1")
 
 
 def test_markdown_begins_with_what_to_do_first() -> None:
