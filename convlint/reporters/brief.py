@@ -9,7 +9,6 @@ from convlint.files.safe import clean
 from convlint.model.report import NetworkTotal, Report
 from convlint.reporters.causes import Cause, ranked, saving
 from convlint.reporters.ink import (
-    GRADE_INKS,
     Glyphs,
     Link,
     Paint,
@@ -21,7 +20,7 @@ from convlint.reporters.ink import (
     shown,
     wrap,
 )
-from convlint.reporters.summary import brief_notes
+from convlint.reporters.summary import brief_notes, verdict_lines
 from convlint.reporters.words import named_in, outcome, page_of, step, step_line, totals, verdicts
 
 _OTHERS = 15  # further ones, of a line each
@@ -64,16 +63,7 @@ class _Brief:
             return
         for total, text in list(verdicts(self.report))[:1]:  # of several, none is known
             for line in filter(None, (step_line(total), text)):
-                first, *rest = wrap(shown(line, self.glyphs), self.width - 4)
-                if total.grade is not None:
-                    before, after = (
-                        say("grade {grade}", grade=one) for one in (total.grade, self._letter(total.grade))
-                    )
-                    first = first.replace(before, after, 1)
-                self.lines += [f"  {first}", *(f"    {each}" for each in rest)]
-
-    def _letter(self, grade: str) -> str:
-        return self.paint(GRADE_INKS.get(grade, "strong"), grade)
+                self.lines += verdict_lines(total, line, self.paint, self.glyphs, self.width)
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
         modes = len({total.mode for total in every}) > 1

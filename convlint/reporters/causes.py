@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from convlint.files.languages import duration, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
-from convlint.reporters.words import NOTHING_US, costs_nothing, edit, place_of
+from convlint.reporters.words import NOTHING_US, costs_nothing, edit, place_of, totals
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
@@ -116,7 +116,7 @@ class Ranked(NamedTuple):
 def ranked(report: Report) -> Ranked:
     """The causes by severity; of warnings those that save most come first."""
     whole: dict[str, float] = {}
-    for total in report.totals or filter(None, (report.total,)):
+    for total in totals(report):
         time_us = total.step_us or total.time_us
         whole[total.gpu] = whole.get(total.gpu, 0.0) + (time_us or 0.0)
 
@@ -146,7 +146,9 @@ def causes(report: Report) -> list[Cause]:
         if not costs_nothing(finding):
             mode = modes.get(finding.location.path, "")
             groups.setdefault((mode, *_key(finding, report)), []).append(finding)
-    found = [Cause(findings=tuple(_dearest_first(group))) for group in groups.values()]
+    for group in groups.values():
+        group.sort(key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
+    found = [Cause(findings=tuple(group)) for group in groups.values()]
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
@@ -167,7 +169,3 @@ def _shared(text: str, finding: Finding) -> str:
         if name in text and not name.isdigit():
             text = re.sub(rf"(?<![\w.=]){re.escape(name)}(?![\w.]*\w)", _NAME, text)
     return text
-
-
-def _dearest_first(findings: Iterable[Finding]) -> Iterator[Finding]:
-    yield from sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))

@@ -57,7 +57,7 @@ def _cause(command: str, cause: Cause, several_targets: bool) -> str:
 
 
 def _other(finding: Finding) -> str:
-    """`conv2 at net.py:9:5`, or of a layer that a library builds its line there."""
+    """`conv2 at net.py:9:5`; for a layer that a library builds, the line of the library."""
     where = behind(finding) or place_of(finding.location)
     return f"{layer_of(finding)} at {where}" if finding.layer is not None else where
 

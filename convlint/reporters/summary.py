@@ -6,7 +6,7 @@ from collections import Counter
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
-from convlint.model.report import SEVERITIES, Report, Severity, SkippedRule
+from convlint.model.report import SEVERITIES, NetworkTotal, Report, Severity, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
 from convlint.reporters.words import (
@@ -283,18 +283,20 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     lines = []
     several = len(report.targets) > 1
     for total, text in verdicts(report):
-        line = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=text) if several else text
-        first, *rest = wrap(shown(line, glyphs), width - 4)
-        if total.grade is not None:
-            letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
-            before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
-            first = first.replace(before, after, 1)
-        lines += [f"  {first}", *(f"    {line}" for line in rest)]
-        if text := step_line(total):
-            line = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=text) if several else text
-            first, *rest = wrap(shown(line, glyphs), width - 4)
-            lines += [f"  {first}", *(f"    {line}" for line in rest)]
+        for line in filter(None, (text, step_line(total))):
+            named = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several else line
+            lines += verdict_lines(total, named, paint, glyphs, width)
     return lines
+
+
+def verdict_lines(total: NetworkTotal, text: str, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+    """A sentence on a total, set in and broken to the width, its grade in its colour."""
+    first, *rest = wrap(shown(text, glyphs), width - 4)
+    if total.grade is not None:
+        letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
+        before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
+        first = first.replace(before, after, 1)
+    return [f"  {first}", *(f"    {line}" for line in rest)]
 
 
 def _basis(report: Report) -> list[str]:
