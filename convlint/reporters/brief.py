@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean
 from convlint.model.report import NetworkTotal, Report
-from convlint.reporters.causes import Cause, ranked, saving
+from convlint.reporters.causes import Cause, overlap, ranked, saving
 from convlint.reporters.ink import (
     Glyphs,
     Link,
@@ -113,17 +113,8 @@ class _Brief:
                 ]
                 self._more(say("saves {each}", each=say(", ").join(saved)))
             self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
-        if self._overlap(found):
+        if overlap(self.report, found):
             self._more(say("These overlap: what all of them save together stands above."))
-
-    def _overlap(self, found: Sequence[Cause]) -> bool:
-        """Whether they save more, added up, than all advice does on some target."""
-        for total in totals(self.report):
-            now, after = total.step_us, total.step_after_us
-            added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
-            if now is not None and after is not None and added > (now - after) * 1.02:
-                return True
-        return False
 
     def _columns(self) -> Sequence[str | None]:
         return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]

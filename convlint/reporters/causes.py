@@ -16,6 +16,7 @@ from convlint.reporters.words import NOTHING_US, costs_nothing, edit, place_of, 
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
+_ROUNDED = 1.02  # a sum that is larger by less is the same to a reader
 _PLACES = 2  # that are named of one cause
 
 
@@ -82,7 +83,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         if fix is None:
             return self.what
         if len({finding.fix.describe for finding in self.findings if finding.fix is not None}) > 1:
-            fix = replace(fix, describe=_shared(fix.describe, self.first).replace(_NAME, say("the layer")))
+            fix = replace(fix, describe=_shared(fix.describe, self.first).replace(_NAME, say("the neighbouring layer")))
         return edit(fix)
 
     @property
@@ -128,6 +129,16 @@ def ranked(report: Report) -> Ranked:
     errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
     first = [cause for cause in warnings if cause.pays][:_FIRST]
     return Ranked(errors, first, [cause for cause in warnings if cause not in first], infos)
+
+
+def overlap(report: Report, found: Sequence[Cause]) -> bool:
+    """Whether they save more of a target's step, added up, than all advice does."""
+    for total in totals(report):
+        now, after = total.step_us, total.step_after_us
+        added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
+        if now is not None and after is not None and added > (now - after) * _ROUNDED:
+            return True
+    return False
 
 
 def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:

@@ -9,7 +9,7 @@ from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.causes import ranked, saving
+from convlint.reporters.causes import overlap, ranked, saving
 from convlint.reporters.summary import coverage, unread_parts
 from convlint.reporters.words import (
     advice,
@@ -92,12 +92,15 @@ def _verdicts(report: Report) -> Iterator[str]:
 def _do_first(report: Report) -> Iterator[str]:
     """The changes that save most: what to do, what it saves on each target, the rule and the place."""
     several = len(report.targets) > 1
-    for number, cause in enumerate(ranked(report).first, 1):
+    first = ranked(report).first
+    for number, cause in enumerate(first, 1):
         saved = {gpu: text for gpu in report.targets if (text := saving(cause, gpu, with_share=False))}
         each = ", ".join(f"{text} on {gpu}" if several else text for gpu, text in saved.items())
         before = "**Do first**: " if number == 1 else ""
         what = f"{prose(cause.change)}; saves {prose(each)}"
         yield f"{before}**{number}** {what} ({prose(cause.rule.code)}, {code(cause.where)})"
+    if overlap(report, first):
+        yield "These overlap: what all of them save together stands above."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

@@ -62,7 +62,7 @@ def test_a_fix_that_names_other_layers_names_none() -> None:
     (cause,) = causes(
         report(*(narrow(name, 5, fix=fix) for name, fix in zip(("conv_a", "conv_b"), fixes, strict=True)))
     )
-    assert cause.change == "NHWC for the layer too (changes the network)"
+    assert cause.change == "NHWC for the neighbouring layer too (changes the network)"
 
 
 def test_the_same_on_several_targets_is_one_cause_with_a_price_for_each() -> None:
