@@ -83,6 +83,7 @@ class ArithmeticUnit(NamedTuple):
     peak: float  # FLOP/s at the clock under load
     best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
     tables: dict[str, tuple[TileProgram, ...]]  # by Lowering.table
+    least_step_us: dict[str, float]  # of a main-loop step for one output, of the best tile of each table
     searched: Searches  # the last ones among those tables
     roof: Roof
 
@@ -169,7 +170,7 @@ class Board:
             "wgrad": (family.wgrad_tiles, family),
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
             "winograd": (family.tiles if family.workspace else (), family),
-            "fused winograd": (((128, 128),) if family.fused_winograd else (), family),
+            "fused winograd": ((const.FUSED_WINOGRAD_TILE,) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
             "taps": (family.tiles, family._replace(granule=const.TAP_GRANULE)),
         }
@@ -180,6 +181,10 @@ class Board:
             )
             for name, (tiles, kind) in kinds.items()
         }  # fmt: skip
+        least_step_us = {
+            name: min((one.full_us / (one.wave * one.tm * one.tn) for one in table), default=0.0)
+            for name, table in tables.items()
+        }
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
         best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
         roof = Roof(
@@ -187,7 +192,7 @@ class Board:
             peak=on_paper or peak, reached=best * 1e6, bandwidth=gpu.dram_bytes_per_s,
             reached_bandwidth=1e6 / self.us_per_byte,
         )  # fmt: skip
-        return ArithmeticUnit(tensor, family, peak, best, tables, {}, roof)
+        return ArithmeticUnit(tensor, family, peak, best, tables, least_step_us, {}, roof)
 
 
 def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:

@@ -156,6 +156,8 @@ _TENSOR_TILES: Final[tuple[Tile, ...]] = (
 # Few filters have tiles of 32 columns since Ampere: kernels named sm80_xmma_fprop_implicit_gemm_*_tilesize128x32x32 and
 # 256x32x32 stand in public profiles of cuDNN and TensorRT.
 _AMPERE_TILES: Final[tuple[Tile, ...]] = (*_TENSOR_TILES, (128, 32), (256, 32))
+FUSED_WINOGRAD_TILE: Final[Tile] = (128, 128)  # of the GEMM whose time a tile of the fused kernel takes
+FUSED_TILE_WORK: Final = FUSED_WINOGRAD_TILE[0] * FUSED_WINOGRAD_TILE[1]
 _SIMT_TILES: Final[tuple[Tile, ...]] = ((128, 128), (128, 64), (64, 128), (128, 32), (32, 128), (64, 64))
 
 _HOPPER_TILES: Final[tuple[Tile, ...]] = (

@@ -134,36 +134,47 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     nchw = problem.nchw
     if not nchw and ((c == raw_c and k == raw_k) or not pads):
         return NONE
-    N, pixels_in, pixels_out, taps = problem.N, problem.pixels_in, problem.pixels_out, problem.taps
-    groups, element_bytes, modern = problem.groups, problem.element_bytes, board.modern
+    pixels_in, pixels_out, taps = problem.pixels_in, problem.pixels_out, problem.taps
+    modern, us_per_byte, kernel_us = board.modern, board.copy_us_per_byte, board.copy_kernel_us
+    element_bytes = problem.element_bytes
+    in_all_groups = problem.groups * element_bytes
     kept_in_l2 = board.l2_bytes * const.COPY_IN_L2 if modern else 0
     transposes = padding = 0.0
     workspace = 0
-    writes = modern and which == "fprop" and (element_bytes == 4 or board.generation != "9.0")
-    turned = nchw and taps > 1 and (modern or which == "dgrad")
-    for rows, points, raw_channels, wide_channels, raw, wide, transposed, kept in (
-        (N, pixels_in // N, problem.C, c * groups, pixels_in * raw_c, pixels_in * c, nchw, False),
-        (N, pixels_out // N, problem.K, k * groups, pixels_out * raw_k, pixels_out * k, nchw, writes),
-        (problem.K, taps, raw_c, c, taps * raw_c * raw_k, taps * c * k, turned, False),
-    ):
-        if kept or (raw == wide and not transposed):
+    tensors = [
+        ("w", taps * raw_c * raw_k, taps * c * k, nchw and taps > 1 and (modern or which == "dgrad")),
+        ("x", pixels_in * raw_c, pixels_in * c, nchw),
+    ]
+    if not (modern and which == "fprop" and (element_bytes == 4 or board.generation != "9.0")):
+        tensors.append(("y", pixels_out * raw_k, pixels_out * k, nchw))
+    for tensor, raw, wide, transposed in tensors:
+        if raw == wide and not transposed:
             continue
-        bytes_ = groups * element_bytes
+        size = wide * in_all_groups
         # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
-        written = wide if wide * bytes_ > kept_in_l2 else 0
-        time = (raw + written) * bytes_ * board.copy_us_per_byte
+        time = (raw * in_all_groups + (size if size > kept_in_l2 else 0)) * us_per_byte
         if transposed and modern:
+            rows, points, channels = _transposed(problem, tensor, c, k)
             side = const.TRANSPOSE_TILE
-            moved = 2 * element_bytes * rows * ceil_to(points, side) * ceil_to(max(raw_channels, wide_channels), side)
+            moved = 2 * element_bytes * rows * ceil_to(points, side) * ceil_to(channels, side)
             time = max(time, moved / (const.TRANSPOSE_BYTES_PER_CLOCK * board.clocks_per_us))
-        time += board.copy_kernel_us
-        if transposed or pads:
-            workspace += wide * bytes_
         if transposed:
-            transposes += time
+            transposes += time + kernel_us
+            workspace += size
         elif pads:
-            padding += time
+            padding += time + kernel_us
+            workspace += size
     return Copies(transposes, padding, workspace)
+
+
+def _transposed(problem: Problem, tensor: str, c: int, k: int) -> tuple[int, int, int]:
+    """Matrices of a tensor that are transposed, and their sides: points, and channels as the kernel wants them."""
+    N, groups = problem.N, problem.groups
+    if tensor == "x":
+        return N, problem.pixels_in // N, c * groups
+    if tensor == "y":
+        return N, problem.pixels_out // N, k * groups
+    return problem.K, problem.taps, c
 
 
 def input_copy(size: int, board: Board) -> Copies:
@@ -231,33 +242,40 @@ def least_tiled(
     setup = family.setup_us[index]
     if family.weight_writes[index]:
         bytes_ += family.weight_writes[index] * problem.groups * case.c * case.k * problem.taps
-    copied = around.transposes_us + around.padding_us
+    us_per_byte, extra_us = board.us_per_byte, family.extra_kernel_us
+    base = setup + around.transposes_us + around.padding_us
     # Volumes keep their reduction whole: 4 to 16 tiles take 113 to 116 us on V100 whatever their number (cuDNN 8.0.5).
     whole = which == "fprop" and is_volume(problem)
-    least: Priced | None = None
+    least: ProgramChoice | None = None
     for lowering in lowerings:
-        fixed = (
-            setup + copied + lowering.serial_bytes * board.us_per_byte + lowering.extra_kernels * family.extra_kernel_us
-        )
+        fixed, bytes_us = base, bytes_ * us_per_byte
+        if lowering.extra_kernels:
+            fixed += lowering.serial_bytes * us_per_byte + lowering.extra_kernels * extra_us
+            bytes_us += max(0.0, lowering.zeroed_bytes - board.l2_bytes) * us_per_byte
+        outputs = lowering.fused_tiles * const.FUSED_TILE_WORK or lowering.batch * lowering.M * lowering.N
+        least_us = outputs * lowering.steps * unit.least_step_us[lowering.table] / lowering.peak_share
+        # Most kernels that compete with a better one end here.
+        if fixed + least_us >= below_us or fixed + bytes_us >= below_us:
+            continue
         choice = fastest(
             lowering,
             unit.tables[lowering.table],
             "never" if whole else _SPLITS.get(lowering.table, family.split[index]),
             family,
             sms=board.sms,
-            bytes_us=(bytes_ + max(0.0, lowering.zeroed_bytes - board.l2_bytes)) * board.us_per_byte,
-            us_per_byte=board.us_per_byte,
+            bytes_us=bytes_us,
+            us_per_byte=us_per_byte,
             below_us=below_us - fixed,
             known=unit.searched,
         )
         if choice is None:
             continue
-        overhead = setup + choice.kernels * family.extra_kernel_us
-        time = fixed + join(choice.compute_us, choice.memory_us) + (choice.split > 1) * family.extra_kernel_us
+        time = fixed + join(choice.compute_us, choice.memory_us) + (choice.split > 1) * extra_us
         if time < below_us:
-            below_us = time
-            least = Priced(unit, choice, time, overhead, around)
-    return [] if least is None else [least]
+            below_us, least = time, choice
+    if least is None:
+        return []
+    return [Priced(unit, least, below_us, setup + least.kernels * extra_us, around)]
 
 
 def untiled(case: KernelCase, compute_us: float, around: Copies = NONE) -> Priced:

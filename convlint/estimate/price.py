@@ -86,12 +86,20 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
 def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
     """The same, but for what it takes longer than `whole`, the pass at all positions."""
-    unit, longest_us = priced.unit, priced.time_us / _MOST_COST_OF_STRIDE
-    rate = unit.best_flops_per_us * (1.0 if unit.tensor else const.WINOGRAD_GAIN)
+    longest_us = priced.time_us / _MOST_COST_OF_STRIDE
     memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
-    units = board.units(situation.compute, situation.tensorrt)
+    tensor, simt = units = board.units(situation.compute, situation.tensorrt)
     setup_us = min(each.family.setup_us[PASS_INDEX[which]] for each in units if each is not None)
-    if join(whole.flops / rate, memory_us) + setup_us >= longest_us:
+    # What lies below no kernel's time: `whole` has a larger y, so that it copies no less than `problem` does.
+    least_us = longest_us
+    if tensor is not None:
+        copied = priced.unit.tensor and not board.modern and whole.groups == 1
+        copies_us = priced.copies.transposes_us + priced.copies.padding_us if copied else 0.0
+        least_us = min(least_us, join(whole.flops / tensor.best_flops_per_us, memory_us) + setup_us + copies_us)
+    if simt is not None:
+        rate = simt.best_flops_per_us * const.WINOGRAD_GAIN
+        least_us = min(least_us, join(whole.flops / rate, memory_us) + setup_us)
+    if least_us >= longest_us:
         return priced
     priced_whole = _cheapest(whole, which, board, situation)
     if priced_whole is None or priced_whole.time_us >= longest_us:

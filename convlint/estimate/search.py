@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family, Split
@@ -95,7 +94,6 @@ def implicit_gemm(
 
 
 THREADS_PER_TILE = 256
-_WHOLE = (1,)
 # How many tiles per SM a split makes. Where it is to fill idle SMs alone, more than two buy nothing on any row.
 _WAVES: dict[Split, tuple[int, ...]] = {"idle": (1, 2, 4), "free": (1, 2, 4, 8, 16)}
 
@@ -110,6 +108,7 @@ class TileProgram(NamedTuple):
     drain_us: float  # per main-loop step
     full_us: float  # rounds_us[resident]
     wave: int  # tiles that run at once on all SMs
+    turned: TileProgram | None = None  # the same tile the other way round, as fast for as many tiles
 
 
 _NO_LIMIT = float("inf")
@@ -136,7 +135,7 @@ def programs(
     shapes: Iterable[tuple[int, int]], family: Family, *, peak: float, sms: int, registers: int, thread_registers: int
 ) -> tuple[TileProgram, ...]:
     """A family's tiles on a GPU whose SMs together reach `peak` FLOP/s (the clock under load included)."""
-    table = []
+    table = list[TileProgram]()
     flops_per_us = peak * 1e-6 / sms * family.sustained
     for tm, tn in shapes:
         if tm * tn / THREADS_PER_TILE > thread_registers - 31:  # accumulators alone would spill (GK104)
@@ -151,7 +150,12 @@ def programs(
             ((m * step) ** power + family.load_latency_us**power) ** (1 / power) if m else 0.0
             for m in range(resident + 1)
         )
-        table.append(TileProgram(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident))
+        program = TileProgram(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident)
+        first = next((index for index, one in enumerate(table) if (one.tm, one.tn) == (tn, tm)), None)
+        if first is None:
+            table.append(program)
+        else:
+            table[first] = table[first]._replace(turned=program)
     return tuple(table)
 
 
@@ -161,17 +165,18 @@ def join(compute_us: float, memory_us: float, power: float = const.OVERLAP) -> f
     return longer * (1 + (shorter / longer) ** power) ** (1 / power) if longer else 0.0
 
 
-def _splits(rule: Split, unsplit: int, most: int, sms: int) -> tuple[int, ...]:
-    """The splits tried, at most `most`; where SMs are to be filled, `unsplit` tiles leave some idle."""
+def _splits(rule: Split, unsplit: int, most: int, sms: int) -> list[int]:
+    """The splits tried, from 2 to `most`; where SMs are to be filled, `unsplit` tiles leave some idle."""
     if rule == "one":
         most = min(most, 1 + sms // unsplit)
-        return (1,) if most < 2 else (1, most) if most == 2 else (1, most - 1, most)
-    found = {1}
+        return [] if most < 2 else [2] if most == 2 else [most - 1, most]
+    found, last = list[int](), 1
     for waves in _WAVES[rule]:
         split = min(waves * sms // unsplit, most)
-        if split > 1:
-            found.add(split)
-    return tuple(found)
+        if split > last:
+            found.append(split)
+            last = split
+    return found
 
 
 def fastest(
@@ -197,8 +202,12 @@ def fastest(
         key = lowering.table, rule, batch, M, N, steps, lowering.fused_tiles, lowering.peak_share, bytes_us
         if key in known:
             choice = known[key]
-            kernels = lowering.extra_kernels + (choice is not None and choice.split > 1)
-            return None if choice is None else replace(choice, lowering=lowering, kernels=kernels)
+            if choice is None:
+                return None
+            return ProgramChoice(
+                lowering, choice.program, choice.split, choice.tiles, choice.steps, choice.compute_us, choice.memory_us,
+                lowering.extra_kernels + (choice.split > 1),
+            )  # fmt: skip
     choice = _search(
         lowering, table, rule, family, sms=sms, bytes_us=bytes_us, us_per_byte=us_per_byte, below_us=below_us
     )
@@ -230,26 +239,49 @@ def _search(
     share, fused_tiles = lowering.peak_share, lowering.fused_tiles
     round_us, foresight = family.round_us, const.WAVE_FORESIGHT
     most = total_steps // const.LEAST_STEPS_PER_SPLIT
-    whole = rule == "never" or total_steps < 2 * const.LEAST_STEPS_PER_SPLIT
     # From so many tiles on none is split: they fill the SMs.
-    filled = sms if rule == "idle" else sms + 1 if rule == "one" else _NO_LIMIT
-    least = below_us
-    # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
-    least_whole = below_us
+    filled = 0 if rule == "never" or most < 2 else sms if rule == "idle" else sms + 1 if rule == "one" else _NO_LIMIT
+    may_split = list[tuple[float, int, TileProgram]]()
     best: tuple[TileProgram, int, int, int, float, float] | None = None
+    # Unsplit programs move the same bytes, so that the least compute time among them is the least time.
+    least = below_us
     for program in table:
-        tm, tn, resident, rounds_us, drain_us, full_us, wave = program
-        unsplit = fused_tiles or batch * -(-M // tm) * -(-N // tn)
-        bound = unsplit * total_steps * full_us / (wave * share)  # without a tail, start or end
-        if bound >= (least_whole if whole else least):
+        tm, tn, resident, rounds_us, drain_us, full_us, wave, turned = program
+        tiles = fused_tiles or batch * -(-M // tm) * -(-N // tn)
+        if turned is not None:
+            there = batch * -(-M // tn) * -(-N // tm)
+            if there < tiles:
+                tiles, program = there, turned
+        bound = tiles * total_steps * full_us / (wave * share)  # without a tail, start or end
+        if tiles < filled:
+            may_split.append((bound, tiles, program))
+        if bound >= least:
             continue
-        for split in _WHOLE if whole or unsplit >= filled else _splits(rule, unsplit, most, sms):
-            memory_us, more = bytes_us, 0.0
-            if split > 1:
-                more = family.extra_kernel_us
-                memory_us += 8 * split * batch * M * N * us_per_byte
-                if memory_us + more >= least or bound + more >= least:
-                    continue
+        rounds, rest = divmod(-(-tiles // sms), resident)
+        compute_us = rounds * (full_us * total_steps + round_us) + drain_us * total_steps
+        if rest:
+            compute_us += rounds_us[rest] * total_steps + round_us
+        compute_us /= share
+        expected = compute_us
+        if tiles > wave and rule != "free":
+            steady = tiles / wave * (full_us * total_steps + round_us) / share
+            expected = steady * (compute_us / steady) ** foresight
+        if expected < least:
+            least = expected
+            best = (program, 1, tiles, total_steps, compute_us, bytes_us)
+    if best is not None:
+        least = join(least, bytes_us)
+        if least >= below_us:
+            best, least = None, below_us
+    more = family.extra_kernel_us
+    for bound, unsplit, program in may_split:
+        if bound + more >= least:
+            continue
+        resident, rounds_us, drain_us, full_us = program[2:6]
+        for split in _splits(rule, unsplit, most, sms):
+            memory_us = bytes_us + 8 * split * batch * M * N * us_per_byte
+            if memory_us + more >= least:
+                continue
             steps = -(-total_steps // split)
             tiles = unsplit * split
             rounds, rest = divmod(-(-tiles // sms), resident)
@@ -257,18 +289,9 @@ def _search(
             if rest:
                 compute_us += rounds_us[rest] * steps + round_us
             compute_us /= share
-            expected = compute_us
-            if split > 1:
-                if expected + more >= least:
-                    continue
-            else:
-                if tiles > wave and rule != "free":
-                    steady = tiles / wave * (full_us * steps + round_us) / share
-                    expected = steady * (compute_us / steady) ** foresight
-                if expected >= least_whole:
-                    continue
-                least_whole = expected
-            expected = join(expected, memory_us) + more
+            if compute_us + more >= least:
+                continue
+            expected = join(compute_us, memory_us) + more
             if expected < least:
                 least = expected
                 best = (program, split, tiles, steps, compute_us, memory_us)
