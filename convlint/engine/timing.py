@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import factorial
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network
 from convlint.model.report import Scalar
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 from convlint.rulebook.rule import Rule
 
 SAME = 1e-9  # times that differ by less, relative to each other, are equal
@@ -64,19 +64,41 @@ def arriving(network: Network) -> Mapping[int, Edge]:
 
 def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
     """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges = arriving(network)
+    edges, normed = arriving(network), behind_group_norms(network)
     layers, picks = network.layers, framework_picks_layout(network.runtime)
-    return tuple([_as_it_runs(layers, index, edges.get(index), layers, picks) for index in range(len(layers))])
+    return tuple([_as_it_runs(layers, index, edges.get(index), network, normed, picks) for index in range(len(layers))])
+
+
+def behind_group_norms(network: Network) -> frozenset[int]:
+    """The layers that read what a group norm of PyTorch's has written: in NCHW, whatever arrives there.
+
+    It asks for NCHW on CUDA, forward and backward (ATen/native/group_norm.cpp up to 2.13).
+    """
+    if framework_of(network.runtime) not in (None, "pytorch"):
+        return frozenset()
+    found, normed = set[int](), list[bool]()  # of each operation, whether its tensor is a norm's
+    for operation in network.operations:
+        follows = bool(operation.inputs) and normed[operation.inputs[0]]
+        if operation.layer is not None and follows:
+            found.add(operation.layer)
+        is_norm = operation.work is not None and operation.work.kind == "group norm"
+        normed.append(operation.layer is None and (is_norm or follows))
+    return frozenset(found)
 
 
 def _as_it_runs(
-    layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], picks_layout: bool
-) -> ConvLayer:
-    """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
-    layer = layers[index]
+    layers: Sequence[ConvLayer], index: int, edge: Edge | None, network: Network, normed: Collection[int],
+    picks_layout: bool,
+) -> ConvLayer:  # fmt: skip
+    """One of the `layers` that stand in place of the network's: what readers know of copies holds for the latter."""
+    layer, stated = layers[index], network.layers
     if picks_layout:
         chosen = layer.layout == "auto" and not layer.copies_input
         return layer if chosen else replace(layer, layout="auto", copies_input=False)
+    if index in normed:
+        before = [layers[producer].layout for producer in edge.producers] if edge is not None else []
+        copies = layer.layout == "NHWC"
+        return replace(layer, copies_input=copies, norm_copies="NHWC" in before if before else copies)
     arrives_otherwise = layer.copies_input and layer.layout == "NHWC"
     if edge is not None and not arrives_otherwise:
         arrives_otherwise = any(_is_copied(edge, producer, layers, stated) for producer in edge.producers)
@@ -170,7 +192,7 @@ class NetworkTiming:
         kinds: dict[object, int] = {}
         self._kinds = [kinds.setdefault(layer_identity(layer), len(kinds)) for layer in network.layers]
         self._times: dict[object, float | None] = {}
-        self.edges = arriving(network)
+        self.edges, self._normed = arriving(network), behind_group_norms(network)
         self.readers: dict[int, list[int]] = {}  # of what each layer writes
         for edge in self.edges.values():
             for producer in edge.producers:
@@ -187,7 +209,7 @@ class NetworkTiming:
     def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime) -> ConvLayer:
         """One of these layers as it runs beside the others."""
         picks = framework_picks_layout(runtime)
-        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, picks)
+        return _as_it_runs(layers, index, self.edges.get(index), self.network, self._normed, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
         """One layer as it then runs."""
@@ -209,7 +231,7 @@ class NetworkTiming:
         self, setting: NetworkSetting, index: int, running: ConvLayer, changes: Changes = NOTHING
     ) -> float | None:  # fmt: skip
         """Of the layer of that number, where it is `running` so in the setting's runtime, and has `changes` on top."""
-        how = running.dtype, running.layout, running.copies_input, setting.number
+        how = running.dtype, running.layout, running.copies_input, running.norm_copies, setting.number
         key = self._kinds[index], how, key_of(changes) if changes else None
         if key not in self._times:
             after = with_fix(running, changes) if changes else running

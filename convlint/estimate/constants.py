@@ -28,6 +28,9 @@ STREAM_BANDWIDTH: Final = 0.85
 COPY_BANDWIDTH: Final = 0.60
 MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (KernelBench)
 COPY_IN_L2: Final = 0.6  # share of L2 in which copies, and what was written last, stay, cc 8.0 on. Fit: a trace of A100
+# Bytes that a stream moves in the time of one element's copy between layouts by PyTorch itself: 8 at 0.65 of the
+# bandwidth on paper, in 16 bits too. Seen in five networks with GroupNorm on RTX 3090 and 4090 (benchmarks/steps.py).
+PERMUTED_BYTES: Final = 10.5
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.

@@ -339,6 +339,11 @@ _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
 # Sums over positions of NHWC, and what is written into a part of a tensor. Fit: compiled networks on RTX 4090, whose
 # squeeze-and-excite blocks gain less from fusing than others.
 _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
+# A SiLU whose sum over positions is taken, as squeeze-and-excite does, moves more than a ReLU there: on RTX 4090 as
+# much as if a kernel wrote it in 32 bits, the sum read that, and so did what multiplies it. Fit, on the half of the
+# networks that constants may be set on; SiLU without a sum, and other activations with one, take the time of their
+# bytes.
+_SUMMED_SILU_BYTES: Final = 8
 _FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", "batch norm"))
 _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
 
@@ -346,10 +351,10 @@ _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm",
 class _Fused:
     """A kernel of Inductor's: the operations in it, all over `elements`; `closed` where nothing can follow in it."""
 
-    __slots__ = ("closed", "elements", "members")
+    __slots__ = ("closed", "elements", "members", "sums")
 
     def __init__(self, elements: int, first: int, *, closed: bool) -> None:
-        self.elements, self.members, self.closed = elements, [first], closed
+        self.elements, self.members, self.closed, self.sums = elements, [first], closed, False
 
 
 class _Fusion:
@@ -402,7 +407,7 @@ class _Fusion:
             kernel = self.kernels[latest]
             if kernel.elements == elements and not kernel.closed:
                 kernel.members.append(number)
-                kernel.closed = work.kind in ("reduce", "group norm")
+                kernel.closed, kernel.sums = work.kind in ("reduce", "group norm"), work.kind == "reduce"
                 self.kernel_of[number] = latest
                 return
         self.kernel_of[number] = len(self.kernels)
@@ -440,6 +445,8 @@ class _Fusion:
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
             moved = (sum(taken.values()) + again + written) * size
+            if any(_work(walk.operations[number]).op == "silu" for number in kernel.members[:-1]) and kernel.sums:
+                moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 2 if again else 1
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it
                 moved += (written + 2 * sum(taken.values()) + 2 * again) * size

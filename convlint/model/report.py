@@ -92,6 +92,7 @@ class RuleInfo(Struct, frozen=True, kw_only=True):
     source: Source
     loss: Loss = "none"
     loss_passes: tuple[str, ...] = ()
+    evidence: bool = False  # its infos say where time goes, and ask for nothing
     built_in: bool = False  # ships with convlint, whose documentation has a page for it
 
 

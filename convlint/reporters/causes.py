@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from convlint.files.languages import duration, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
-from convlint.reporters.words import NOTHING_US, costs_nothing, edit, place_of, totals
+from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
@@ -154,7 +154,7 @@ def causes(report: Report) -> list[Cause]:
     modes = {network.path: network.mode for network in report.networks}
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
-        if not costs_nothing(finding):
+        if not asks_for_nothing(finding):
             mode = modes.get(finding.location.path, "")
             groups.setdefault((mode, *_key(finding, report)), []).append(finding)
     for group in groups.values():

@@ -10,11 +10,11 @@ from convlint.model.report import SEVERITIES, NetworkTotal, Report, Severity, Sk
 from convlint.model.source import SourceReport, UnreadCell
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
 from convlint.reporters.words import (
+    asks_for_nothing,
     basis_in_short,
     basis_notes,
     batch_notes,
     calibration_notes,
-    costs_nothing,
     dtype_notes,
     host_notes,
     partly_read,
@@ -24,6 +24,7 @@ from convlint.reporters.words import (
     step_line,
     step_notes,
     verdicts,
+    weak_notes,
 )
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
@@ -162,7 +163,7 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
 
 def brief_notes(report: Report) -> list[str]:
     """The same notes in a line each: what the times rest on, infos that are only counted, and what was not checked."""
-    infos = report.count("info")
+    infos = report.count("info") - sum(map(asks_for_nothing, report.findings))
     hidden = say("{infos}, and every reason: --verbose", infos=plural(infos, "info")) if infos else ""
     return [
         *_about_times(report),
@@ -187,11 +188,11 @@ def _not_checked_in_short(report: Report) -> str:
 
 def _free(report: Report) -> list[str]:
     """How many infos stand in the table alone, and where they are written out."""
-    free = sum(costs_nothing(finding) for finding in report.findings)
+    free = sum(map(asks_for_nothing, report.findings))
     if not free:
         return []
     infos = plural(free, "info")
-    return [say("not shown: {infos} on what costs nothing here (--output concise has all)", infos=infos)]
+    return [say("not shown: {infos} that ask for no change (--output concise has all)", infos=infos)]
 
 
 def _fixable(report: Report) -> list[str]:
@@ -305,7 +306,14 @@ def _basis(report: Report) -> list[str]:
 
 def _about_times(report: Report) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    return [*calibrated, *host_notes(report), *step_notes(report), *batch_notes(report), *dtype_notes(report)]
+    return [
+        *calibrated,
+        *host_notes(report),
+        *step_notes(report),
+        *weak_notes(report),
+        *batch_notes(report),
+        *dtype_notes(report),
+    ]
 
 
 def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:

@@ -13,8 +13,8 @@ from convlint.reporters.summary import coverage, coverage_ink, ending, summary_l
 from convlint.reporters.words import (
     advice,
     alternatives,
+    asks_for_nothing,
     behind,
-    costs_nothing,
     first_steps,
     layer_of,
     lost,
@@ -86,7 +86,7 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
     several = len(report.targets) > 1
     groups: dict[tuple[str | None, ...], list[Finding]] = {}
     for finding in report.findings:
-        if costs_nothing(finding):
+        if asks_for_nothing(finding):
             continue
         gpu = finding.gpu if several and finding.layer is not None else None
         groups.setdefault((finding.location.model, finding.location.path, finding.layer, gpu), []).append(finding)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from convlint.estimate.results import WEAK, Weakness, weakness
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.estimates import Part
@@ -138,10 +140,12 @@ def step(mode: Mode) -> str:
     return say("training step") if mode == "training" else say("forward pass")
 
 
-def costs_nothing(finding: Finding) -> bool:
-    """An info whose price is known and rounds to nothing: true, but nobody would act on it here."""
-    if finding.severity != "info" or finding.lost_us is None:
+def asks_for_nothing(finding: Finding) -> bool:
+    """An info that nobody would act on here: it says where time goes, or its price is known and rounds to nothing."""
+    if finding.severity != "info":
         return False
+    if finding.rule.evidence or finding.lost_us is None:
+        return finding.rule.evidence
     if finding.advised and finding.lost_percent is not None and finding.lost_percent < _NOTHING_PERCENT:
         return True
     return not any(map(_is_something, (finding.lost_us, finding.lost_alone_us, finding.lost_capacity_us)))
@@ -447,6 +451,23 @@ def outcome(times: LayerTimes) -> tuple[str, bool]:
     if after == duration(times.time_us):
         return duration(times.time_us - times.after_us), True
     return after, False
+
+
+_WEAK: Mapping[Weakness, str] = {
+    "volumes": sentence("3-D convolutions"),
+    "transposed groups": sentence("transposed convolutions with groups"),
+}
+
+
+def weak_notes(report: Report) -> list[str]:
+    """Which layers are predicted with more than the usual error, and how far off they may be."""
+    found = Counter(filter(None, (weakness(entry.layer) for entry in report.layers if any(entry.times.values()))))
+    return [
+        say("{layers}: mostly predicted at {low} to {high} of measured times", layers=say(text), low=low, high=high)
+        for kind, text in _WEAK.items()
+        if kind in found
+        for low, high in (WEAK[kind],)
+    ]
 
 
 _BASES = {

@@ -117,9 +117,9 @@ def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Rule] | None:
 
 _SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
-    "opt_in": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple, "decision": CodeType,
-    "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)), "rationale": str, "source": tuple,
-    "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
+    "opt_in": bool, "evidence": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple,
+    "decision": CodeType, "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)),
+    "rationale": str, "source": tuple, "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
 }  # fmt: skip
 
 
@@ -172,6 +172,7 @@ def _plain(rule: Rule) -> dict[str, Any]:
         "loss_passes": rule.loss_passes,
         "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
         "rationale": info.rationale, "source": (info.source.document, info.source.section), "built_in": info.built_in,
+        "evidence": info.evidence,
         "needs_gpu": rule.needs_gpu, "in_source": None if rule.in_source is None else _plain(rule.in_source),
     }  # fmt: skip
 
@@ -208,6 +209,7 @@ def _rule(data: Mapping[str, Any]) -> Rule:
         source=Source(document=data["source"][0], section=data["source"][1]),
         loss=data["loss"],
         loss_passes=tuple(data["loss_passes"]),
+        evidence=data["evidence"],
         built_in=data["built_in"],
     )
     join = data["join"]

@@ -59,7 +59,9 @@ def _chosen(tree: ast.expr) -> Iterator[str]:
 
 
 REQUIRED = ("code", "name", "title", "severity", "check", "message", "rationale", "source", "examples")
-_OPTIONAL = ("scope", "opt_in", "yields_to", "when", "let", "at", "fix", "variants", "loss", "join", "source_code")
+_OPTIONAL = (
+    "scope", "opt_in", "evidence", "yields_to", "when", "let", "at", "fix", "variants", "loss", "join", "source_code",
+)  # fmt: skip
 KEYS = (*REQUIRED, *_OPTIONAL)
 SCOPES: tuple[Scope, ...] = ("layer", "edge", "network", "suppression", *SOURCE_SCOPES)
 # keys that mean nothing for a suppression, and for what stands in source code
@@ -119,6 +121,7 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
         source=Source(**{key: rule.text_of(source[key], f"source: {key}") for key in ("document", "section")}),
         loss=loss,
         loss_passes=loss_passes,
+        evidence=rule.choice("evidence", ("true", "false"), "false") == "true",
         built_in=built_in,
     )
     made = Rule(

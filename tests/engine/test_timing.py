@@ -16,7 +16,7 @@ from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import MODES, Dtype, Layout, Mode
 from convlint.model.location import Location
-from convlint.model.network import Network
+from convlint.model.network import Network, Operation, Work
 from convlint.model.report import Scalar
 from convlint.model.runtime import Runtime
 from convlint.rulebook.book import load_rulebook
@@ -65,6 +65,64 @@ def test_what_a_reader_saw_copied_is_copied_in_nhwc_alone() -> None:
     assert as_laid_out(replace(network, layers=seen))[1].copies_input
     turned = tuple(replace(layer, layout="NCHW") for layer in seen)
     assert not as_laid_out(replace(network, layers=turned))[1].copies_input
+
+
+def normed(one: Layout = "NHWC", other: Layout = "NHWC", **runtime: Any) -> Network:
+    """Two convolutions with a group norm between them."""
+    plain = pair(one, other)
+    work = Work(kind="group norm", op="group_norm", reads=(64 * 32 * 28 * 28,), writes=64 * 32 * 28 * 28)
+    first, last = (operation for operation in plain.operations if operation.layer is not None)
+    operations = (
+        plain.operations[0],
+        replace(first, inputs=(0,)),
+        Operation(kind="identity", inputs=(1,), work=work),
+        Operation(kind="relu", inputs=(2,)),
+        replace(last, inputs=(3,)),
+    )
+    return replace(plain, operations=operations, runtime=Runtime(**runtime))
+
+
+@pytest.mark.parametrize(
+    ("network", "copies"),
+    [
+        (normed(framework="pytorch"), (True, True)),
+        (normed("NCHW", framework="pytorch"), (True, False)),  # the norm has nothing to copy, the convolution has
+        (normed("NHWC", "NCHW", framework="pytorch"), (False, True)),
+        (normed("NCHW", "NCHW", framework="pytorch"), (False, False)),
+        (normed(framework="pytorch", compile=True), (False, False)),  # Inductor has no group norm
+        (normed(framework="tensorflow"), (False, False)),
+    ],
+)
+def test_pytorchs_group_norm_leaves_nhwc(network: Network, copies: tuple[bool, bool]) -> None:
+    behind = as_laid_out(network)[1]
+    assert (behind.copies_input, behind.norm_copies) == copies
+    timing = NetworkTiming(network, A100, "training")
+    assert timing.now.running[1] == behind
+    setting = timing.setting(network.layers, network.runtime)
+    assert setting.running == as_laid_out(network)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_group_norm_copies_costs_each_pass_a_copy(mode: Mode) -> None:
+    layer = pair().layers[1]
+    passes = 3 if mode == "training" else 1
+    bytes_us = 10.5 * 32 * 64 * 28 * 28 / A100.dram_bytes_per_s * 1e6 / 0.85
+    plain, behind = (
+        time_us(replace(layer, norm_copies=copies), A100, Runtime(), mode) or 0.0 for copies in (False, True)
+    )
+    assert behind - plain == pytest.approx(passes * bytes_us, abs=passes * 2.5)
+    assert behind > plain
+
+
+def test_behind_a_group_norm_eager_pytorch_loses_with_nhwc_what_it_gains_elsewhere() -> None:
+    """ResNet-50 with group norms takes 1.56 times as long in NHWC on RTX 3090 (benchmarks/data/network_steps.csv)."""
+
+    def time_of(network: Network) -> float:
+        timing = NetworkTiming(network, load_gpu("rtx-3090"), "inference")
+        return timing.times(timing.now)[1] or 0.0
+
+    assert time_of(pair()) < time_of(pair("NCHW", "NCHW"))
+    assert time_of(normed(framework="pytorch")) > time_of(normed("NCHW", "NCHW", framework="pytorch"))
 
 
 def test_a_setting_costs_what_the_network_costs_that_has_it() -> None:

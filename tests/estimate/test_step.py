@@ -206,6 +206,16 @@ def test_a_reduction_ends_its_kernel_and_casts_vanish() -> None:
     assert kernel.bytes == 2 * 2 * ELEMENTS
 
 
+@pytest.mark.parametrize(("op", "more"), [("silu", 8), ("relu", 0)])
+def test_a_silu_whose_sum_is_taken_moves_as_much_as_in_32_bits(op: str, more: int) -> None:
+    few, act = N * C, replace(work("activation"), op=op)
+    alone = kernels(step(network(act), COMPILED))
+    assert [each.bytes for each in alone] == [2 * 2 * ELEMENTS]
+    summed = network(act, work("reduce", writes=few), (work("multiply", ELEMENTS, few), (2, 3)))
+    first = kernels(step(summed, COMPILED))[0]
+    assert first.bytes == 2 * (2 * ELEMENTS + few) + more * ELEMENTS
+
+
 def test_a_batch_norm_in_training_reads_its_input_first_for_the_statistics() -> None:
     chain = network(work("batch norm"), work("activation"))
     (kernel,) = kernels(step(chain, COMPILED, "training"))

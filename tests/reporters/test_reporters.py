@@ -23,7 +23,7 @@ from convlint.model.location import Location
 from convlint.model.report import Fix, InputError, LayerReport, Report, SkippedRule, Suppressed
 from convlint.reporters import REPORTERS, Reporter, Style, github, reporter
 from convlint.reporters.causes import causes
-from convlint.reporters.words import costs_nothing
+from convlint.reporters.words import asks_for_nothing
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -205,11 +205,11 @@ def test_concise_has_one_line_for_each(report: Report, style: Style) -> None:
 @thorough
 @given(report=reports(), style=styles)
 def test_text_shows_every_finding_that_costs_something(report: Report, style: Style) -> None:
-    free = sum(costs_nothing(finding) for finding in report.findings)
+    free = sum(asks_for_nothing(finding) for finding in report.findings)
     text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, replace(style, verbose=not style.quiet)))
     found = re.findall(r"^  (?:error|warning|info) CL\d\d\d [a-z-]+:", text, re.MULTILINE)
     assert len(found) == len(report.findings) - free
-    assert bool(free) == ("on what costs nothing here" in " ".join(text.split()))  # lines are broken to the width
+    assert bool(free) == ("that ask for no change" in " ".join(text.split()))  # lines are broken to the width
     assert len(re.findall(r"^  error:", text, re.MULTILINE)) == len(report.errors)
 
 

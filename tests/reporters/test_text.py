@@ -207,7 +207,7 @@ def test_infos_that_cost_nothing_stand_in_the_summary_alone(prices: dict[str, An
     body, _, summary = reporter("text")(report, Style(verbose=True)).partition(" summary ")
     assert ("CL102" in body) is shown
     assert "CL102" in summary
-    assert ("1 info on what costs nothing" in summary) is not shown
+    assert ("1 info that asks for no change" in summary) is not shown
     assert "CL102" in reporter("concise")(report, Style(verbose=True))
 
 

@@ -24,10 +24,10 @@ from convlint.reporters.words import (
     DOCS,
     advice,
     alternatives,
+    asks_for_nothing,
     batch_notes,
     binary,
     change,
-    costs_nothing,
     count,
     dtype_notes,
     host_notes,
@@ -223,8 +223,8 @@ def test_names_of_rules_that_a_price_depends_on_are_cleaned() -> None:
         ("error", {"lost_us": 0.0}, False),
     ],
 )
-def test_what_costs_nothing(severity: str, prices: dict[str, Any], free: bool) -> None:
-    assert costs_nothing(priced(severity=severity, **prices)) is free
+def test_what_asks_for_nothing(severity: str, prices: dict[str, Any], free: bool) -> None:
+    assert asks_for_nothing(priced(severity=severity, **prices)) is free
 
 
 def test_origin_names_the_document_in_words() -> None:
