@@ -140,22 +140,6 @@ _TIMED_IN_NCHW: Mapping[Kind, str] = {"dense": "9.0", "grouped": "9.0", "volume"
 _WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
     "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
 }  # fmt: skip
-# Where the model is known to be further off than the 15 % of most layers, and by how much: the accuracy page.
-Weakness = Literal["volumes", "transposed groups"]
-WEAK: Mapping[Weakness, tuple[float, float]] = {  # most lie between so many times what was measured
-    "volumes": (0.7, 1.3),  # in both layouts on two GPUs, after one clock for each
-    "transposed groups": (0.6, 1.4),  # in 32 bits, on six GPUs
-}
-
-
-def weakness(layer: ConvLayer) -> Weakness | None:
-    """Why times of the layer are known to be further off than those of others; None where they are not."""
-    if (layer.D or 1) > 1 or (layer.T or 1) > 1:
-        return "volumes"
-    in_32_bits = layer.dtype in (Dtype.fp32, Dtype.tf32)
-    return "transposed groups" if layer.op == "conv_transpose" and layer.groups > 1 and in_32_bits else None
-
-
 _LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
 _ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW
 

@@ -192,7 +192,7 @@ def _free(report: Report) -> list[str]:
     if not free:
         return []
     infos = plural(free, "info")
-    return [say("not shown: {infos} that ask for no change (--output concise has all)", infos=infos)]
+    return [say("not shown: {infos} with nothing to change (--output concise has all)", infos=infos)]
 
 
 def _fixable(report: Report) -> list[str]:

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from convlint.estimate.results import WEAK, Weakness, weakness
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
-from convlint.model.estimates import Part
+from convlint.model.estimates import WEAK, Part, Weakness, weakness
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.report import (

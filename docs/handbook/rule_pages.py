@@ -167,6 +167,8 @@ def _silent(rule: Rule) -> list[str]:
     out = ["## When it is silent", ""]
     if rule.opt_in:
         out += ["- unless it is asked for (`--extend-select`): it is opt-in;"]
+    if rule.info.evidence:
+        out += ["- in text, where its infos are only counted: they say where time goes, and ask for no change;"]
     if "when" in document(rule):
         out += ["- where its condition above does not hold;"]
     if rule.yields_to:

@@ -72,6 +72,7 @@ def test_the_same_point_leads_to_its_layer_twice(watch: Watch, made: Makes) -> N
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_letters_in_charts_are_12_px_at_least(watch: Watch, made: Makes, width: int) -> None:
     page = watch.open(made("resnet50").page, width=width)
+    watch.unfold(page)
     page.locator(POINTS).first.wait_for()
     assert page.evaluate(LEAST_LETTERS) >= 11.99
 
@@ -79,13 +80,14 @@ def test_letters_in_charts_are_12_px_at_least(watch: Watch, made: Makes, width: 
 def test_another_width_draws_the_roofline_anew_and_folds_nothing(watch: Watch, made: Makes) -> None:
     page = watch.open(made("mixed").page)
     page.locator(POINTS).first.wait_for()
-    page.locator("#roofline details summary").click()
+    page.locator("#roofline details details summary").click()
     for width in (360, 900):
         page.set_viewport_size({"width": width, "height": 800})
         page.wait_for_function("""() => { const figure = document.getElementById("roofline-chart");
             return Math.abs(Number(figure.querySelector("svg").getAttribute("width")) - figure.clientWidth) <= 1; }""")
         assert overflow_px(page) == 0
-    assert page.locator("#roofline details").get_attribute("open") is not None
+    for details in page.locator("#roofline details").all():
+        assert details.get_attribute("open") is not None
 
 
 @pytest.mark.parametrize("how", ["print", "no script"])
@@ -128,6 +130,7 @@ def test_lines_say_what_the_data_sheet_has_and_what_is_reached(watch: Watch, mad
 @pytest.mark.parametrize("width", [360, 1280])
 def test_what_is_said_of_a_point_fits_the_window(watch: Watch, made: Makes, width: int) -> None:
     page = watch.open(made("mixed").page, width=width)
+    watch.unfold(page)
     points = page.locator(POINTS)
     points.first.wait_for()
     for point in points.all():

@@ -62,6 +62,7 @@ def test_links_of_a_long_page_arrive(watch: Watch, made: Makes, width: int) -> N
     """Where what lies outside the window is not laid out before it is scrolled to."""
     file, report = made("2000 layers")
     page = watch.open(file, width=width)
+    watch.unfold(page)
     last = max(int(one.get_attribute("data-layer") or "") for one in page.locator("tr.layer:has(.dot)").all()[-1:])
     link = page.locator(f"#layer-{last} a[href^='#finding-']").first
     finding = (link.get_attribute("href") or "")[1:]
@@ -77,7 +78,7 @@ def test_links_of_a_long_page_arrive(watch: Watch, made: Makes, width: int) -> N
 def test_sections_are_reached_from_the_top(watch: Watch, made: Makes, width: int) -> None:
     page = watch.open(made("mixed").page, width=width)
     names = page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
-    assert names == ["verdict", "time", "roofline", "findings", "missing"]
+    assert names == ["verdict", "findings", "time", "roofline", "missing"]
     for name in names:
         if width > 800:
             page.evaluate("scrollTo(0, 0)")
@@ -86,6 +87,20 @@ def test_sections_are_reached_from_the_top(watch: Watch, made: Makes, width: int
         top = page.evaluate("name => document.querySelector(`#${name} h2`).getBoundingClientRect().top", name)
         bar = page.evaluate("document.querySelector('nav').getBoundingClientRect().bottom")
         assert max(bar, 0) - 1 <= top < 900, "the heading is outside the window, or the bar of links lies over it"
+
+
+def test_a_link_opens_what_a_narrow_page_folds(watch: Watch, made: Makes) -> None:
+    page = watch.open(made("resnet50").page, width=400)
+    assert not page.locator("#layers").is_visible()
+    finding = page.locator("article.finding[data-severity=info]").first
+    assert not finding.is_visible()
+    page.locator("nav a[href='#time']").click()
+    page.locator("#layers").wait_for()
+    link = page.locator("#layers a.info").first
+    name = (link.get_attribute("href") or "")[1:]
+    link.click()
+    arrived(page, name)
+    assert page.locator("#infos").get_attribute("open") is not None
 
 
 def test_a_link_arrives_where_pages_may_move(watch: Watch, made: Makes) -> None:

@@ -25,6 +25,14 @@ def test_nothing_to_show_is_said_with_the_reason(watch: Watch, made: Makes, name
     assert overflow_px(page) == 0
 
 
+@pytest.mark.parametrize("name", ["resnet50", "two targets", "300 layers, two targets"])
+def test_a_narrow_page_is_at_most_five_screens(watch: Watch, made: Makes, name: str) -> None:
+    page = watch.open(made(name).page, width=400)
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 5 * 844  # of a telephone
+    assert overflow_px(page) == 0
+
+
 def test_ten_thousand_layers_are_all_there(watch: Watch, made: Makes) -> None:
     file, report = made("10000 layers")
     page = watch.open(file)

@@ -56,6 +56,10 @@ class Watch:
         page.goto(url)
         return page
 
+    def unfold(self, page: Page) -> None:
+        """Opens what a narrow page folds."""
+        page.eval_on_selector_all("details.fold", "all => { for (const one of all) one.open = true; }")
+
     def trouble(self) -> list[str]:
         """What went wrong since it was last asked."""
         for context in self._contexts:

@@ -209,7 +209,7 @@ def test_text_shows_every_finding_that_costs_something(report: Report, style: St
     text = re.sub("\x1b\\[[0-9;]*m", "", reporter("text")(report, replace(style, verbose=not style.quiet)))
     found = re.findall(r"^  (?:error|warning|info) CL\d\d\d [a-z-]+:", text, re.MULTILINE)
     assert len(found) == len(report.findings) - free
-    assert bool(free) == ("that ask for no change" in " ".join(text.split()))  # lines are broken to the width
+    assert bool(free) == ("with nothing to change" in " ".join(text.split()))  # lines are broken to the width
     assert len(re.findall(r"^  error:", text, re.MULTILINE)) == len(report.errors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, rendered, total
 
 from convlint.model.location import Location
-from convlint.model.report import Alternative, InputError, Report
+from convlint.model.report import Alternative, InputError, Report, Severity
 from convlint.readers.discovery import HOLDS_NOTHING
 from convlint.reporters import Style, reporter
 from convlint.reporters.ink import columns, wrap
@@ -207,8 +208,21 @@ def test_infos_that_cost_nothing_stand_in_the_summary_alone(prices: dict[str, An
     body, _, summary = reporter("text")(report, Style(verbose=True)).partition(" summary ")
     assert ("CL102" in body) is shown
     assert "CL102" in summary
-    assert ("1 info that asks for no change" in summary) is not shown
+    assert ("1 info with nothing to change" in summary) is not shown
     assert "CL102" in reporter("concise")(report, Style(verbose=True))
+
+
+@pytest.mark.parametrize(("severity", "shown"), [("info", False), ("warning", True)])
+def test_infos_that_only_say_where_time_goes_are_counted(severity: Severity, shown: bool) -> None:
+    one = priced(severity=severity)
+    report = full_report(findings=(replace(one, rule=replace(one.rule, evidence=True)),))
+    text = reporter("text")(report, Style(verbose=True))
+    assert ("CL102" in text.partition(" summary ")[0]) is shown
+    brief = reporter("text")(report, Style())
+    assert ("CL102" in brief) is shown
+    assert "1 info, and every reason" not in brief
+    assert "CL102" in reporter("concise")(report, Style())
+    assert [each["code"] for each in json.loads(reporter("json")(report, Style()))["findings"]] == ["CL102"]
 
 
 def test_a_price_that_is_unknown_or_hidden_by_other_advice_is_no_line() -> None:

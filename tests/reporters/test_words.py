@@ -44,6 +44,7 @@ from convlint.reporters.words import (
     step_notes,
     verdict,
     verdicts,
+    weak_notes,
 )
 from convlint.rulebook.book import load_rulebook
 
@@ -491,3 +492,17 @@ def test_what_is_lost_of_the_step_is_said_beside_what_is_lost_of_the_convolution
     assert lost(priced(lost_step_us=25.0)) == "25 us of the step"
     both = priced(lost_us=25.0, lost_alone_us=25.0, lost_percent=50.0, lost_step_percent=20.0)
     assert lost(both) == "25 us, 50 % of the convolutions, 20 % of the step"
+
+
+def test_where_the_model_is_weak_the_notes_say_how_far_off_it_is() -> None:
+    report = full_report()
+    first, *others = report.layers
+    assert weak_notes(report) == []
+    volume = replace(first, layer=replace(first.layer, D=8, T=3))
+    assert weak_notes(replace(report, layers=(volume, *others))) == [
+        "3-D convolutions: mostly predicted at 0.7 to 1.3 of measured times"
+    ]
+    turned = replace(first, layer=replace(first.layer, op="conv_transpose", groups=2, dtype=Dtype.fp32))
+    assert len(weak_notes(replace(report, layers=(turned, volume)))) == 2
+    unpriced = replace(volume, times={})
+    assert weak_notes(replace(report, layers=(unpriced,))) == []

@@ -106,6 +106,7 @@ DEFECTS: list[tuple[str, str, int, int, str]] = [
     ("loss: none", "join: all", 14, 7, "join is a mapping"),
     ("loss: none", "scope: world", 14, 8, "scope: 'world' is not one of layer, edge, network"),
     ("loss: none", "opt_in: 1", 14, 9, "opt_in: '1' is not one of true, false"),
+    ("loss: none", "evidence: yes", 14, 11, "evidence: 'yes' is not one of true, false"),
     ("loss: none", "yields_to: { a: b }", 14, 12, "yields_to: must be text, not a mapping"),
     ("loss: none", "variants: [ x ]", 14, 13, "a variant is a mapping"),
     ("loss: none", "variants: [ { message: x } ]", 14, 13, "a variant needs when"),

@@ -64,6 +64,12 @@ def test_precedence(code: str, silenced_by: set[str]) -> None:
     assert silenced_by <= rule.yields_to
 
 
+def test_infos_that_ask_for_no_change_have_no_price() -> None:
+    evidence = {rule.info.code for rule in RULES if rule.info.evidence}
+    assert evidence == {"CL004", "CL302", "CL303", "CL304", "CL305", "CL602"}
+    assert all(rule.loss == "none" for rule in RULES if rule.info.evidence)
+
+
 def test_no_more_than_one_rule_is_opt_in() -> None:
     """What is worth a rule is worth being on."""
     assert sum(rule.opt_in for rule in RULES) <= 1

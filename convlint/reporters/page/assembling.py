@@ -17,11 +17,11 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from convlint import __version__
-from convlint.files.languages import duration, say, sentence, spoken
+from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
-from convlint.reporters.page.findings import AdviceItem, FindingItem, by_layer, first_steps, items
+from convlint.reporters.page.findings import by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import (
@@ -61,7 +61,7 @@ class PlanView(Struct, frozen=True, kw_only=True):
     whole: PlanStep | None = None  # all steps, where there are some
 
 
-_FIRST = 3  # pieces of advice that a card has room for
+_UNFOLDED = 10  # errors and warnings that a narrow page does not fold
 T = TypeVar("T")
 
 
@@ -90,24 +90,18 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     pace: str  # where the GPU waits for its host
     step: str  # the whole step in words; empty where it is unknown
     parts: tuple[StepBar, ...]  # of the step, for a bar
-    first: tuple[AdviceItem, ...]  # what to do first
-    more: int  # pieces of advice behind those
 
 
-def cards(report: Report, found: list[FindingItem]) -> list[TargetVerdict]:
+def cards(report: Report) -> list[TargetVerdict]:
     """One for each target and mode."""
     batches: dict[tuple[str, Mode], set[int | None]] = {}
     for network in report.networks:
         batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
-    of_mode: dict[Mode, set[int]] = {}
-    for number, entry in enumerate(report.layers):
-        of_mode.setdefault(entry.mode, set()).add(number)
     asking = asking_for_a_batch(report)
     result = []
     for total in totals(report):
         times = total.times
         after, is_saving = ("", False) if times is None else outcome(times)
-        advised = first_steps(found, total.gpu, of_mode.get(total.mode, set()))
         result.append(
             TargetVerdict(
                 gpu=clean(total.gpu),
@@ -124,8 +118,6 @@ def cards(report: Report, found: list[FindingItem]) -> list[TargetVerdict]:
                 pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
                 step=step_line(total),
                 parts=_parts(total),
-                first=advised[:_FIRST],
-                more=max(len(advised) - _FIRST, 0),
             )
         )
     return result
@@ -181,7 +173,7 @@ def _only(values: set[T]) -> T | None:
 
 
 _NOTHING: dict[str, Any] = {  # what only some pages have
-    "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "layers": [],
+    "plan": None, "data": Markup('{"names":[],"targets":[]}'), "targets": [], "cards": [], "first": [], "layers": [],
     "judged": False, "plan_command": "", "grades": grades, "findings": [], "codes": [], "severities": [],
     "suppressed": [],
 }  # fmt: skip
@@ -220,9 +212,10 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
     return _rendered(
         unicode,
         title=covered if judged else covered.partition(": ")[0],
-        data=_embedded(chart(report) | said_by_scripts()),
+        data=_embedded(chart(report) | said_by_scripts() | {"narrow": f"(max-width: {_edge(report.targets)}rem)"}),
         targets=[clean(gpu) for gpu in report.targets],
-        cards=cards(report, found),
+        cards=cards(report),
+        first=first_steps(report, found) if judged else (),
         layers=rows(report, by_layer(found)),
         judged=judged,
         plan_command=plan_command(report) if judged else "",
@@ -246,7 +239,7 @@ def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError]
 
 def _rendered(unicode: bool, **context: Any) -> str:
     scripts = [_in_ascii(_file(name)) for name in _SCRIPTS]
-    edge = _NARROW + _OF_TARGET * max(len(context.get("targets", ())) - 1, 0)
+    edge = _edge(context.get("targets", ()))
     styles = [
         *map(_file, _STYLES),
         f"@media (min-width: {edge}.01rem) {{\n{_file('wide.css')}}}\n",
@@ -262,6 +255,7 @@ def _rendered(unicode: bool, **context: Any) -> str:
             "scripts": [Markup(text) for text in scripts],
             "styles": [Markup(text) for text in styles],
             "bar": BAR,
+            "unfolded": _UNFOLDED,
             "licences": "\n\n".join(map(_file, _LICENCES)),
             **_NOTHING,
             **context,
@@ -269,6 +263,11 @@ def _rendered(unicode: bool, **context: Any) -> str:
     )  # fmt: skip
     text = text.lstrip()
     return text if unicode else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _edge(targets: Sequence[str]) -> int:
+    """The width, in rem, up to which the page is narrow."""
+    return _NARROW + _OF_TARGET * max(len(targets) - 1, 0)
 
 
 def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:
@@ -286,7 +285,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    made.globals["t"] = say_marked_up
+    made.globals.update(t=say_marked_up, plural=plural)
     return made
 
 

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from convlint.files.languages import duration, say
 from convlint.files.safe import clean
 from convlint.model.estimates import PassEstimate
 from convlint.model.layer import Pass
-from convlint.model.report import SEVERITIES, Finding, Report
+from convlint.model.report import Finding, Report
+from convlint.reporters.causes import Cause, ranked, saving
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.words import (
     DOCUMENT_URLS,
     advice,
     alternatives,
     behind,
-    change,
     edit,
     gravest_first,
     layer_of,
@@ -26,7 +25,6 @@ from convlint.reporters.words import (
     origin,
     page_of,
     place_of,
-    price,
 )
 
 _Key = tuple[str, str, str]  # model, path, name
@@ -160,99 +158,35 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, re
     )
 
 
-class AdviceItem(Struct, frozen=True, kw_only=True):
-    """One thing to do: a fix, of however many findings, or several that pay together. Texts are plain."""
+class FirstStep(Struct, frozen=True, kw_only=True):
+    """One thing to do first, as `check` has it: for all layers and targets that it mends. Texts are plain."""
 
-    items: tuple[FindingItem, ...]  # the dearest first
-    saves: str  # time, or what else it brings; empty where that is unknown
-    layers: tuple[int, ...]  # of all of them
-
-    @property
-    def fixes(self) -> tuple[tuple[FindingItem, str], ...]:
-        """The changes, the dearest first: one finding that asks for each, and what it saves in all of its layers.
-
-        Of one finding among several changes, what it does to the time alone stands behind that.
-        """
-        asking: dict[str, list[FindingItem]] = {}
-        for item in self.items:
-            asking.setdefault(item.edit, []).append(item)
-        ordered = sorted(asking.values(), key=lambda items: -_saved(items))
-        return tuple((items[0], _effect(items, alone=len(ordered) > 1)) for items in ordered)
-
-    @property
-    def rules(self) -> str:
-        """`CL102 channel-alignment`; of several rules their codes."""
-        names = list(dict.fromkeys((item.code, item.name) for item in self.items))
-        return " ".join(names[0]) if len(names) == 1 else ", ".join(code for code, _ in names)
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Errors, then warnings, then infos; of equals what saves most."""
-        return min(SEVERITIES.index(item.finding.severity) for item in self.items), -_saved(self.items)
+    number: int  # of the finding that speaks for all
+    severity: str
+    change: str
+    saves: tuple[tuple[str, str], ...]  # GPU, what it saves there; without a GPU where there is one target
+    rule: str
+    layers: tuple[int, ...]
 
 
-def _effect(items: Sequence[FindingItem], *, alone: bool) -> str:
-    saved = _saved(items)
-    parts = [duration(saved)] if saved > 0 else []
-    fix = items[0].finding.fix
-    if alone and len(items) == 1 and fix is not None and fix.alone:
-        parts += filter(None, [change(fix)])
-    return ", ".join(parts)
+def first_steps(report: Report, found: Sequence[FindingItem]) -> tuple[FirstStep, ...]:
+    """The errors, and what saves most."""
+    numbers = {id(item.finding): item for item in found}
+    of = ranked(report)
+    return tuple(
+        _first_step(cause, [numbers[id(finding)] for finding in cause.findings], report.targets)
+        for cause in (*of.errors, *of.first)
+    )
 
 
-def first_steps(found: Sequence[FindingItem], gpu: str, layers: set[int]) -> tuple[AdviceItem, ...]:
-    """Of the whole network and of `layers`, those of one mode."""
-    own = [
-        item
-        for item in found
-        if item.fix and item.finding.gpu in (gpu, None) and (not item.layers or not layers.isdisjoint(item.layers))
-    ]
-    worth = [item for item in own if item.severity != "info" or (item.finding.advised and item.lost_us > 0)]
-    return tuple(sorted(map(_advice, _together(worth)), key=lambda advice: advice.rank))
-
-
-def _together(items: Sequence[FindingItem]) -> list[list[FindingItem]]:
-    """The items in groups: with each are those that ask for the same, and those of its layers that it pays with."""
-    group = list(range(len(items)))
-
-    def root(at: int) -> int:
-        while group[at] != at:
-            group[at] = group[group[at]]
-            at = group[at]
-        return at
-
-    places: dict[tuple[str, int | None], list[int]] = {}  # by rule and layer; None: of the whole network
-    of_rule: dict[str, list[int]] = {}
-    same: dict[tuple[str, str, str], int] = {}
-    for at, item in enumerate(items):
-        code = item.finding.rule.code
-        of_rule.setdefault(code, []).append(at)
-        for layer in item.layers or (None,):
-            places.setdefault((code, layer), []).append(at)
-        group[at] = root(same.setdefault((code, item.severity, item.edit), at))
-    for at, item in enumerate(items):
-        for code in item.finding.pays_with:
-            near = [each for layer in (*item.layers, None) for each in places.get((code, layer), ())]
-            for other in near if item.layers else of_rule.get(code, ()):
-                group[root(other)] = root(at)
-    found: dict[int, list[FindingItem]] = {}
-    for at, item in enumerate(items):
-        found.setdefault(root(at), []).append(item)
-    return list(found.values())
-
-
-def _advice(group: Sequence[FindingItem]) -> AdviceItem:
-    items = tuple(sorted(group, key=lambda item: (-item.lost_us, item.number)))
-    layers = tuple(sorted({layer for item in items for layer in item.layers}))
-    saved = _saved(items)
-    if len(items) == 1:
-        lost = items[0].lost
-        return AdviceItem(items=items, saves=say("saves {time}", time=lost) if saved > 0 else lost, layers=layers)
-    of_one = len({item.finding.location.path for item in items}) == 1  # percentages of two networks have no sum
-    percents = [percent for item in items if (percent := item.finding.lost_percent) is not None]
-    percent = sum(percents) if of_one and len(percents) == len(items) else None
-    return AdviceItem(items=items, saves=say("saves {time}", time=price(saved, percent)), layers=layers)
-
-
-def _saved(items: Sequence[FindingItem]) -> float:
-    return sum(item.lost_us for item in items)
+def _first_step(cause: Cause, items: Sequence[FindingItem], targets: Sequence[str]) -> FirstStep:
+    gpus: Sequence[str | None] = targets or (None,)
+    saves = [(gpu, saving(cause, gpu, with_share=len(gpus) == 1)) for gpu in gpus]
+    return FirstStep(
+        number=items[0].number,
+        severity=cause.severity,
+        change=cause.change,
+        saves=tuple((clean(gpu) if gpu and len(gpus) > 1 else "", text) for gpu, text in saves if text),
+        rule=f"{clean(cause.rule.code)} {clean(cause.rule.name)}",
+        layers=tuple(sorted({layer for item in items for layer in item.layers})),
+    )

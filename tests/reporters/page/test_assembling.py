@@ -16,25 +16,30 @@ from convlint.cli.streams.gate import harmless
 from convlint.model.layer import ConvLayer
 from convlint.model.report import CalibrationUse, Fix, InputError, LayerReport
 from convlint.reporters.page.assembling import PlanStep, PlanView, cards, grades, page, plan_command, plan_page
-from convlint.reporters.page.findings import items
 from convlint.reporters.words import verdicts
 
 
-def test_each_target_has_its_verdict_and_what_to_do_first() -> None:
-    report = full_report()
-    (card,) = cards(report, items(report))
+def test_each_target_has_its_verdict() -> None:
+    (card,) = cards(full_report())
     assert (card.gpu, card.grade, card.device) == ("a100", "C", "NVIDIA A100 SXM4 40GB")
-    assert len(card.first) == 3
-    assert card.more == 2
-    assert 'And 2 more, in the <a href="#findings">' in page(report)
     assert len(card.costs.dearest) == 3
+
+
+def test_the_page_has_the_order_of_the_text() -> None:
+    text = page(full_report())
+    sections = re.findall(r'<section id="(\w+)"', text)
+    assert sections == ["verdict", "findings", "time", "roofline", "missing"]
+    assert text.index('<ol id="first">') < text.index('<section id="findings"')
+    infos = text.index('<details class="fold" id="infos" open>')
+    assert all(infos < at.start() for at in re.finditer(r'<article class="finding info"', text))
+    assert all(at.start() < infos for at in re.finditer(r'<article class="finding (error|warning)"', text))
 
 
 def test_a_gpu_that_waits_for_its_host_is_said_on_the_card() -> None:
     report = full_report()
-    assert cards(report, [])[0].pace == ""
+    assert cards(report)[0].pace == ""
     waiting = tuple(replace(each, host_us=4000.0) for each in report.networks)
-    (card,) = cards(replace(report, networks=waiting), [])
+    (card,) = cards(replace(report, networks=waiting))
     assert card.pace == "the host needs about 4 ms to start the kernels, the GPU 3.25 ms to run them"
 
 
@@ -54,7 +59,7 @@ def test_the_card_says_what_the_text_report_says() -> None:
     batch = replace(priced(), gpu="a100", severity="warning", fix=Fix(describe="N=8", safety="unsafe", set={"N": 8}))
     for findings in ((), (batch,)):
         report = full_report(findings=findings)
-        (card,) = cards(report, items(report))
+        (card,) = cards(report)
         ((_, text),) = verdicts(report)
         assert card.time in text
         assert f"{card.after} with all of it" in text
@@ -73,12 +78,12 @@ def test_where_some_times_are_unknown_the_others_are_added_up() -> None:
 
 def test_what_the_times_rest_on_is_on_the_card() -> None:
     report = full_report()
-    (card,) = cards(report, [])
+    (card,) = cards(report)
     assert card.basis == "held against timings of this generation for 4 layers"
     use = CalibrationUse(path="gpu.json", gpu="a100", device="NVIDIA A100-SXM4-40GB", rows=120, cudnn=None)
-    (card,) = cards(replace(report, calibrations=(use,)), [])
+    (card,) = cards(replace(report, calibrations=(use,)))
     assert card.basis == f"calibrated on {use.device}, 120 passes; held against timings of this generation for 4 layers"
-    (card,) = cards(replace(report, calibrations=(replace(use, reason="another clock"),)), [])
+    (card,) = cards(replace(report, calibrations=(replace(use, reason="another clock"),)))
     assert "calibrated" not in card.basis
 
 

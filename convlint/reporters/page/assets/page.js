@@ -8,6 +8,16 @@
   let target = 0;
   document.documentElement.classList.add("script"); // what only a script makes useful is shown
 
+  // What is folded: all of it where there is little room, nothing on paper
+  const folds = all("details.fold");
+  const narrow = matchMedia(data.narrow || "not all");
+  function fold(open) { for (const each of folds) each.open = open; }
+  if (narrow.matches) fold(false);
+  function unfold(there) {
+    for (let each = there.closest("details"); each; each = each.parentElement.closest("details")) each.open = true;
+    for (const each of all("section > details.fold", there.parentElement)) if (each.parentElement === there) each.open = true;
+  }
+
   // The order of the layers
   const body = document.querySelector("#layers tbody");
   const rows = body ? all("tr.layer", body) : [];
@@ -107,6 +117,7 @@
       current();
       show(there.dataset.gpu);
     }
+    unfold(there);
     there.scrollIntoView({block: there.clientHeight > innerHeight / 2 ? "start" : "center"});
     if (there.tabIndex === -1) there.focus({preventScroll: true});
   }
@@ -148,7 +159,9 @@
     }));
     one("roofline-note").textContent = "";
   }
-  addEventListener("beforeprint", drawAll);
+  let folded = [];
+  addEventListener("beforeprint", () => { folded = folds.filter((each) => !each.open); fold(true); drawAll(); });
+  addEventListener("afterprint", () => { for (const each of folded) each.open = false; });
   addEventListener("afterprint", draw);
 
   let later = 0;
