@@ -163,8 +163,7 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
 
 def brief_notes(report: Report) -> list[str]:
     """The same notes in a line each: what the times rest on, infos that are only counted, and what was not checked."""
-    infos = report.count("info") - sum(map(asks_for_nothing, report.findings))
-    hidden = say("{infos}, and every reason: --verbose", infos=plural(infos, "info")) if infos else ""
+    hidden = _infos(report)
     return [
         *_about_times(report),
         *basis_in_short(report),
@@ -173,6 +172,18 @@ def brief_notes(report: Report) -> list[str]:
         *_not_read(report),
         *_suppressed(report),
     ]
+
+
+def _infos(report: Report) -> str:
+    """How many infos there are, and how many of them ask for a change; empty where there is none."""
+    count = report.count("info")
+    asking = count - sum(map(asks_for_nothing, report.findings))
+    infos = plural(count, "info")
+    if asking and asking < count:
+        return say("{asking} of {infos} to act on, and every reason: --verbose", asking=asking, infos=infos)
+    if asking:
+        return say("{infos}, and every reason: --verbose", infos=infos)
+    return say("{infos}, none to act on: --verbose", infos=infos) if count else ""
 
 
 def _not_checked_in_short(report: Report) -> str:

@@ -220,7 +220,9 @@ def test_infos_that_only_say_where_time_goes_are_counted(severity: Severity, sho
     assert ("CL102" in text.partition(" summary ")[0]) is shown
     brief = reporter("text")(report, Style())
     assert ("CL102" in brief) is shown
-    assert "1 info, and every reason" not in brief
+    assert ("1 info, none to act on: --verbose" in brief) is (severity == "info")
+    two = replace(report, findings=(*report.findings, priced(severity="info", lost_us=9.0)))
+    assert ("1 of 2 infos to act on" in reporter("text")(two, Style())) is (severity == "info")
     assert "CL102" in reporter("concise")(report, Style())
     assert [each["code"] for each in json.loads(reporter("json")(report, Style()))["findings"]] == ["CL102"]
 
