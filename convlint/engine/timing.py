@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import factorial
 from operator import attrgetter
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Network
+from convlint.model.network import Edge, Network, Operation
 from convlint.model.report import Scalar
 from convlint.model.runtime import Runtime, framework_of
 from convlint.rulebook.rule import Rule
@@ -64,55 +64,92 @@ def arriving(network: Network) -> Mapping[int, Edge]:
 
 def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
     """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges, normed = arriving(network), behind_group_norms(network)
-    layers, picks = network.layers, framework_picks_layout(network.runtime)
-    return tuple([_as_it_runs(layers, index, edges.get(index), network, normed, picks) for index in range(len(layers))])
+    edges, layers, picks = arriving(network), network.layers, framework_picks_layout(network.runtime)
+    norms = normed(network, layers)
+    return tuple([_as_it_runs(layers, index, edges.get(index), layers, norms, picks) for index in range(len(layers))])
 
 
-def behind_group_norms(network: Network) -> frozenset[int]:
-    """The layers that read what a group norm of PyTorch's has written: in NCHW, whatever arrives there.
+class Normed(NamedTuple):
+    """What group norms of PyTorch's do to layouts: on CUDA they read and write NCHW, forward and backward.
 
-    It asks for NCHW on CUDA, forward and backward (ATen/native/group_norm.cpp up to 2.13).
+    (ATen/native/group_norm.cpp up to 2.13.)
     """
+
+    readers: frozenset[int]  # the layers that read what a norm has written
+    copied: Mapping[int, int]  # of each layer in NHWC, how many norms copy its output
+
+
+def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
+    """The layers around its group norms, where `layers` stand in place of the network's."""
+    readers, copied = set[int](), Counter[int]()
     if framework_of(network.runtime) not in (None, "pytorch"):
-        return frozenset()
-    found, normed = set[int](), list[bool]()  # of each operation, whether its tensor is a norm's
+        return Normed(frozenset(), copied)
+    in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
-        follows = bool(operation.inputs) and normed[operation.inputs[0]]
-        if operation.layer is not None and follows:
-            found.add(operation.layer)
-        is_norm = operation.work is not None and operation.work.kind == "group norm"
-        normed.append(operation.layer is None and (is_norm or follows))
-    return frozenset(found)
+        kind = operation.work.kind if operation.work is not None else operation.kind
+        # A gate is smaller than what it is multiplied with, whose layout the result has.
+        main = _largest_input(operation)
+        layout, follows, makers = False, False, tuple[int, ...]()
+        if main is not None:
+            layout, follows, makers = in_nhwc[main], by_norm[main], made_by[main]
+        if operation.layer is not None:
+            if follows:
+                readers.add(operation.layer)
+            layout, follows, makers = layers[operation.layer].layout == "NHWC", False, (operation.layer,)
+        elif kind == "group norm":
+            copied.update(makers if layout else ())
+            layout, follows = False, True
+        elif kind == "concat":  # is NCHW where one of its parts is
+            layout = all(in_nhwc[index] for index in operation.inputs)
+            follows = any(by_norm[index] for index in operation.inputs)
+            makers = tuple(dict.fromkeys(one for index in operation.inputs for one in made_by[index]))
+        in_nhwc.append(layout)
+        by_norm.append(follows)
+        made_by.append(makers)
+    return Normed(frozenset(readers), copied)
+
+
+def _largest_input(operation: Operation) -> int | None:
+    if not operation.inputs:
+        return None
+    reads = operation.work.reads if operation.work is not None else ()
+    if len(reads) != len(operation.inputs):
+        return operation.inputs[0]
+    return max(zip(reads, operation.inputs, strict=True), key=lambda one: one[0])[1]
 
 
 def _as_it_runs(
-    layers: Sequence[ConvLayer], index: int, edge: Edge | None, network: Network, normed: Collection[int],
+    layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], norms: Normed,
     picks_layout: bool,
 ) -> ConvLayer:  # fmt: skip
-    """One of the `layers` that stand in place of the network's: what readers know of copies holds for the latter."""
-    layer, stated = layers[index], network.layers
+    """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
+    layer = layers[index]
     if picks_layout:
-        chosen = layer.layout == "auto" and not layer.copies_input
-        return layer if chosen else replace(layer, layout="auto", copies_input=False)
-    if index in normed:
-        before = [layers[producer].layout for producer in edge.producers] if edge is not None else []
-        copies = layer.layout == "NHWC"
-        return replace(layer, copies_input=copies, norm_copies="NHWC" in before if before else copies)
-    arrives_otherwise = layer.copies_input and layer.layout == "NHWC"
+        chosen = layer.layout == "auto" and not layer.copies_input and not layer.norm_copies
+        return layer if chosen else replace(layer, layout="auto", copies_input=False, norm_copies=0)
+    in_nhwc = layer.layout == "NHWC"
+    on_map = not layer.pointwise_map and not layer.D == layer.H == layer.W == 1  # which is the same in both layouts
+    arrives_otherwise = in_nhwc and (layer.copies_input or (index in norms.readers and on_map))
     if edge is not None and not arrives_otherwise:
-        arrives_otherwise = any(_is_copied(edge, producer, layers, stated) for producer in edge.producers)
-    return layer if layer.copies_input == arrives_otherwise else replace(layer, copies_input=arrives_otherwise)
+        behind_norm = index in norms.readers
+        arrives_otherwise = any(
+            _is_copied(edge, producer, layers, stated, of_layouts=not behind_norm) for producer in edge.producers
+        )
+    copies = norms.copied.get(index, 0) if in_nhwc else 0
+    same = layer.copies_input == arrives_otherwise and layer.norm_copies == copies
+    return layer if same else replace(layer, copies_input=arrives_otherwise, norm_copies=copies)
 
 
-def _is_copied(edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer]) -> bool:
-    """Whether what a layer reads from one of its producers is written once more before."""
+def _is_copied(
+    edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer], *, of_layouts: bool
+) -> bool:
+    """Whether what a layer reads from one of its producers is written once more before; of their layouts, if asked."""
     one, other = layers[producer], layers[edge.consumer]
     if other.pointwise_map:
         return False
     if one.dtype is not None and other.dtype is not None and _stored(one.dtype) != _stored(other.dtype):
         return True
-    if one.layout == other.layout or "auto" in (one.layout, other.layout):
+    if not of_layouts or one.layout == other.layout or "auto" in (one.layout, other.layout):
         return False
     if one.Z == one.P == one.Q == 1 or other.D == other.H == other.W == 1:  # in memory, the same in both layouts
         return False
@@ -145,9 +182,12 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
 
 
 def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:
-    """The step with these layers behind torch.compile; None where that is no choice."""
+    """The step with these layers behind torch.compile; None where that is no choice.
+
+    Inductor writes Triton, which begins at compute capability 7.0 (GPUTooOldForTriton in torch/_inductor/exc.py).
+    """
     runtime = network.runtime
-    if not network.whole or not is_eager(runtime):
+    if not network.whole or not is_eager(runtime) or gpu.compute_capability < "7.0":
         return None
     runtime = replace(runtime, compile=True)
     running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
@@ -192,7 +232,7 @@ class NetworkTiming:
         kinds: dict[object, int] = {}
         self._kinds = [kinds.setdefault(layer_identity(layer), len(kinds)) for layer in network.layers]
         self._times: dict[object, float | None] = {}
-        self.edges, self._normed = arriving(network), behind_group_norms(network)
+        self.edges = arriving(network)
         self.readers: dict[int, list[int]] = {}  # of what each layer writes
         for edge in self.edges.values():
             for producer in edge.producers:
@@ -203,13 +243,17 @@ class NetworkTiming:
     def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> NetworkSetting:
         """The network with these layers, which differ in dtype and layout alone, and this runtime."""
         number = self._runtimes.setdefault(runtime, len(self._runtimes))
-        running = tuple([self.running(layers, index, runtime) for index in range(len(layers))])
+        norms = normed(self.network, layers)
+        running = tuple([self.running(layers, index, runtime, norms) for index in range(len(layers))])
         return NetworkSetting(layers, running, runtime, number)
 
-    def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime) -> ConvLayer:
-        """One of these layers as it runs beside the others."""
+    def running(
+        self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed | None = None
+    ) -> ConvLayer:
+        """One of these layers as it runs beside the others, among which `norms` are."""
         picks = framework_picks_layout(runtime)
-        return _as_it_runs(layers, index, self.edges.get(index), self.network, self._normed, picks)
+        norms = normed(self.network, layers) if norms is None else norms
+        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
         """One layer as it then runs."""

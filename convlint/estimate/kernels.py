@@ -346,28 +346,23 @@ def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: b
     PyTorch keeps the input as it came, so that wgrad copies it again (ATen/native/cudnn/ConvShared.cpp,
     cudnn_convolution_backward_weight).
     """
-    return _with_copy(priced, input_copy(_input_elements(problem, transposed) * problem.element_bytes, board))
-
-
-def behind_norm(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
-    """The same, once a group norm before the layer has copied from NHWC into NCHW what it reads, or its gradient back.
-
-    Forward its input; backward that again, and its result for the convolution before it: one copy for each pass. It
-    moves element by element, so that 16 bits take the time of 32.
-    """
-    elements = _input_elements(problem, transposed)
-    time = elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us
-    return _with_copy(priced, Copies(time, 0.0, elements * problem.element_bytes))
-
-
-def _input_elements(problem: Problem, transposed: bool) -> int:
-    return problem.pixels_out * problem.K if transposed else problem.pixels_in * problem.C
-
-
-def _with_copy(priced: Priced, added: Copies) -> Priced:
+    elements = problem.pixels_out * problem.K if transposed else problem.pixels_in * problem.C
+    added = input_copy(elements * problem.element_bytes, board)
     copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + added.transposes_us,
                      bytes=priced.copies.bytes + added.bytes)  # fmt: skip
     return replace(priced, time_us=priced.time_us + added.transposes_us, copies=copied)
+
+
+def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
+    """The same, with the copies by group norms of the layer's output from NHWC into NCHW.
+
+    One forward; on the way back the norm's result is copied for the convolution, once for both of its passes: it counts
+    for wgrad. A copy moves element by element, so that 16 bits take the time of 32.
+    """
+    elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
+    time = problem.norm_copies * (elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us)
+    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + time)
+    return replace(priced, time_us=priced.time_us + time, copies=copied)
 
 
 def workspace_bytes(priced: Priced) -> int:

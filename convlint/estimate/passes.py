@@ -7,7 +7,7 @@ from collections.abc import Callable
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.depthwise import asks_cudnn
-from convlint.estimate.kernels import Priced, behind_copy, behind_norm, calibrated, without_quantization
+from convlint.estimate.kernels import Priced, before_norm, behind_copy, calibrated, without_quantization
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
 from convlint.estimate.results import TURNED, Problem, Runs, basis, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
@@ -220,8 +220,8 @@ class _Passes:
                     priced = calibrated(priced, group.factor)
             if priced is not None and self._copies(which):
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
-            if priced is not None and self.problem.norm_copies:
-                priced = behind_norm(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
+            if priced is not None and self.problem.norm_copies and which != "dgrad":
+                priced = before_norm(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
                 priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
             self.priced[which] = priced

@@ -60,6 +60,7 @@ class Situation(Struct, frozen=True, gc=False):
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
 _LEAST_GAIN_OF_HALF = 1.08
 _MOST_COST_OF_STRIDE = 1.04
+_FFT_TAPS = 5  # per side, from which on FFT may multiply less than Winograd
 
 
 def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
@@ -90,8 +91,8 @@ def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situatio
     memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
     tensor, simt = units = board.units(situation.compute, situation.tensorrt)
     setup_us = min(each.family.setup_us[PASS_INDEX[which]] for each in units if each is not None)
-    # What lies below no kernel's time: `whole` has a larger y, so that it copies no less than `problem` does.
-    least_us = longest_us
+    # Below the time of every kernel but FFT: `whole` has a larger y, so that it copies no less than `problem` does.
+    least_us = 0.0 if whole.nchw and not board.modern and situation.searched and whole.R >= _FFT_TAPS else longest_us
     if tensor is not None:
         copied = priced.unit.tensor and not board.modern and whole.groups == 1
         copies_us = priced.copies.transposes_us + priced.copies.padding_us if copied else 0.0

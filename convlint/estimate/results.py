@@ -47,7 +47,7 @@ class Problem(Struct, frozen=True, gc=False):
     nchw: bool  # the tensors are known to be NCHW
     strided: bool  # any stride is greater than 1
     dilated: bool  # a depthwise layer; others take as long as without
-    norm_copies: bool  # of the layer: the same for each pass
+    norm_copies: int  # of the layer's output
     copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
     transposed: bool  # the layer is, and its groups are one channel wide: others take as long as those turned around
 

@@ -249,9 +249,11 @@ def _search(
         tm, tn, resident, rounds_us, drain_us, full_us, wave, turned = program
         tiles = fused_tiles or batch * -(-M // tm) * -(-N // tn)
         if turned is not None:
-            there = batch * -(-M // tn) * -(-N // tm)
+            there, other = batch * -(-M // tn) * -(-N // tm), turned
             if there < tiles:
-                tiles, program = there, turned
+                tiles, there, program, other = there, tiles, turned, program
+            if tiles < there < filled:  # which has no program unsplit that is as fast, but may have one that is split
+                may_split.append((there * total_steps * full_us / (wave * share), there, other))
         bound = tiles * total_steps * full_us / (wave * share)  # without a tail, start or end
         if tiles < filled:
             may_split.append((bound, tiles, program))

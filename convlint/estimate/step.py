@@ -339,11 +339,12 @@ _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
 # Sums over positions of NHWC, and what is written into a part of a tensor. Fit: compiled networks on RTX 4090, whose
 # squeeze-and-excite blocks gain less from fusing than others.
 _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
-# A SiLU whose sum over positions is taken, as squeeze-and-excite does, moves more than a ReLU there: on RTX 4090 as
-# much as if a kernel wrote it in 32 bits, the sum read that, and so did what multiplies it. Fit, on the half of the
+# A SiLU whose sum over positions is taken, as squeeze-and-excite does, moves more than a ReLU there: on RTX 4090, in 16
+# bits, as much as if a kernel wrote it in 32, the sum read that, and so did what multiplies it. Fit, on the half of the
 # networks that constants may be set on; SiLU without a sum, and other activations with one, take the time of their
 # bytes.
 _SUMMED_SILU_BYTES: Final = 8
+_SILU: Final = frozenset(("silu", "swish"))
 _FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", "batch norm"))
 _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
 
@@ -445,7 +446,8 @@ class _Fusion:
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
             moved = (sum(taken.values()) + again + written) * size
-            if any(_work(walk.operations[number]).op == "silu" for number in kernel.members[:-1]) and kernel.sums:
+            ops = {_work(walk.operations[number]).op for number in kernel.members[:-1]}
+            if kernel.sums and size == 2 and not self.folds and not ops.isdisjoint(_SILU):
                 moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 2 if again else 1
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it

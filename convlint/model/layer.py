@@ -155,7 +155,7 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, that of a file as anything
     calls: int = 1  # how often one step runs it (shared modules)
     copies_input: bool = False  # its input, written in another layout, is copied first; readers say so of NHWC alone
-    norm_copies: bool = False  # a group norm before it, which wants NCHW, copies what arrives there in NHWC
+    norm_copies: int = 0  # group norms that want NCHW, and copy its output, which is NHWC
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None

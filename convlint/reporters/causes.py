@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,9 +21,13 @@ _PLACES = 2  # that are named of one cause
 
 
 class Cause(Struct, frozen=True, kw_only=True):
-    """Findings of one rule with one fix, the gravest and dearest first."""
+    """Findings of one rule with one fix, the gravest and dearest first.
+
+    `most_us` is what less work for the GPU can save on a target, where the host then sets the pace.
+    """
 
     findings: tuple[Finding, ...]
+    most_us: Mapping[str | None, float] = {}
 
     @property
     def first(self) -> Finding:
@@ -48,6 +52,13 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     def saved_us(self, gpu: str | None) -> float | None:
         """What the change saves on a target, of the convolutions or of the step; None where there is no price."""
+        saved = self._uncapped_us(gpu)
+        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
+        if saved is None or any(finding.lost_step_us is not None for finding in own):
+            return saved  # by the step, the host included
+        return min(saved, self.most_us.get(gpu, saved))
+
+    def _uncapped_us(self, gpu: str | None) -> float | None:
         own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
         prices = [finding.lost_us if finding.lost_us is not None else finding.lost_step_us for finding in own]
         known = [price for price in prices if price is not None]
@@ -58,7 +69,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
         shares = [one.lost_percent if one.lost_step_percent is None else one.lost_step_percent for one in own]
         known = [share for share in shares if share is not None]
-        return sum(known) if known else None
+        saved, whole = self.saved_us(gpu), self._uncapped_us(gpu)
+        return sum(known) * (saved / whole if saved is not None and whole else 1.0) if known else None
 
     @property
     def pays(self) -> bool:
@@ -159,8 +171,20 @@ def causes(report: Report) -> list[Cause]:
             groups.setdefault((mode, *_key(finding, report)), []).append(finding)
     for group in groups.values():
         group.sort(key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
-    found = [Cause(findings=tuple(group)) for group in groups.values()]
+    most_us = _most_us(report)
+    found = [Cause(findings=tuple(group), most_us=most_us) for group in groups.values()]
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def _most_us(report: Report) -> dict[str | None, float]:
+    """By target, how much shorter the step of the only network there can be before it waits for its host."""
+    found: dict[str | None, float] = {}
+    for total in totals(report):
+        if len(total.networks) == 1 and len(report.networks) <= len(report.targets):
+            step_us, host_us = total.step_us, total.host_us
+            if step_us is not None and host_us is not None:
+                found[total.gpu] = max(0.0, step_us - host_us)
+    return found
 
 
 def _key(finding: Finding, report: Report) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def _do_first(report: Report) -> Iterator[str]:
         what = f"{prose(cause.change)}; saves {prose(each)}"
         yield f"{before}**{number}** {what} ({prose(cause.rule.code)}, {code(cause.where)})"
     if overlap(report, first):
-        yield "These overlap: what all of them save together stands above."
+        yield "These overlap: the step with all of them stands above."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

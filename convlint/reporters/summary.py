@@ -183,7 +183,7 @@ def _infos(report: Report) -> str:
         return say("{asking} of {infos} to act on, and every reason: --verbose", asking=asking, infos=infos)
     if asking:
         return say("{infos}, and every reason: --verbose", infos=infos)
-    return say("{infos}, none to act on: --verbose", infos=infos) if count else ""
+    return say("{infos}, none to act on: --output concise", infos=infos) if count else ""
 
 
 def _not_checked_in_short(report: Report) -> str:
@@ -193,7 +193,7 @@ def _not_checked_in_short(report: Report) -> str:
     if not rules:
         return ""
     named = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
-    more = say(" and {count} more", count=len(needs) - _NEEDS) if len(needs) > _NEEDS else ""
+    more = say(" and {count} other values", count=len(needs) - _NEEDS) if len(needs) > _NEEDS else ""
     return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=named + more)
 
 

@@ -140,9 +140,16 @@ def step(mode: Mode) -> str:
 
 
 def asks_for_nothing(finding: Finding) -> bool:
-    """An info that nobody would act on here: it says where time goes, or its price is known and rounds to nothing."""
+    """An info that nobody would act on here.
+
+    It says where time goes, its price is known and rounds to nothing, or all other widths take longer.
+    """
     if finding.severity != "info":
         return False
+    if finding.rule.loss == "tile" and finding.alternatives:
+        changes = [one.time_change_us for one in finding.alternatives]
+        if all(change_us is not None and change_us > 0 for change_us in changes):
+            return True
     if finding.rule.evidence or finding.lost_us is None:
         return finding.rule.evidence
     if finding.advised and finding.lost_percent is not None and finding.lost_percent < _NOTHING_PERCENT:
@@ -372,7 +379,11 @@ def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
     )
     after, is_saving = outcome(times)
     if not after:
-        but = say("no fix is advised but another batch") if asks_for_a_batch else say("no fix is advised")
+        but = (
+            say("no fix of theirs is advised but another batch")
+            if asks_for_a_batch
+            else say("no fix of theirs is advised")
+        )
         return say("{now}; {then}", now=now, then=but)
     less = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
     return say("{now}; {then}", now=now, then=less + (say(" but another batch") if asks_for_a_batch else ""))

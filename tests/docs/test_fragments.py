@@ -45,7 +45,7 @@ def test_steps_are_read_from_their_sections() -> None:
     page = (
         "# T\n\n## Step 0: as it is\n\n  2 s of convolutions per training step, grade F; 500 ms with all of it\n\n"
         "## Step 1: better\n\n  900 ms of convolutions per training step, grade C; 1 ms with all of it\n"
-        "  500 ms of convolutions per training step, grade A; no fix is advised\n\n"
+        "  500 ms of convolutions per training step, grade A; no fix of theirs is advised\n\n"
         "## A plan\n\n  2 s of convolutions per training step, grade F\n"
     )
     drawing = "\n".join(steps(page))

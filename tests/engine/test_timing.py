@@ -11,7 +11,17 @@ from wirings import Wiring, resnext50
 
 from convlint.engine import timing
 from convlint.engine.hits import UNPRICED, Flaw, Hit, Price
-from convlint.engine.timing import NetworkTiming, Pricer, Stake, arriving, as_laid_out, key_of, shares, weighed
+from convlint.engine.timing import (
+    NetworkTiming,
+    Pricer,
+    Stake,
+    arriving,
+    as_laid_out,
+    compiled_step,
+    key_of,
+    shares,
+    weighed,
+)
 from convlint.estimate import estimate_layer, time_us
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import MODES, Dtype, Layout, Mode
@@ -67,9 +77,9 @@ def test_what_a_reader_saw_copied_is_copied_in_nhwc_alone() -> None:
     assert not as_laid_out(replace(network, layers=turned))[1].copies_input
 
 
-def normed(one: Layout = "NHWC", other: Layout = "NHWC", **runtime: Any) -> Network:
+def normed(one: Layout = "NHWC", other: Layout = "NHWC", dtypes: str = "fp16 fp16", **runtime: Any) -> Network:
     """Two convolutions with a group norm between them."""
-    plain = pair(one, other)
+    plain = pair(one, other, dtypes=dtypes)
     work = Work(kind="group norm", op="group_norm", reads=(64 * 32 * 28 * 28,), writes=64 * 32 * 28 * 28)
     first, last = (operation for operation in plain.operations if operation.layer is not None)
     operations = (
@@ -83,35 +93,76 @@ def normed(one: Layout = "NHWC", other: Layout = "NHWC", **runtime: Any) -> Netw
 
 
 @pytest.mark.parametrize(
-    ("network", "copies"),
+    ("network", "by_norm", "by_layer"),
     [
-        (normed(framework="pytorch"), (True, True)),
-        (normed("NCHW", framework="pytorch"), (True, False)),  # the norm has nothing to copy, the convolution has
-        (normed("NHWC", "NCHW", framework="pytorch"), (False, True)),
-        (normed("NCHW", "NCHW", framework="pytorch"), (False, False)),
-        (normed(framework="pytorch", compile=True), (False, False)),  # Inductor has no group norm
-        (normed(framework="tensorflow"), (False, False)),
+        (normed(framework="pytorch"), 1, True),
+        (normed("NCHW", framework="pytorch"), 0, True),  # the norm has nothing to copy, the convolution has
+        (normed("NHWC", "NCHW", framework="pytorch"), 1, False),
+        (normed("NCHW", "NCHW", framework="pytorch"), 0, False),
+        (normed(framework="pytorch", compile=True), 0, False),  # Inductor has no group norm
+        (normed(framework="tensorflow"), 0, False),
+        (normed("NCHW", "NCHW", dtypes="fp32 fp16", framework="pytorch"), 0, True),  # a cast is a copy all the same
     ],
 )
-def test_pytorchs_group_norm_leaves_nhwc(network: Network, copies: tuple[bool, bool]) -> None:
-    behind = as_laid_out(network)[1]
-    assert (behind.copies_input, behind.norm_copies) == copies
+def test_pytorchs_group_norm_leaves_nhwc(network: Network, by_norm: int, by_layer: bool) -> None:
+    before, behind = as_laid_out(network)
+    assert (before.norm_copies, before.copies_input) == (by_norm, False)
+    assert (behind.norm_copies, behind.copies_input) == (0, by_layer)
     timing = NetworkTiming(network, A100, "training")
-    assert timing.now.running[1] == behind
-    setting = timing.setting(network.layers, network.runtime)
-    assert setting.running == as_laid_out(network)
+    assert timing.now.running == (before, behind)
+    assert timing.setting(network.layers, network.runtime).running == (before, behind)
+
+
+def concatenated(*order: int) -> Network:
+    """Two convolutions, the second's output normed, then both handed to a third in one tensor, in this order."""
+    net = Wiring(C=64, N=32, size=28)
+    one = net.conv(net.image, 64, 3)
+    other = net.conv(one, 64, 3)
+    network = net.network(net.conv(net.concat(one, other), 64, 3))
+    numbers = [n for n, operation in enumerate(network.operations) if operation.layer is not None]
+    norm = Operation(kind="identity", inputs=(numbers[1],), work=Work(kind="group norm", op="group_norm"))
+    ops = list(network.operations)
+    concat, last = ops[numbers[1] + 1], ops[numbers[2]]
+    parts = (numbers[0], numbers[1] + 1)
+    ops[numbers[1] + 1 :] = [
+        norm, replace(concat, inputs=tuple(parts[each] for each in order)), replace(last, inputs=(numbers[1] + 2,)),
+    ]  # fmt: skip
+    return replace(network, operations=tuple(ops), runtime=Runtime(framework="pytorch"))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_what_is_concatenated_with_a_norms_result_is_nchw(order: tuple[int, int]) -> None:
+    running = as_laid_out(concatenated(*order))
+    assert [layer.norm_copies for layer in running] == [0, 1, 0]
+    assert [layer.copies_input for layer in running] == [False, False, True]
+
+
+def test_torch_compile_leaves_none_of_a_group_norms_copies() -> None:
+    network = replace(normed(framework="pytorch"), whole=True)
+    layers = as_laid_out(network)
+    assert layers[0].norm_copies
+    compiled = compiled_step(network, layers, A100, "inference")
+    other = compiled_step(network, network.layers, A100, "inference")
+    assert compiled is not None
+    assert compiled == other
+
+
+@pytest.mark.parametrize(("gpu", "compiles"), [("k80", False), ("gtx-1080-ti", False), ("v100", True), ("t4", True)])
+def test_triton_begins_with_volta(gpu: str, compiles: bool) -> None:
+    network = replace(pair(dtypes="fp32 fp32"), whole=True, runtime=Runtime(framework="pytorch"))
+    assert (compiled_step(network, network.layers, load_gpu(gpu), "inference") is not None) is compiles
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_a_group_norm_copies_costs_each_pass_a_copy(mode: Mode) -> None:
-    layer = pair().layers[1]
-    passes = 3 if mode == "training" else 1
-    bytes_us = 10.5 * 32 * 64 * 28 * 28 / A100.dram_bytes_per_s * 1e6 / 0.85
-    plain, behind = (
-        time_us(replace(layer, norm_copies=copies), A100, Runtime(), mode) or 0.0 for copies in (False, True)
-    )
-    assert behind - plain == pytest.approx(passes * bytes_us, abs=passes * 2.5)
-    assert behind > plain
+@pytest.mark.parametrize("norms", [1, 2])
+def test_what_a_group_norm_copies_costs_the_layer_before_it(mode: Mode, norms: int) -> None:
+    """Forward, and once on the way back: 10.5 bytes of a stream for each element of its output."""
+    layer = replace(pair().layers[1], K=128)
+    copies = norms * (2 if mode == "training" else 1)
+    bytes_us = 10.5 * 32 * 128 * 28 * 28 / A100.dram_bytes_per_s * 1e6 / 0.85
+    plain, before = (time_us(replace(layer, norm_copies=each), A100, Runtime(), mode) or 0.0 for each in (0, norms))
+    assert before - plain == pytest.approx(copies * bytes_us, abs=copies * 2.5)
+    assert before > plain
 
 
 def test_behind_a_group_norm_eager_pytorch_loses_with_nhwc_what_it_gains_elsewhere() -> None:
@@ -119,7 +170,7 @@ def test_behind_a_group_norm_eager_pytorch_loses_with_nhwc_what_it_gains_elsewhe
 
     def time_of(network: Network) -> float:
         timing = NetworkTiming(network, load_gpu("rtx-3090"), "inference")
-        return timing.times(timing.now)[1] or 0.0
+        return timing.gpu_us(timing.now, {})
 
     assert time_of(pair()) < time_of(pair("NCHW", "NCHW"))
     assert time_of(normed(framework="pytorch")) > time_of(normed("NCHW", "NCHW", framework="pytorch"))

@@ -206,7 +206,19 @@ def test_a_reduction_ends_its_kernel_and_casts_vanish() -> None:
     assert kernel.bytes == 2 * 2 * ELEMENTS
 
 
-@pytest.mark.parametrize(("op", "more"), [("silu", 8), ("relu", 0)])
+@pytest.mark.parametrize("framework", ["tensorrt", "jax"])
+def test_only_inductor_moves_more_for_a_silu(framework: str) -> None:
+    few = N * C
+    first = [
+        kernels(
+            step(network(replace(work("activation"), op=op), work("reduce", writes=few)), Runtime(framework=framework))
+        )
+        for op in ("silu", "relu")
+    ]
+    assert first[0] == first[1]
+
+
+@pytest.mark.parametrize(("op", "more"), [("silu", 8), ("swish", 8), ("relu", 0)])
 def test_a_silu_whose_sum_is_taken_moves_as_much_as_in_32_bits(op: str, more: int) -> None:
     few, act = N * C, replace(work("activation"), op=op)
     alone = kernels(step(network(act), COMPILED))

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from reports import ALIGNMENT, AUTOTUNE, FEW_OUTPUTS, FIRST_LAYER, MISMATCH, finding, full_report, rendered
 
+from convlint.model.estimates import StepEstimate
 from convlint.model.location import Location
 from convlint.model.report import Finding, Fix, Report
 from convlint.reporters.causes import causes, ranked, saving
@@ -91,6 +92,25 @@ def test_a_flaw_of_the_step_is_priced_by_the_step() -> None:
     one = finding(AUTOTUNE, "eager", spot(1), lost_step_us=500.0, lost_step_percent=19.0, fix=fix)
     (cause,) = causes(report(one))
     assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
+
+
+@pytest.mark.parametrize(
+    ("gpu_us", "host_us", "saved"), [(1000.0, 100.0, 50.0), (1000.0, 980.0, 20.0), (900.0, 1000.0, 0.0)]
+)
+def test_less_work_for_the_gpu_saves_no_more_than_the_hosts_pace_lets_it(
+    gpu_us: float, host_us: float, saved: float
+) -> None:
+    fix = Fix(describe="x", safety="safe", set={})
+    one = finding(AUTOTUNE, "slow", spot(1), lost_us=50.0, lost_step_percent=5.0, fix=fix)
+    made = report(one)
+    network = made.networks[0]
+    step = StepEstimate(parts={"convolution": gpu_us}, host_us=host_us)
+    stepped = replace(network, step=step, step_after_us=step.time_us)
+    assert made.total is not None
+    made = replace(made, networks=(stepped,), total=replace(made.total, networks=(stepped,)))
+    (cause,) = causes(made)
+    assert cause.saved_us("a100") == pytest.approx(saved)
+    assert cause.share("a100") == pytest.approx(5.0 * saved / 50.0)
 
 
 def test_errors_then_what_saves_most_then_the_rest() -> None:

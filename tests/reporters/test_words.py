@@ -311,7 +311,7 @@ PASS = layer_times(12_300.0, 12_300.0, 12_000.0)
         ),
         (
             total("a100", PASS, "inference"),
-            "12.3 ms of convolutions per forward pass, grade A; no fix is advised",
+            "12.3 ms of convolutions per forward pass, grade A; no fix of theirs is advised",
         ),
         (total("a100", None), ""),
     ],
@@ -325,7 +325,7 @@ def test_each_mode_and_each_target_has_its_own_verdict() -> None:
     report = full_report(total=both[0], totals=both)
     assert list(verdicts(report)) == [
         (both[0], "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
-        (both[1], "12.3 ms of convolutions per forward pass, grade A; no fix is advised"),
+        (both[1], "12.3 ms of convolutions per forward pass, grade A; no fix of theirs is advised"),
     ]
     unknown = (both[0], total("a100", None, "inference"))
     assert [text for _, text in verdicts(replace(report, totals=unknown))] == [
@@ -340,7 +340,7 @@ def test_each_mode_and_each_target_has_its_own_verdict() -> None:
 def test_another_batch_is_no_fix_but_said() -> None:
     one = total("a100", PASS, "inference")
     finding = replace(priced(), gpu="a100", severity="warning", fix=Fix(describe="N=8", safety="unsafe", set={"N": 8}))
-    said = "12.3 ms of convolutions per forward pass, grade A; no fix is advised"
+    said = "12.3 ms of convolutions per forward pass, grade A; no fix of theirs is advised"
     for found, text in ((finding, f"{said} but another batch"), (replace(finding, severity="info"), said)):
         report = full_report(total=one, totals=(one,), findings=(found,))
         assert list(verdicts(report)) == [(one, text)]
@@ -506,3 +506,12 @@ def test_where_the_model_is_weak_the_notes_say_how_far_off_it_is() -> None:
     assert len(weak_notes(replace(report, layers=(turned, volume)))) == 2
     unpriced = replace(volume, times={})
     assert weak_notes(replace(report, layers=(unpriced,))) == []
+
+
+@pytest.mark.parametrize(("changes", "hidden"), [((5.0,), True), ((5.0, -3.0), False), ((None,), False), ((), False)])
+def test_widths_that_all_take_longer_ask_for_nothing(changes: tuple[float | None, ...], hidden: bool) -> None:
+    others = tuple(Alternative(describe="K=64", set={"K": 64}, time_change_us=us, work_change=0.3) for us in changes)
+    one = priced(severity="info", lost_us=0.0, lost_capacity_us=12.0)
+    one = replace(one, rule=replace(one.rule, loss="tile"), alternatives=others)
+    assert asks_for_nothing(one) is hidden
+    assert not asks_for_nothing(replace(one, severity="warning"))

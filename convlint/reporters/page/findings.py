@@ -70,6 +70,7 @@ class FindingItem(Struct, frozen=True, kw_only=True):
     url: str
     page: str  # of the rule, in the documentation; empty for a rule of the user's own
     repeats: bool  # a finding of the same rule and GPU stands above, with the same reasons
+    advises: bool  # a fix, of more than an info
     finding: Finding
     tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
     tiles_of: str = ""
@@ -152,10 +153,14 @@ def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, re
         url=DOCUMENT_URLS.get(rule.source.document, ""),
         page=page_of(rule),
         repeats=repeats,
+        advises=finding.fix is not None and finding.severity != "info",
         finding=finding,
         tiles=tiles,
         tiles_of=tiles_of,
     )
+
+
+_ERRORS = 5  # among what to do first; the findings have all
 
 
 class FirstStep(Struct, frozen=True, kw_only=True):
@@ -175,7 +180,7 @@ def first_steps(report: Report, found: Sequence[FindingItem]) -> tuple[FirstStep
     of = ranked(report)
     return tuple(
         _first_step(cause, [numbers[id(finding)] for finding in cause.findings], report.targets)
-        for cause in (*of.errors, *of.first)
+        for cause in (*of.errors[:_ERRORS], *of.first)
     )
 
 

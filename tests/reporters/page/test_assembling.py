@@ -35,6 +35,28 @@ def test_the_page_has_the_order_of_the_text() -> None:
     assert all(at.start() < infos for at in re.finditer(r'<article class="finding (error|warning)"', text))
 
 
+@pytest.mark.parametrize("graver", [0, 1, 3, 9, 10, 11, 12])
+@pytest.mark.parametrize("infos", [0, 1, 8, 30])
+def test_folds_are_closed_and_count_what_is_in_them(graver: int, infos: int) -> None:
+    one = priced(severity="warning")
+    findings = (*[one] * graver, *[replace(one, severity="info")] * infos)
+    text = page(full_report(findings=findings))
+    section = text[text.index('<section id="findings"') : text.index('<section id="time"')]
+    assert section.count("<details") == section.count("</details>")
+    assert ("and 1 more" in section) is (graver == 11)
+    assert ("and 2 more" in section) is (graver == 12)
+    assert f"{infos} info" in section if infos else 'id="infos"' not in section
+    assert "-" not in re.sub(r".*?<summary>(.*?)</summary>|.*", r"\1", section, flags=re.DOTALL)
+
+
+def test_no_fix_is_advised_is_said_only_where_none_is() -> None:
+    said = "No fix is advised."
+    plain = priced(severity="warning")
+    unpriced = replace(plain, lost_us=None, lost_alone_us=None, lost_percent=None)
+    assert said not in page(full_report(findings=(unpriced,)))
+    assert said not in page(full_report(findings=(plain,)))
+
+
 def test_a_gpu_that_waits_for_its_host_is_said_on_the_card() -> None:
     report = full_report()
     assert cards(report)[0].pace == ""

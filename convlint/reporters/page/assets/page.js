@@ -97,7 +97,10 @@
       + (hidden.length ? say("; hidden: {reasons}", {reasons: hidden.join(say(", "))}) : "");
   }
   if (form) {
-    form.addEventListener("input", filter);
+    form.addEventListener("input", () => { // what is looked for may be folded
+      for (const each of all("#findings > details.fold")) each.open = true;
+      filter();
+    });
     form.addEventListener("submit", (event) => event.preventDefault());
   }
 
