@@ -326,6 +326,7 @@ def test_findings_carry_the_edits_of_what_is_written_then() -> None:
 
 
 def test_the_report_shows_the_lines_that_are_written() -> None:
+    write('[tool.convlint.severity]\nCL302 = "warning"\n', "pyproject.toml")  # which no fix mends
     ran = check(*UNSAFE, "--verbose")
     assert "10 │         self.c = nn.Conv2d(128, 256, 1)" in ran.out
 

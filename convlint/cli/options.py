@@ -315,10 +315,18 @@ class RunFlags(Flags, frozen=True, kw_only=True):
     runtime: Runtime = None
     dtype: DtypeOption = None
     layout: Layout = None
+    versions: Annotated[
+        str | None,
+        option(
+            "--versions",
+            metavar="auto|none|FILE",
+            help_="Where versions that nobody states come from: the nearest lock file (auto), none, or this file.",
+        ),
+    ] = None
 
     def running(self) -> Running:
         """The same as settings. Raises UsageError."""
-        return running(self.runtime, self.dtype, self.layout)
+        return running(self.runtime, self.dtype, self.layout, self.versions)
 
 
 class ProjectFlags(Flags, frozen=True, kw_only=True):
@@ -434,11 +442,11 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
     return tuple(name for value in values or () for part in value.split(",") if (name := part.strip()))
 
 
-def running(runtime: list[str] | None, dtype: str | None, layout: str | None) -> Running:
+def running(runtime: list[str] | None, dtype: str | None, layout: str | None, versions: str | None = None) -> Running:
     """How every input runs. Raises UsageError."""
     from convlint.mend.checking import from_options
 
-    return from_options(runtime or (), dtype, layout)
+    return from_options(runtime or (), dtype, layout, versions)
 
 
 def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:

@@ -40,6 +40,7 @@ class Config(Struct, frozen=True, kw_only=True):
     runtime: Mapping[str, tuple[Any, Spot]] = field(default_factory=dict)  # as written, and where
     dtype: Word | None = None
     layout: Word | None = None
+    versions: Word | None = None
     models: tuple[ModelEntry, ...] = ()
     source: SourceConfig | None = None
     select: tuple[Word, ...] | None = None

@@ -260,6 +260,7 @@ Kind = Literal[
     "truth",
     "folders",
     "files",
+    "versions",
     "patterns",
     "severities",
     "file-ignores",
@@ -291,6 +292,9 @@ KEYS: Mapping[str, KeyInfo] = {
     ),
     "dtype": KeyInfo("word", "What layers are computed in, where an input does not say."),
     "layout": KeyInfo("word", "NCHW, NHWC or auto, where an input does not say."),
+    "versions": KeyInfo(
+        "versions", "Where versions that nobody states come from: auto (the nearest lock file), none, or a file."
+    ),
     "models": KeyInfo("models", "Models of the project, which --models and --model check: their code runs then."),
     "source": KeyInfo("source", "How Python files are read, which is done without running any of them."),
     "select": KeyInfo("texts", "Only these rules: codes, names, prefixes such as CL1, or ALL."),
@@ -358,6 +362,11 @@ def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
     )
 
 
+def _versions(value: Any, at: Spot, folder: str) -> Word:
+    text = text_of(value, at)
+    return Word(text if text in ("auto", "none") else os.path.normpath(os.path.join(folder, text)), at)
+
+
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
     return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at, folder))
 
@@ -382,6 +391,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "language": _language,
     "folders": _folders,
     "files": _files,
+    "versions": _versions,
     "patterns": _patterns,
     "severities": _severities,
     "file-ignores": file_ignores,

@@ -37,7 +37,7 @@ from convlint.model.report import (
     SkippedRule,
     Suppressed,
 )
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import STATED, VERSIONS, Runtime
 from convlint.model.source import SourceReport
 from convlint.model.text import filled
 from convlint.rulebook.book import Rulebook
@@ -191,6 +191,12 @@ def network_report(
         step=on_host.step,
         step_after_us=step_after_us,
         operations=network.operations if on_host.step is not None else (),
+        versions={
+            name: (str(version), network.origins.get(name, STATED))
+            for name in VERSIONS
+            if (version := getattr(network.runtime, name)) is not None
+        },
+        version_notes=network.version_notes,
     )
 
 

@@ -80,15 +80,15 @@ class Normed(NamedTuple):
 
 
 def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
-    """The layers around its group norms, where `layers` stand in place of the network's."""
+    """The layers around its group norms, where `layers` stand in place of the network's; none if not all is told."""
     readers, copied = set[int](), Counter[int]()
-    if framework_of(network.runtime) not in (None, "pytorch"):
+    if not network.whole or framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
         kind = operation.work.kind if operation.work is not None else operation.kind
         # A gate is smaller than what it is multiplied with, whose layout the result has.
-        main = _largest_input(operation)
+        main = max(operation.inputs, key=lambda index: _elements(network.operations[index]), default=None)
         layout, follows, makers = False, False, tuple[int, ...]()
         if main is not None:
             layout, follows, makers = in_nhwc[main], by_norm[main], made_by[main]
@@ -109,13 +109,9 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
     return Normed(frozenset(readers), copied)
 
 
-def _largest_input(operation: Operation) -> int | None:
-    if not operation.inputs:
-        return None
-    reads = operation.work.reads if operation.work is not None else ()
-    if len(reads) != len(operation.inputs):
-        return operation.inputs[0]
-    return max(zip(reads, operation.inputs, strict=True), key=lambda one: one[0])[1]
+def _elements(operation: Operation) -> int:
+    """Of an image; 0 where a size is unknown."""
+    return (operation.C or 0) * (operation.D or 0) * (operation.H or 0) * (operation.W or 0)
 
 
 def _as_it_runs(

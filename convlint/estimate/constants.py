@@ -31,6 +31,9 @@ COPY_IN_L2: Final = 0.6  # share of L2 in which copies, and what was written las
 # Bytes that a stream moves in the time of one element's copy between layouts by PyTorch itself: 8 at 0.65 of the
 # bandwidth on paper, in 16 bits too. Seen in five networks with GroupNorm on RTX 3090 and 4090 (benchmarks/steps.py).
 PERMUTED_BYTES: Final = 10.5
+# How many times longer 16-bit volumes take in PyTorch 2.9 without cuDNN: 4 under AMP (pytorch#166122, nnU-Net and
+# single layers, the GPU is not named), 10 to 20 for patch embeddings (#174051). The least of them.
+VOLUMES_WITHOUT_CUDNN: Final = 4.0
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from convlint.estimate import constants as const
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.depthwise import asks_cudnn
 from convlint.estimate.kernels import Priced, before_norm, behind_copy, calibrated, without_quantization
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
-from convlint.estimate.results import TURNED, Problem, Runs, basis, kind_of, problem_of, with_batch
+from convlint.estimate.results import TURNED, Problem, Runs, basis, is_volume, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
 from convlint.model.estimates import BASES, Basis, LayerEstimate, PassEstimate
 from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, gemm, tensor_elements
-from convlint.model.runtime import Runtime, framework_of
+from convlint.model.runtime import Runtime, Version, framework_of
 
 _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
 
@@ -179,9 +180,22 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     # torch.compile takes the bias off the convolution and fuses it with what follows (torch/_inductor/kernel/conv.py),
     # its gradient with what comes before (pytorch/pytorch#89128); TensorRT has it in its kernels. Others: not known.
     adds_bias = framework == "pytorch" and not runtime.compile and problem.dtype != Dtype.int8
-    situation = Situation(compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias)
+    situation = Situation(
+        compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias,
+        keeps_volumes_from_cudnn(version, runtime.cudnn),
+    )  # fmt: skip
     board.situations[problem.dtype] = runtime, situation
     return situation
+
+
+def keeps_volumes_from_cudnn(version: Version | None, cudnn: Version | None) -> bool:
+    """Whether PyTorch of this version runs 16-bit volumes in NCDHW without this cuDNN (pytorch#163539, #166480).
+
+    2.9.0 asks no cuDNN from 9.8 on, 2.9.1 none from 9.8 to 9.14. Where either is unknown, it is taken to ask.
+    """
+    if version is None or cudnn is None or not "2.9" <= version < "2.10" or cudnn < "9.8":
+        return False
+    return cudnn < "9.15" or version < "2.9.1"
 
 
 def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
@@ -218,6 +232,8 @@ class _Passes:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
+            if priced is not None and self._runs_without_cudnn():
+                priced = calibrated(priced, const.VOLUMES_WITHOUT_CUDNN)
             if priced is not None and self._copies(which):
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and self.problem.norm_copies and which != "dgrad":
@@ -233,6 +249,12 @@ class _Passes:
         if which != "fprop" or not 1 < problem.groups == problem.C:
             return False
         return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
+
+    def _runs_without_cudnn(self) -> bool:
+        """Whether this version of PyTorch keeps the volume from cuDNN, as `use_cudnn` in Convolution.cpp does."""
+        problem = self.problem
+        slow = self.situation.volumes_without_cudnn and problem.element_bytes == 2 and problem.dtype != Dtype.int8
+        return slow and is_volume(problem) and problem.layout != "NHWC" and problem.taps > 1
 
     def _copies(self, which: Pass) -> bool:
         """Whether the pass waits for a copy of the layer's input, or its gradient for one.

@@ -55,6 +55,7 @@ class Situation(Struct, frozen=True, gc=False):
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
     old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
     adds_bias: bool = False  # by a kernel of its own
+    volumes_without_cudnn: bool = False  # in 16 bits and NCDHW
 
 
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.

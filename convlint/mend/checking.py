@@ -214,6 +214,7 @@ class Running(Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     dtype: Dtype | None = None
     layout: Layout | None = None
+    versions: str | None = None  # auto, none, or the file that pins them
 
 
 def value_of(raw: object) -> Value:
@@ -259,8 +260,8 @@ def pairs_of(options: Iterable[str]) -> dict[str, str]:
     return given
 
 
-def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None) -> Running:
-    """`--runtime KEY=VALUE`, `--dtype` and `--layout`. Raises UsageError that names the option."""
+def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None, versions: str | None = None) -> Running:
+    """`--runtime KEY=VALUE`, `--dtype`, `--layout` and `--versions`. Raises UsageError that names the option."""
     from convlint.readers.spec.fields import dtype_of, layout_of
 
     try:
@@ -272,9 +273,35 @@ def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None) 
             settings=settings,
             dtype=None if dtype is None else dtype_of(Value(dtype, _NOWHERE)),
             layout=None if layout is None else layout_of(Value(layout, _NOWHERE)),  # type: ignore[arg-type]
+            versions=versions,
         )
     except InputFault as fault:
         raise UsageError(f"--{fault.message}") from None
+
+
+def with_versions(network: Network, job: Job) -> Network:
+    """The network with the versions that nobody states: those that lock files near it pin, where they may be read."""
+    from convlint.config.environment import environment_in, environment_installed, environment_near, settings_from
+
+    where = job.asked.versions or job.usual.versions or ("none" if job.isolated else "auto")
+    if where == "none":
+        return network
+    is_file = os.path.lexists(network.path)
+    if where == "auto" and not is_file and ":" in network.path:  # a module, which runs here
+        environment = environment_installed()
+    elif where == "auto":
+        environment = environment_near(os.path.dirname(network.path) if is_file else os.curdir, job.top)
+    else:
+        try:
+            environment = environment_in(where)
+        except InputFault as fault:
+            raise UsageError(f"--versions: {where}: {fault.message}") from None
+    settings, origins = settings_from(environment, network.runtime)
+    if not settings and not environment.notes:
+        return network
+    return replace(
+        network, runtime=replace(network.runtime, **settings), origins=origins, version_notes=environment.notes
+    )
 
 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
@@ -327,6 +354,7 @@ class Job(Struct, frozen=True, kw_only=True):
     silencing: Silencing | None = None  # None: every rule counts
     allow: frozenset[Allowance] = frozenset()  # what else may be advised
     isolated: bool = False  # no config is read
+    top: str | None = None  # the config's folder, above which no versions are looked for
     fixing: Fixing | None = None  # None: nobody asks what could be mended
     image: tuple[int, ...] | None = None  # what models in Python source get
     entries: tuple[str, ...] = ()  # Python scripts that train, by the config
@@ -464,7 +492,7 @@ def as_configured(network: Network, model: Model) -> Network:
 def as_asked(network: Network, job: Job) -> Network:
     """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
     network = replace(network, mode=job.mode or network.mode or job.default_mode)
-    return as_it_runs(network, job.asked, job.usual)
+    return with_versions(as_it_runs(network, job.asked, job.usual), job)
 
 
 def judged(

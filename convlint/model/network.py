@@ -123,4 +123,6 @@ class Network(Struct, frozen=True, kw_only=True):
     stored: bool = False  # read from a file, which another engine than the one that wrote it may run
     weights_only: bool = False  # read from a file with weights alone, so that the inputs of layers are unknown
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
+    origins: Mapping[str, str] = field(default_factory=dict)  # of versions that nobody stated: uv.lock:1203
+    version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken, and why
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one

@@ -303,6 +303,8 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     step: StepEstimate | None = None
     step_after_us: float | None = None
     operations: tuple[Operation, ...] = ()
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of libraries: the version, and who says so
+    version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken
 
     @property
     def waits(self) -> bool:

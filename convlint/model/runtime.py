@@ -82,6 +82,8 @@ class Runtime(Struct, frozen=True, kw_only=True):
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
+VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
+STATED = "stated"  # the origin of what no lock file says
 # settings that one framework alone has: one of them implies the framework
 OWNERS: Mapping[str, str] = {
     "cudnn_benchmark": "pytorch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number, settings_object
@@ -106,6 +106,7 @@ def render(report: Report, style: Style) -> str:
             {"gpu": clean(total.gpu), "mode": total.mode, **_total(total.times), **_steps(total)}
             for total in report.totals
         ],
+        "runtime": _versions(report.networks),
         "networks": [_network(network) for network in report.networks],
         **({} if report.source is None else {"source": source_object(report.source)}),
         "calibrations": [calibration_object(use) for use in report.calibrations],
@@ -212,7 +213,16 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         if network.step is None
         else {part: number(network.step.parts.get(part, 0.0)) for part in PARTS},
         "unpriced_operations": None if network.step is None else len(network.step.unpriced),
+        "runtime": _versions([network]),
     }
+
+
+def _versions(networks: Sequence[NetworkReport]) -> dict[str, Any]:
+    """The versions that all of them have, each with who says so."""
+    shared: dict[str, tuple[str, str]] = dict(networks[0].versions) if networks else {}
+    for network in networks:
+        shared = {name: own for name, own in shared.items() if network.versions.get(name) == own}
+    return {name: {"value": clean(value), "origin": clean_path(origin)} for name, (value, origin) in shared.items()}
 
 
 def _layer(entry: LayerReport) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from convlint.reporters.words import (
     step_line,
     step_notes,
     verdicts,
+    version_notes,
     weak_notes,
 )
 
@@ -318,6 +319,7 @@ def _basis(report: Report) -> list[str]:
 def _about_times(report: Report) -> list[str]:
     calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
     return [
+        *version_notes(report),
         *calibrated,
         *host_notes(report),
         *step_notes(report),

@@ -25,6 +25,7 @@ from convlint.model.report import (
     RuleInfo,
     Severity,
 )
+from convlint.model.runtime import STATED
 
 if TYPE_CHECKING:
     from convlint.model.report import CalibrationUse
@@ -461,6 +462,25 @@ def outcome(times: LayerTimes) -> tuple[str, bool]:
     if after == duration(times.time_us):
         return duration(times.time_us - times.after_us), True
     return after, False
+
+
+_LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN", "tensorrt": "TensorRT"}
+
+
+def version_notes(report: Report) -> list[str]:
+    """The versions that nobody stated, and where each is from; what lock files pin and could not be taken."""
+    found = dict.fromkeys(
+        (_LIBRARIES[name], value, origin)
+        for network in report.networks
+        for name, (value, origin) in network.versions.items()
+        if origin != STATED
+    )
+    each = [
+        say("{library} {version} ({origin})", library=say(library), version=clean(value), origin=clean_path(origin))
+        for library, value, origin in found
+    ]
+    refused = dict.fromkeys(note for network in report.networks for note in network.version_notes)
+    return [*([say("versions: {each}", each=say(", ").join(each))] if each else []), *map(clean, refused)]
 
 
 _WEAK: Mapping[Weakness, str] = {

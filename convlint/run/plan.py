@@ -233,6 +233,8 @@ class RunPlanner:
             allow=frozenset((*config.allow, *options.allow)),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
             fixing=fixing,
+            isolated=options.isolated,
+            top=None if config.path is None else os.path.dirname(os.path.abspath(config.path)),
             image=None if config.source is None else config.source.input,
             entries=_entries(config),
         )
@@ -299,7 +301,11 @@ def _usual(config: Config) -> Running:
                 found[name] = read(value_of(word.text))
             except InputFault as fault:
                 word.at.fail(fault.message)
-    return Running(settings=settings_in_config(config.runtime), **found)
+    return Running(
+        settings=settings_in_config(config.runtime),
+        versions=None if config.versions is None else config.versions.text,
+        **found,
+    )
 
 
 def _base(config: Config, rulebook: Rulebook) -> frozenset[str] | None:

@@ -37,6 +37,7 @@ _FAMILIES = {
     "variants": "CL6: kinds of convolution",
     "architecture": "CL7: GPUs and libraries",
     "feasibility": "CL8: what fits and what exists",
+    "cliffs": "CL811 and on: versions, sizes and forms that are known to be slow",
     "suppression": "CL9: suppressions",
 }
 _PRICES = {

@@ -89,7 +89,7 @@ def normed(one: Layout = "NHWC", other: Layout = "NHWC", dtypes: str = "fp16 fp1
         Operation(kind="relu", inputs=(2,)),
         replace(last, inputs=(3,)),
     )
-    return replace(plain, operations=operations, runtime=Runtime(**runtime))
+    return replace(plain, operations=operations, runtime=Runtime(**runtime), whole=True)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def concatenated(*order: int) -> Network:
     ops[numbers[1] + 1 :] = [
         norm, replace(concat, inputs=tuple(parts[each] for each in order)), replace(last, inputs=(numbers[1] + 2,)),
     ]  # fmt: skip
-    return replace(network, operations=tuple(ops), runtime=Runtime(framework="pytorch"))
+    return replace(network, operations=tuple(ops), runtime=Runtime(framework="pytorch"), whole=True)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -138,7 +138,7 @@ def test_what_is_concatenated_with_a_norms_result_is_nchw(order: tuple[int, int]
 
 
 def test_torch_compile_leaves_none_of_a_group_norms_copies() -> None:
-    network = replace(normed(framework="pytorch"), whole=True)
+    network = normed(framework="pytorch")
     layers = as_laid_out(network)
     assert layers[0].norm_copies
     compiled = compiled_step(network, layers, A100, "inference")

@@ -19,7 +19,7 @@ PLAIN = layer_times(50.0, 50.0, 49.0)
 def test_json_keys_are_the_contracts() -> None:
     document = json.loads(rendered("json", full_report()))
     assert list(document) == [
-        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
+        "schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "runtime", "networks",
         "calibrations", "layers", "findings", "operations", "skipped", "suppressed", "errors",
     ]  # fmt: skip
     assert document["schema_version"] == 3
@@ -39,7 +39,7 @@ def test_json_keys_are_the_contracts() -> None:
         "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", **comes_to, "batch": 256, "batch_assumed": False,
         "parameters": 4704, "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
         "capacity_bytes": 42949672960, "largest_batch": 22530, "gpu_us": 3250.0,
-        **of_step, "host_us": 228.0,
+        **of_step, "host_us": 228.0, "runtime": {},
     }  # fmt: skip
     assert list(document["layers"][0]) == [
         "name", "path", "line", "column", "library", "model", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from cases import for_each
 
@@ -54,7 +56,8 @@ def test_the_codes_of_a_family_have_no_gap() -> None:
     """A code is never used twice, nor is one given up without a word: what is retired leaves a gap to be named here."""
     families: dict[str, list[int]] = {}
     for rule in RULES:
-        families.setdefault(rule.info.code[:-2], []).append(int(rule.info.code[-2:]))
+        family = "CL81" if Path(rule.path).parent.name == "cliffs" else rule.info.code[:-2]  # these begin at CL811
+        families.setdefault(family, []).append(int(rule.info.code.removeprefix(family)))
     assert {code: numbers for code, numbers in families.items() if numbers != list(range(1, len(numbers) + 1))} == {}
 
 

@@ -198,7 +198,7 @@ def _key(kind: Kind, key: str, rule: Schema) -> Schema:
         kinds = {"input": _text(), "entry": _one_or_many(_text())}
         properties = {key: {**kinds[key], "description": meaning} for key, meaning in SOURCE_KEYS.items()}
         return {"type": "object", "properties": properties, "additionalProperties": False}
-    if kind in ("text", "word"):
+    if kind in ("text", "word", "versions"):
         return _text()
     if kind == "language":
         return {"enum": list(LANGUAGES)}

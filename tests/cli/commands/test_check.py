@@ -293,7 +293,7 @@ def test_flags_have_no_line() -> None:
 
 # --- the JSON contract
 
-TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "networks",
+TOP = ["schema_version", "convlint", "complete", "targets", "mode", "summary", "totals", "runtime", "networks",
        "calibrations", "layers", "findings", "operations", "skipped", "suppressed", "errors"]  # fmt: skip
 TOTAL = ["grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_after_fix_us",
          "step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"]  # fmt: skip
@@ -508,3 +508,41 @@ def test_what_is_no_part_of_the_total_has_no_price_in_the_table(folder: Path) ->
     (offered,) = re.findall(r"fix +(.*?)\n      why", out, flags=re.DOTALL)
     for size in re.findall(r"[CK]=\d+", offered):
         assert offered.count(size) == 1
+
+
+VIDEO = """version: 1
+runtime: { framework: pytorch }
+mode: inference
+layers:
+  - { name: a, N: 1, C: 128, D: 16, H: 64, W: 64, K: 128, kernel_size: 3, padding: 1, dtype: bf16 }
+"""
+LOCK = (
+    '[[package]]\nname = "torch"\nversion = "{torch}"\n\n[[package]]\nname = "nvidia-cudnn-cu12"\nversion = "{cudnn}"\n'
+)
+
+
+def test_a_slow_version_in_the_lock_file_fails_the_check_until_it_is_left(folder: Path) -> None:
+    (folder / "video.yaml").write_text(VIDEO)
+    (folder / ".git").mkdir(exist_ok=True)
+    times = {}
+    for torch, cudnn, code in (("2.9.0", "9.10.2.21", 1), ("2.9.1", "9.15.1.9", 0), ("2.8.0", "9.10.2.21", 0)):
+        (folder / "uv.lock").write_text(LOCK.format(torch=torch, cudnn=cudnn))
+        ran = convlint("check", "video.yaml", "--gpu", "h100", "-o", "json")
+        report = json.loads(ran.out)
+        assert ran.code == code
+        assert [each["code"] for each in report["findings"] if each["severity"] == "warning"] == ["CL811"] * code
+        assert report["runtime"]["framework_version"] == {"value": torch, "origin": "uv.lock:2"}
+        assert report["runtime"]["cudnn"]["value"] == cudnn
+        assert report["networks"][0]["runtime"] == report["runtime"]
+        times[torch] = report["summary"]["time_us"]
+    assert times["2.9.0"] == pytest.approx(4 * times["2.8.0"])
+    assert times["2.9.1"] == times["2.8.0"]
+    (folder / "uv.lock").write_text(LOCK.format(torch="2.9.0", cudnn="9.10.2.21"))
+    text = convlint("check", "video.yaml", "--gpu", "h100").out
+    assert "framework 2.9.0 (uv.lock:2)" in " ".join(text.split())
+    for other in (("--versions", "none"), ("--isolated",), ("--runtime", "framework_version=2.8.0")):
+        assert convlint("check", "video.yaml", "--gpu", "h100", *other).code == 0
+    (folder / "other.lock").write_text(LOCK.format(torch="2.8.0", cudnn="9.10.2.21"))
+    assert convlint("check", "video.yaml", "--gpu", "h100", "--versions", "other.lock").code == 0
+    missing = convlint("check", "video.yaml", "--gpu", "h100", "--versions", "none.lock")
+    assert (missing.code, "--versions: none.lock" in missing.err) == (2, True)

@@ -128,6 +128,7 @@ include = ["*.yaml"]
 exclude = "old"
 dtype = "fp16"
 layout = "channels_last"
+versions = "none"
 [runtime]
 framework = "pytorch"
 cudnn_benchmark = true

@@ -1,0 +1,364 @@
+"""The versions that a project pins: lock files, requirements and conda environments near an input.
+
+Nothing is run or installed, and nothing is guessed: a range is no version, nor is a nightly build, and pins that
+disagree are none. Files count as hostile: what is larger than `MOST_LOCK_BYTES` is not read, and of TOML only the
+blocks of the packages that matter are parsed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from convlint.files.bounded_file import file_size, open_regular
+from convlint.model.errors import InputFault
+from convlint.model.runtime import Runtime, Version, framework_of
+
+MOST_LOCK_BYTES: Final = 32 * 2**20  # of a monorepo with 2,000 packages uv.lock has some 5 MB
+_MOST_FILES, _MOST_INCLUDED, _MOST_BLOCKS, _LONGEST_LINE = 20, 10, 500, 100_000
+_LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock")
+_REQUIREMENTS = re.compile(r"requirements[\w.-]*\.txt")
+_CONDA = ("environment.yml", "environment.yaml")
+
+_FRAMEWORKS: Mapping[str, tuple[str, ...]] = {  # by what a runtime calls it, the packages that are it
+    "pytorch": ("torch", "pytorch"),
+    "tensorflow": ("tensorflow", "tensorflow-gpu"),
+    "jax": ("jax",),
+    "onnxruntime": ("onnxruntime-gpu",),
+    "tensorrt": ("tensorrt", "tensorrt-cu12", "tensorrt-cu13"),
+    "mxnet": ("mxnet",),
+}
+_CUDNN = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11", "cudnn")
+_CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11", "cuda-version", "cudatoolkit")
+_WANTED = frozenset((*_CUDNN, *_CUDA, *(name for names in _FRAMEWORKS.values() for name in names)))
+
+# cuDNN of PyTorch's wheels by CUDA, the one on PyPI first: RELEASE.md of pytorch/pytorch ("Release Compatibility
+# Matrix"). On PyPI is cu121 in 2.4, cu124 in 2.5 and 2.6, cu126 in 2.7, cu128 in 2.8 to 2.10, cu130 from 2.11 on.
+_OF_TORCH: Mapping[str, Mapping[str, str]] = {
+    "2.14": {"13.0": "9.24.0", "13.2": "9.24.0", "12.6": "9.10.2"},
+    "2.13": {"13.0": "9.20.0", "13.2": "9.20.0", "12.6": "9.10.2"},
+    "2.12": {"13.0": "9.20.0", "13.2": "9.20.0", "12.6": "9.10.2"},
+    "2.11": {"13.0": "9.17.1", "12.8": "9.17.1", "12.6": "9.10.2"},
+    "2.10": {"12.8": "9.10.2", "12.6": "9.10.2", "13.0": "9.15.1"},
+    "2.9": {"12.8": "9.10.2", "12.6": "9.10.2", "13.0": "9.13.0"},
+    "2.8": {"12.8": "9.10.2", "12.6": "9.10.2", "12.9": "9.10.2"},
+    "2.7": {"12.6": "9.5.1", "11.8": "9.1.0", "12.8": "9.7.1"},
+    "2.6": {"12.4": "9.1.0", "11.8": "9.1.0", "12.6": "9.5.1"},
+    "2.5": {"12.4": "9.1.0", "11.8": "9.1.0", "12.1": "9.1.0"},
+    "2.4": {"12.1": "9.1.0", "11.8": "9.1.0", "12.4": "9.1.0"},
+}  # fmt: skip
+_BUILT_FOR = re.compile(r"cu(\d{2})(\d)")  # a local version: +cu126
+# What a GPU's host is taken to be, where a marker asks.
+_HOST = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"}
+
+
+class Pin(Struct, frozen=True):
+    """A version of one package, as it is written, and where: `uv.lock:1203`."""
+
+    version: str
+    origin: str
+
+
+class Environment(Struct, frozen=True, kw_only=True):
+    """What is pinned, by package; `notes` say what could not be taken, and why."""
+
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+NOTHING: Final = Environment()
+
+
+def environment_near(folder: str, top: str | None) -> Environment:
+    """The pins of the nearest folder that has some, from `folder` upward to `top`, or to the root of its repository."""
+    folder = os.path.abspath(folder)
+    notes: list[str] = []
+    while True:
+        found = _in_folder(folder)
+        notes += found.notes
+        parent = os.path.dirname(folder)
+        ends = parent == folder or folder == top or os.path.lexists(os.path.join(folder, ".git"))
+        if found.pins or ends:
+            return Environment(pins=found.pins, notes=tuple(notes))
+        folder = parent
+
+
+def environment_in(path: str) -> Environment:
+    """The pins of one file. Raises InputFault where it cannot be read."""
+    open_regular(path).close()
+    return _agreed([_read(path, ())])
+
+
+@cache
+def environment_installed() -> Environment:
+    """What is installed where this runs, as a module that is read here has it."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    pins = {}
+    for name in sorted(_WANTED):
+        try:
+            pins[name] = Pin(version(name), "installed")
+        except PackageNotFoundError:
+            continue
+    return Environment(pins=pins)
+
+
+def _in_folder(folder: str) -> Environment:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if _is_pinning(entry.name))
+    except OSError:
+        return NOTHING
+    return _agreed([_read(os.path.join(folder, name), ()) for name in names[:_MOST_FILES]])
+
+
+def _is_pinning(name: str) -> bool:
+    return name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name) is not None
+
+
+def _agreed(files: Iterable[Environment]) -> Environment:
+    """What all files agree on."""
+    pins: dict[str, Pin] = {}
+    refused: dict[str, str] = {}
+    notes: list[str] = []
+    for file in files:
+        notes += file.notes
+        for name, pin in file.pins.items():
+            other = pins.setdefault(name, pin)
+            if other.version != pin.version:
+                refused[name] = (
+                    f"{name}: {other.version} in {other.origin}, but {pin.version} in {pin.origin}: neither is taken"
+                )
+    return Environment(
+        pins={name: pin for name, pin in pins.items() if name not in refused}, notes=(*notes, *refused.values())
+    )
+
+
+def _read(path: str, seen: tuple[str, ...]) -> Environment:
+    """The pins of a file; `seen` are those that it is included from."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return NOTHING
+    if path.endswith(".txt"):  # small, and others that it includes may change
+        return _parsed(path, seen)
+    return _kept(path, (status.st_mtime_ns, status.st_size))
+
+
+@lru_cache(maxsize=64)
+def _kept(path: str, _state: tuple[int, int]) -> Environment:
+    """The pins of a file as long as it stays as it is: a folder of specs asks for each of them."""
+    return _parsed(path, ())
+
+
+def _parsed(path: str, seen: tuple[str, ...]) -> Environment:
+    name = os.path.relpath(path)
+    try:
+        with open_regular(path) as stream:
+            if file_size(stream) > MOST_LOCK_BYTES:
+                raise InputFault(f"more than {MOST_LOCK_BYTES >> 20} MiB")
+            text = stream.read(MOST_LOCK_BYTES).decode("utf-8", "replace")
+    except InputFault as fault:
+        return Environment(notes=(f"{name}: not read for versions: {fault.message}",))
+    if path.endswith((".lock", ".toml")):
+        found = _of_lock(text)
+    elif path.endswith(".txt"):
+        found = _of_requirements(text, path, seen)
+    else:
+        found = _of_conda(text)
+    pins: dict[str, Pin] = {}
+    notes: list[str] = []
+    for package, version, line, origin in found:
+        where = f"{origin or name}:{line}"
+        said = _not_taken(version)
+        if said:
+            notes.append(f"{package} {version} in {where} is {said}: no version is taken")
+        elif package in pins and pins[package].version != version:
+            if pins[package].version:
+                notes.append(f"{package}: {pins[package].version} and {version} in {name}: neither is taken")
+            pins[package] = Pin("", where)
+        else:
+            pins.setdefault(package, Pin(version, where))
+    return Environment(pins={key: pin for key, pin in pins.items() if pin.version}, notes=tuple(dict.fromkeys(notes)))
+
+
+_Found = tuple[str, str, int, str]  # package, version, line, the file where that is another
+
+
+def _not_taken(version: str) -> str:
+    """Why a version says nothing; empty where it does."""
+    from packaging.version import InvalidVersion
+    from packaging.version import Version as Released
+
+    try:
+        return "a nightly or a release candidate" if Released(version).is_prerelease else ""
+    except InvalidVersion:
+        return "no version"
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
+_BLOCK = re.compile(r"^\[\[packages?\]\][ \t]*$", re.MULTILINE)
+_KEY = re.compile(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
+
+
+def _of_lock(text: str) -> Iterator[_Found]:
+    """uv, pylock, Poetry and PDM: a table for each package. Only those that matter are parsed."""
+    import tomllib
+
+    starts = [match.start() for match in _BLOCK.finditer(text)]
+    taken = 0
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        named = _KEY.search(text, start, end)
+        if named is None or _name(named[1]) not in _WANTED or taken >= _MOST_BLOCKS:
+            continue
+        taken += 1
+        try:
+            tables = tomllib.loads(_without_next_table(text[start:end]))
+        except (tomllib.TOMLDecodeError, RecursionError):
+            continue
+        block: Any = next(iter(tables.values()))[0]
+        version = block.get("version")
+        markers = block.get("resolution-markers") or [block.get("marker") or block.get("markers")]
+        if isinstance(version, str) and _holds_somewhere(markers):
+            yield _name(named[1]), version, 1 + text.count("\n", 0, named.start()), ""
+
+
+def _without_next_table(block: str) -> str:
+    """The block up to the next table, which may be a large one of files."""
+    after = re.search(r"^\[(?!\[packages?\]\])", block, re.MULTILINE)
+    return block if after is None else block[: after.start()]
+
+
+def _holds_somewhere(markers: Any) -> bool:
+    """Whether one of the markers may hold on a Linux host with a GPU, whatever its Python."""
+    return any(not isinstance(one, str) or _holds(one) for one in markers) if isinstance(markers, list) else True
+
+
+def _holds(marker: str) -> bool:
+    from packaging.markers import InvalidMarker, Marker
+
+    if "python" in marker or "extra" in marker:
+        return True  # nobody says which
+    try:
+        return Marker(marker).evaluate({**_HOST, "extra": ""})
+    except (InvalidMarker, RecursionError, ValueError):
+        return True
+
+
+def _lines(text: str) -> list[str]:
+    """The lines, without those that no person and no tool writes."""
+    return [line if len(line) <= _LONGEST_LINE else "" for line in text.split("\n")]
+
+
+_PINNED = re.compile(r"^\s*([\w.-]{1,80})\s*(\[[^\]]*\])?\s*(==|===|@)")
+_INCLUDE = re.compile(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
+
+
+def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_Found]:
+    """What pip reads, `torch==2.9.0+cu126 ; sys_platform == "linux"`, and what is included from its folder."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for number, line in enumerate(_lines(text.replace("\\\n", "  ")), 1):
+        if include := _INCLUDE.match(line):
+            other = os.path.normpath(os.path.join(os.path.dirname(path), include[1]))
+            inside = os.path.dirname(os.path.abspath(other)).startswith(os.path.dirname(os.path.abspath(path)))
+            if inside and other not in seen and len(seen) < _MOST_INCLUDED:
+                for package, pin in _read(other, (*seen, path)).pins.items():
+                    file, _, place = pin.origin.rpartition(":")
+                    yield package, pin.version, int(place), file
+            continue
+        pinned = _PINNED.match(line)
+        if pinned is None or _name(pinned[1]) not in _WANTED:
+            continue
+        try:
+            wanted = Requirement(re.split(r"\s(?:--|#)", line.strip(), maxsplit=1)[0])
+        except (InvalidRequirement, RecursionError):
+            continue
+        if wanted.marker is not None and not _holds(str(wanted.marker)):
+            continue
+        version = _of_wheel(wanted.url) if wanted.url else _exact(str(wanted.specifier))
+        if version:
+            yield _name(wanted.name), version, number, ""
+
+
+def _exact(specifier: str) -> str:
+    """The version that `==2.9.0` pins; empty for a range."""
+    match = re.fullmatch(r"===?\s*([^,*]+)", specifier)
+    return match[1].strip() if match else ""
+
+
+def _of_wheel(url: str) -> str:
+    """`.../torch-2.9.0%2Bcu126-cp312-cp312-linux_x86_64.whl`."""
+    from urllib.parse import unquote
+
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    try:
+        return str(parse_wheel_filename(unquote(url.partition("#")[0].rpartition("/")[2]))[1])
+    except InvalidWheelFilename:
+        return ""
+
+
+_CONDA_PIN = re.compile(r"^\s*-\s*(?:[\w.-]+::)?([\w.-]{1,80})\s*(==?)\s*([\w.+!]+)(?:=\S*)?\s*(?:#.*)?$")
+
+
+def _of_conda(text: str) -> Iterator[_Found]:
+    """`- pytorch=2.9.0=py3.12_cuda12.6`, and pip's pins below it. `=2.9` is a range: 2.9.1 satisfies it."""
+    for number, line in enumerate(_lines(text), 1):
+        match = _CONDA_PIN.match(line)
+        if match is None or _name(match[1]) not in _WANTED:
+            continue
+        if match[2] == "==" or match[3].count(".") >= 2:
+            yield _name(match[1]), match[3], number, ""
+
+
+def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str, Version], dict[str, str]]:
+    """(settings, where each is from) of what the runtime leaves open; a lock never says which framework runs."""
+    found: dict[str, Version] = {}
+    origins: dict[str, str] = {}
+
+    def take(setting: str, version: str, origin: str) -> None:
+        if getattr(runtime, setting) is None and setting not in found:
+            found[setting], origins[setting] = Version(version), origin
+
+    framework = framework_of(runtime)
+    pin = _first(environment, _FRAMEWORKS.get(framework or "", ()))
+    if pin is not None:
+        take("tensorrt" if framework == "tensorrt" else "framework_version", pin.version, pin.origin)
+    given = runtime.framework_version is not None
+    is_torch = framework == "pytorch" and pin is not None and not given
+    local = pin.version.partition("+")[2] if pin is not None else ""
+    if is_torch and (local == "cpu" or local.startswith(("rocm", "xpu"))):
+        return found, origins  # neither CUDA nor cuDNN
+    for setting, packages in (("cudnn", _CUDNN), ("cuda", _CUDA)):
+        own = _first(environment, packages)
+        if own is not None:
+            take(setting, own.version, own.origin)
+    if is_torch and pin is not None:
+        cuda, cudnn = _of_wheels(pin.version, local)
+        for setting, version in (("cuda", cuda), ("cudnn", cudnn)):
+            if version:
+                take(setting, version, f"what torch {pin.version} needs, {pin.origin}")
+    return found, origins
+
+
+def _first(environment: Environment, packages: Iterable[str]) -> Pin | None:
+    return next((environment.pins[name] for name in packages if name in environment.pins), None)
+
+
+def _of_wheels(version: str, local: str) -> tuple[str, str]:
+    """CUDA and cuDNN of a wheel of PyTorch's; empty where that is not known."""
+    numbers = Version(version).numbers
+    known = _OF_TORCH.get(".".join(map(str, (*numbers, 0, 0)[:2])), {})
+    built = _BUILT_FOR.fullmatch(local)
+    if built is not None:
+        cuda = f"{built[1]}.{built[2]}"
+        return cuda, known.get(cuda, "")
+    return next(iter(known.items()), ("", "")) if not local else ("", "")
