@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.model.errors import InputFault
-from convlint.model.runtime import Runtime, Version, framework_of
+from convlint.model.runtime import INSTALLED, Runtime, Version, framework_of
 
 MOST_LOCK_BYTES: Final = 32 * 2**20  # of a monorepo with 2,000 packages uv.lock has some 5 MB
 _MOST_FILES, _MOST_INCLUDED, _MOST_BLOCKS, _LONGEST_LINE = 20, 10, 500, 100_000
@@ -102,7 +102,7 @@ def environment_installed() -> Environment:
     pins = {}
     for name in sorted(_WANTED):
         try:
-            pins[name] = Pin(version(name), "installed")
+            pins[name] = Pin(version(name), INSTALLED)
         except PackageNotFoundError:
             continue
     return Environment(pins=pins)

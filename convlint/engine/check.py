@@ -51,6 +51,7 @@ from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, SkippedRule
+from convlint.model.runtime import INSTALLED, VERSIONS
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -95,6 +96,9 @@ def check_network(
         weights_only=network.weights_only,
         source_lines=network.source_lines,
     )
+
+
+_OF_VERSIONS = ("CL707", "CL708")  # libraries that have no code for the GPU
 
 
 class _NetworkCheck:
@@ -352,7 +356,14 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
-        return finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
+        made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
+        alone = made.severity == "error" and made.rule.code in _OF_VERSIONS and self._only_installed()
+        return replace(made, severity="info") if alone else made
+
+    def _only_installed(self) -> bool:
+        """Whether all versions are those of the machine that this runs on, which may not be the one with the GPU."""
+        known = [name for name in VERSIONS if getattr(self.network.runtime, name) is not None]
+        return bool(known) and all(INSTALLED in self.network.origins.get(name, "") for name in known)
 
 
 class _Heard:

@@ -84,6 +84,7 @@ class Runtime(Struct, frozen=True, kw_only=True):
 
 VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
 STATED = "stated"  # the origin of what no lock file says
+INSTALLED = "installed"  # of a live module's, which may run elsewhere
 # settings that one framework alone has: one of them implies the framework
 OWNERS: Mapping[str, str] = {
     "cudnn_benchmark": "pytorch",
