@@ -287,7 +287,8 @@ def with_versions(network: Network, job: Job) -> Network:
     if where == "none":
         return network
     is_file = os.path.lexists(network.path)
-    if where == "auto" and not is_file and ":" in network.path:  # a module, which runs here
+    is_module = not is_file and (":" in network.path or network.settings_path is not None)
+    if where == "auto" and is_module:  # which runs here
         environment = environment_installed()
     elif where == "auto":
         environment = environment_near(os.path.dirname(network.path) if is_file else os.curdir, job.top)
