@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
+from wirings import Wiring
 
 from convlint.engine.check import Silences, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.report import Finding, LayerTimes
+from convlint.model.runtime import Runtime, Version
 from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
 
@@ -507,3 +509,21 @@ def test_a_bias_in_front_of_a_norm_says_what_the_next_check_takes_less(runtime: 
     (none,) = (each for each in checked(BUILTIN, text, top=top, gpus="a100 v100").findings if each.rule.code == "CL506")
     assert none.fix is not None
     assert none.fix.time_change_us is None
+
+
+@pytest.mark.parametrize(
+    ("origins", "severity"),
+    [
+        ({"cudnn": "installed", "framework_version": "installed"}, "info"),
+        ({"cudnn": "what torch 2.13.0 needs, installed", "framework_version": "installed"}, "info"),
+        ({"cudnn": "uv.lock:3", "framework_version": "installed"}, "error"),
+        ({}, "error"),  # stated
+    ],
+)
+def test_what_is_only_installed_makes_no_error(origins: dict[str, str], severity: str) -> None:
+    net = Wiring(C=64, N=4, size=28)
+    network = net.network(net.conv(net.image, 64, 3))
+    runtime = Runtime(framework="pytorch", framework_version=Version("2.13.0"), cudnn=Version("9.20.0"))
+    network = replace(network, runtime=runtime, origins=origins)
+    result = check_network(network, load_rulebook(), [Target(label="v100", gpu=load_gpu("v100"))], "inference")
+    assert [each.severity for each in result.findings if each.rule.code == "CL707"] == [severity]
