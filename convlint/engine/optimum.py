@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of
+from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of, normed
 from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.model.report import Scalar
@@ -257,9 +257,9 @@ class Search:
         return found if any(found[index] == "NCHW" for index in grouped) else None
 
     def _near_us(self, setting: NetworkSetting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
-        timing = self.timing
+        timing, norms = self.timing, normed(self.timing.network, layers)
         return sum(
-            timing.running_us(setting, index, timing.running(layers, index, setting.runtime)) or 0.0
+            timing.running_us(setting, index, timing.running(layers, index, setting.runtime, norms)) or 0.0
             for index in indices
         )
 

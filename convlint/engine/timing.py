@@ -80,7 +80,7 @@ class Normed(NamedTuple):
 
 
 def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
-    """The layers around its group norms, where `layers` stand in place of the network's; none if not all is told."""
+    """What the group norms of a network do to `layers`, which stand in place of its own; nothing if it is not whole."""
     readers, copied = set[int](), Counter[int]()
     if not network.whole or framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
@@ -125,9 +125,9 @@ def _as_it_runs(
         return layer if chosen else replace(layer, layout="auto", copies_input=False, norm_copies=0)
     in_nhwc = layer.layout == "NHWC"
     on_map = not layer.pointwise_map and not layer.D == layer.H == layer.W == 1  # which is the same in both layouts
-    arrives_otherwise = in_nhwc and (layer.copies_input or (index in norms.readers and on_map))
+    behind_norm = index in norms.readers
+    arrives_otherwise = in_nhwc and (layer.copies_input or (behind_norm and on_map))
     if edge is not None and not arrives_otherwise:
-        behind_norm = index in norms.readers
         arrives_otherwise = any(
             _is_copied(edge, producer, layers, stated, of_layouts=not behind_norm) for producer in edge.producers
         )
@@ -243,12 +243,9 @@ class NetworkTiming:
         running = tuple([self.running(layers, index, runtime, norms) for index in range(len(layers))])
         return NetworkSetting(layers, running, runtime, number)
 
-    def running(
-        self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed | None = None
-    ) -> ConvLayer:
+    def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed) -> ConvLayer:
         """One of these layers as it runs beside the others, among which `norms` are."""
         picks = framework_picks_layout(runtime)
-        norms = normed(self.network, layers) if norms is None else norms
         return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:

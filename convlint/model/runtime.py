@@ -82,9 +82,10 @@ class Runtime(Struct, frozen=True, kw_only=True):
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
-VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
+VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")  # the settings that are a Version
 STATED = "stated"  # the origin of what no lock file says
 INSTALLED = "installed"  # of a live module's, which may run elsewhere
+
 # settings that one framework alone has: one of them implies the framework
 OWNERS: Mapping[str, str] = {
     "cudnn_benchmark": "pytorch",

@@ -14,6 +14,7 @@ from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ALLOWANCES, AUTOCAST, MODES, TRACES, Dtype
 from convlint.model.report import SEVERITIES
+from convlint.model.runtime import VERSIONS
 from convlint.readers.spec.fields import (
     ALIASES,
     BOOLEANS,
@@ -27,7 +28,7 @@ from convlint.readers.spec.fields import (
     UNKNOWN,
 )
 from convlint.readers.spec.reader import ALIASES as RUNTIME_ALIASES
-from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEYS, VERSIONS
+from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEYS
 from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
 from convlint.readers.spec.shapes import CARRIERS, CONVS

@@ -11,7 +11,7 @@ from convlint.model.layer import Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import InputError
-from convlint.model.runtime import Runtime, Version
+from convlint.model.runtime import VERSIONS, Runtime, Version
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.spec.fields import boolean, choice, integer, word
 from convlint.readers.spec.graph import Defaults, SpecErrors, SpecGraph, TooManyErrors
@@ -28,7 +28,6 @@ BOOLEANS = (
     "compile", "cudnn_benchmark", "cudnn_enabled", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
     "tf_cudnn_use_autotune", "pinned_memory", "mixed_precision", "cuda_graphs",
 )  # fmt: skip
-VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")
 WORDS = ("optimizer",)
 NUMBERS = ("mxnet_cudnn_autotune_default", "xla_gpu_autotune_level")
 CHOICES: Mapping[str, Mapping[str, str]] = {
