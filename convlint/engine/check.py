@@ -98,9 +98,6 @@ def check_network(
     )
 
 
-_OF_VERSIONS = ("CL707", "CL708")  # libraries that have no code for the GPU
-
-
 class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
@@ -357,13 +354,12 @@ class _NetworkCheck:
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
         made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
-        alone = made.severity == "error" and made.rule.code in _OF_VERSIONS and self._only_installed()
-        return replace(made, severity="info") if alone else made
+        return replace(made, severity="info") if made.severity == "error" and self._only_installed(hit) else made
 
-    def _only_installed(self) -> bool:
-        """Whether all versions are those of the machine that this runs on, which may not be the one with the GPU."""
-        known = [name for name in VERSIONS if getattr(self.network.runtime, name) is not None]
-        return bool(known) and all(INSTALLED in self.network.origins.get(name, "") for name in known)
+    def _only_installed(self, hit: Hit) -> bool:
+        """Whether the versions at fault are those of this machine, which may not be the one with the GPU."""
+        at_fault = [name for name in VERSIONS if f"runtime.{name}" in hit.flaw.places]
+        return bool(at_fault) and all(INSTALLED in self.network.origins.get(name, "") for name in at_fault)
 
 
 class _Heard:
