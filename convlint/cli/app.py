@@ -19,6 +19,8 @@ COMMANDS: Mapping[str, str] = {
     "layer": "layer:layer",
     "estimate": "estimate:estimate",
     "plan": "plan:plan",
+    "compare": "compare:compare",
+    "versions": "compare:versions",
     "measure": "measure:measure",
     "audit": "audit:audit",
     "sweep": "estimate:sweep",

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.model.errors import InputFault
-from convlint.model.runtime import INSTALLED, Runtime, Version, framework_of
+from convlint.model.runtime import ASKED, INSTALLED, Runtime, Version, framework_of
 
 MOST_LOCK_BYTES: Final = 32 * 2**20  # of a monorepo with 2,000 packages uv.lock has some 5 MB
 _MOST_FILES, _MOST_INCLUDED, _MOST_BLOCKS, _LONGEST_LINE = 20, 10, 500, 100_000
@@ -92,6 +92,12 @@ def environment_in(path: str) -> Environment:
     """The pins of one file. Raises InputFault where it cannot be read."""
     open_regular(path).close()
     return _agreed([_read(path, ())])
+
+
+def environment_of(release: str) -> Environment:
+    """That release of whichever framework runs, and nothing beside it."""
+    pin = Pin(release, ASKED)
+    return Environment(pins={name: pin for names in _FRAMEWORKS.values() for name in names})
 
 
 @cache

@@ -177,6 +177,7 @@ def network_report(
         path=network.path,
         gpu=label,
         mode=mode,
+        layers=len(network.layers),
         times=times,
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),

@@ -215,6 +215,7 @@ class Running(Struct, frozen=True, kw_only=True):
     dtype: Dtype | None = None
     layout: Layout | None = None
     versions: str | None = None  # auto, none, or the file that pins them
+    release: str | None = None  # of whichever framework runs, with what its wheel brings along, whatever else is stated
 
 
 def value_of(raw: object) -> Value:
@@ -281,8 +282,18 @@ def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None, 
 
 def with_versions(network: Network, job: Job) -> Network:
     """The network with the versions that nobody states: those that lock files near it pin, where they may be read."""
-    from convlint.config.environment import environment_in, environment_installed, environment_near, settings_from
+    from convlint.config.environment import (
+        environment_in,
+        environment_installed,
+        environment_near,
+        environment_of,
+        settings_from,
+    )
 
+    if job.asked.release is not None:
+        runtime = replace(network.runtime, framework_version=None)
+        settings, origins = settings_from(environment_of(job.asked.release), runtime)
+        return replace(network, runtime=replace(runtime, **settings), origins=origins)
     where = job.asked.versions or job.usual.versions or ("none" if job.isolated else "auto")
     if where == "none":
         return network

@@ -291,6 +291,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     mode: Mode
     batch: int | None = None
     unbatched: str = ""  # see Network
+    layers: int = 0  # how many it has
     times: LayerTimes | None = None
     parameters: int | None = None
     flops: int | None = None

@@ -84,6 +84,7 @@ class Runtime(Struct, frozen=True, kw_only=True):
 
 VERSIONS = ("framework_version", "cuda", "cudnn", "tensorrt")  # the settings that are a Version
 STATED = "stated"  # the origin of what no lock file says
+ASKED = "asked for"  # of a release that somebody wants to hear about
 INSTALLED = "installed"  # of a live module's, which may run elsewhere
 
 # settings that one framework alone has: one of them implies the framework

@@ -196,6 +196,7 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         "path": clean_path(network.path),
         "gpu": clean(network.gpu),
         "mode": network.mode,
+        "layers": network.layers,
         **_total(network.times),
         "batch": network.batch,
         "batch_assumed": bool(network.unbatched),

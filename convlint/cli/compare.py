@@ -1,0 +1,112 @@
+"""The command line of `convlint compare` and `convlint versions`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from convlint.cli.options import (
+    Color,
+    FilesOnly,
+    ModelFlags,
+    ModeOption,
+    ProjectFlags,
+    ReadFlags,
+    RunFlags,
+    ShowFlags,
+    gpu_names,
+    gpu_option,
+    listed,
+    mode_of,
+    option,
+    output_option,
+    presentation,
+)
+from convlint.model.errors import UsageError
+
+FORMATS = ("text", "json", "markdown")
+
+Gpu = Annotated[list[str] | None, gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        "--tolerance", metavar="PERCENT", min=0.0, help="By how much a network may become slower.", show_default=True
+    ),
+]
+Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")]
+
+
+def compare(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A spec, a model, a folder, or a JSON report of check.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The same as it is now.")],
+    *,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    tolerance: Tolerance = 5.0,
+    output: Output = None,
+    reading: ReadFlags,
+    running: RunFlags,
+    files_only: FilesOnly = False,
+    project: ProjectFlags,
+    color: Color = "auto",
+) -> None:
+    """Hold two versions of a network against each other: what became slower, faster or heavier.
+
+    Exit code 1 where a network takes more than --tolerance longer, 3 where that cannot be told.
+    """
+    from convlint.cli.commands import compare as command
+    from convlint.run.plan import Options
+
+    options = Options(
+        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
+        config=project.config, isolated=project.isolated, modules=not files_only, jobs=0,
+    )  # fmt: skip
+    shown = presentation(output, ShowFlags(color=color), known=FORMATS)
+    raise typer.Exit(command.compare(old, new, options, shown, tolerance))
+
+
+def versions(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH…",
+            help="Specs, models, folders or package.module:name. Default: the current folder.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    before: Annotated[
+        str | None,
+        option("--from", metavar="VERSION|FILE", help_="A release of the framework, or a lock file. Default: as now."),
+    ] = None,
+    after: Annotated[
+        str | None, option("--to", metavar="VERSION|FILE", help_="The release or lock file to change to.")
+    ] = None,
+    models: ModelFlags,
+    gpu: Gpu = None,
+    mode: ModeOption = None,
+    tolerance: Tolerance = 5.0,
+    output: Output = None,
+    reading: ReadFlags,
+    running: RunFlags,
+    files_only: FilesOnly = False,
+    project: ProjectFlags,
+    color: Color = "auto",
+) -> None:
+    """Say what another release of the framework, or another lock file, does to a network, before anybody installs it.
+
+    Of a bare release of PyTorch, CUDA and cuDNN are those of its wheel on PyPI; 2.9.1+cu126 names another. Exit codes
+    are those of compare.
+    """
+    from convlint.cli.commands import compare as command
+    from convlint.run.plan import Options
+
+    if after is None:
+        raise UsageError("give --to VERSION or --to FILE")
+    options = Options(
+        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
+        config=project.config, isolated=project.isolated, modules=not files_only, jobs=0, models=models.names(),
+    )  # fmt: skip
+    shown = presentation(output, ShowFlags(color=color), known=FORMATS)
+    raise typer.Exit(command.versions(paths or (), before, after, options, shown, tolerance))

@@ -1,0 +1,246 @@
+"""`convlint compare` and `convlint versions`: what changed, what fails, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Ran
+from command_line import convlint as run
+
+NET = """\
+version: 1
+mode: inference
+runtime: { framework: pytorch }
+defaults: { N: 16, dtype: fp16, layout: NHWC }
+layers:
+  - { name: stem, C: 64, H: 56, W: 56, K: 128, kernel_size: 3, padding: 1 }
+  - { name: body, K: 128, kernel_size: 3, padding: 1 }
+  - { name: tail, K: 64, kernel_size: 1 }
+"""
+SLOW = NET.replace("name: body, K: 128", "name: body, K: 129")
+VIDEO = """\
+version: 1
+mode: inference
+runtime: { framework: pytorch }
+layers:
+  - { name: a, N: 1, C: 128, D: 16, H: 64, W: 64, K: 128, kernel_size: 3, padding: 1, dtype: bf16, layout: NCHW }
+"""
+
+
+@pytest.fixture
+def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes both sides and compares them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def compared(old: str, new: str, *arguments: str) -> Ran:
+        (tmp_path / "old.yaml").write_text(old, encoding="utf-8")
+        (tmp_path / "new.yaml").write_text(new, encoding="utf-8")
+        return run("compare", "old.yaml", "new.yaml", *arguments)
+
+    return compared
+
+
+def document(ran: Ran) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def test_a_network_that_gets_slower_fails_and_says_which_layer_and_why(sides: Any) -> None:
+    ran = sides(NET, SLOW)
+    assert ran.code == 1
+    assert "old.yaml -> new.yaml on a100, inference, N=16" in ran.out
+    (line,) = (line for line in ran.out.splitlines() if line.startswith("    body"))
+    assert line.endswith("K 128 -> 129")
+    assert "warning CL102 body: K=129 should be a multiple of 8" in ran.out
+    assert ran.out.splitlines()[-1].endswith("; 5 % more is the limit")
+
+
+def test_the_other_way_round_it_is_faster_and_passes(sides: Any) -> None:
+    ran = sides(SLOW, NET)
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1].endswith("% faster")
+    assert "no longer said:" in ran.out
+
+
+def test_times_are_those_of_check(sides: Any) -> None:
+    found = document(sides(NET, SLOW, "-o", "json"))
+    (network,) = found["networks"]
+    for side in ("old", "new"):
+        checked = json.loads(run("check", f"{side}.yaml", "-o", "json").out)
+        assert network[side]["time_us"] == checked["summary"]["time_us"]
+        assert network[side]["grade"] == checked["summary"]["grade"]
+    assert network["change_percent"] == pytest.approx(
+        100 * (network["new"]["time_us"] / network["old"]["time_us"] - 1), abs=1e-3
+    )
+    assert (network["slower"], found["slower"]) == (True, 1)
+
+
+def test_the_limit_is_the_users(sides: Any) -> None:
+    percent = document(sides(NET, SLOW, "-o", "json"))["networks"][0]["change_percent"]
+    assert sides(NET, SLOW, "--tolerance", str(percent + 1)).code == 0
+    assert sides(NET, SLOW, "--tolerance", str(percent - 1)).code == 1
+
+
+def test_nothing_changed(sides: Any) -> None:
+    ran = sides(NET, NET)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "as fast as before")
+    assert document(sides(NET, NET, "-o", "json"))["networks"][0]["layers"] == []
+
+
+def test_renamed_layers_are_the_same_and_others_are_added_or_removed(sides: Any) -> None:
+    renamed = NET.replace("body", "trunk")
+    assert document(sides(NET, renamed, "-o", "json"))["networks"][0]["layers"] == []
+    more = NET + "  - { name: more, K: 64, kernel_size: 1 }\n"
+    (added,) = document(sides(NET, more, "-o", "json"))["networks"][0]["layers"]
+    assert (added["name"], added["kind"], added["old_us"]) == ("more", "added", None)
+    (removed,) = document(sides(more, NET, "-o", "json"))["networks"][0]["layers"]
+    assert (removed["name"], removed["kind"], removed["new_us"]) == ("more", "removed", None)
+
+
+def test_another_batch_is_compared_by_image(sides: Any) -> None:
+    (network,) = document(sides(NET, NET.replace("N: 16", "N: 32"), "-o", "json"))["networks"]
+    assert network["per_image"] is True
+    per_image = (network["new"]["time_us"] / 32) / (network["old"]["time_us"] / 16)
+    assert network["change_percent"] == pytest.approx(100 * (per_image - 1), abs=1e-3)
+    assert "of one image" in sides(NET, NET.replace("N: 16", "N: 32")).out
+
+
+def test_reports_are_sides_too_from_standard_input_as_well(sides: Any, tmp_path: Path) -> None:
+    direct = document(sides(NET, SLOW, "-o", "json"))
+    for side in ("old", "new"):
+        assert run("check", f"{side}.yaml", "-o", f"json={side}.json", "--fail-on", "never").code == 0
+    by_report = document(run("compare", "old.json", "new.json", "-o", "json"))
+    assert by_report["networks"] == direct["networks"]
+    content = (tmp_path / "old.json").read_text(encoding="utf-8")
+    piped = run("compare", "-", "new.yaml", "-o", "json", stdin=content)
+    assert document(piped)["networks"] == direct["networks"]
+
+
+def test_two_checkouts_are_matched_by_the_path_below_their_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for side, text in (("base", NET), ("head", SLOW)):
+        for name, content in (("a.yaml", NET), ("b.yaml", text), (f"only-{side}.yaml", NET)):
+            (tmp_path / side / "nets").mkdir(parents=True, exist_ok=True)
+            (tmp_path / side / "nets" / name).write_text(content, encoding="utf-8")
+    ran = run("compare", "base", "head")
+    assert ran.code == 1
+    assert "1 network as before" in ran.out
+    assert "no longer there: base/nets/only-base.yaml" in ran.out
+    assert "new: head/nets/only-head.yaml" in ran.out
+    assert "1 of 2 networks slower by more than 5 %" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"schema_version": 2, "convlint": "0.2.0"}', "schema 2; only those of schema 3"),
+        ('{"schema_version": 3, "convlint": 1}', "no JSON report of convlint's"),
+        ('{"schema_version": 3, "convlint": "x", "networks": [{"path": "a"}]}', "no JSON report of convlint's"),
+        ('{"schema_version": 3', "no JSON report of convlint's"),
+        ('{"schema_version": 3, "x": ' + "[" * 100_000, "no JSON report of convlint's"),
+    ],
+    ids=["version", "type", "key", "cut", "deep"],
+)
+def test_what_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, words: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.json").write_text(content, encoding="utf-8")
+    (tmp_path / "new.yaml").write_text(NET, encoding="utf-8")
+    ran = run("compare", "old.json", "new.yaml")
+    assert ran.code == 3
+    assert words in ran.out
+
+
+def test_what_cannot_be_compared_is_incomplete(sides: Any) -> None:
+    missing = sides(NET, NET, "--mode", "inference")
+    assert missing.code == 0
+    assert run("compare", "old.yaml", "nowhere.yaml").code == 3
+    training = NET.replace("mode: inference", "mode: training")
+    ran = sides(NET, training)
+    assert ran.code == 3
+    assert "nothing to compare: the old side has old.yaml on a100, inference" in ran.out
+    unknown = sides(NET, NET.replace("H: 56, W: 56, ", ""))
+    assert unknown.code == 3
+    assert "no time on a100 that could be compared" in unknown.out
+    assert run("compare", "-", "-").code == 2
+
+
+def test_an_output_does_not_overwrite_a_side(sides: Any, tmp_path: Path) -> None:
+    sides(NET, SLOW)
+    for side in ("old", "new"):
+        run("check", f"{side}.yaml", "-o", f"json={side}.json", "--fail-on", "never")
+    before = (tmp_path / "old.json").read_bytes()
+    assert run("compare", "old.json", "new.json", "-o", "json=old.json").code == 2
+    assert (tmp_path / "old.json").read_bytes() == before
+    assert run("compare", "old.yaml", "new.yaml", "-o", "json=new.yaml").code == 2
+
+
+def test_names_from_reports_are_harmless(sides: Any, tmp_path: Path) -> None:
+    sides(NET, NET)
+    run("check", "old.yaml", "-o", "json=old.json")
+    text = (tmp_path / "old.json").read_text(encoding="utf-8")
+    (tmp_path / "old.json").write_text(text.replace('"body"', '"\\u001b[31mbody | <b>"'), encoding="utf-8")
+    for output in ("text", "json", "markdown"):
+        ran = run("compare", "old.json", "new.yaml", "-o", output)
+        assert "\x1b" not in ran.out
+        assert output != "markdown" or "<b>" not in ran.out
+
+
+def test_markdown_for_a_pull_request(sides: Any) -> None:
+    ran = sides(NET, SLOW, "-o", "markdown")
+    assert ran.code == 1
+    assert ran.out.startswith("**convlint**: ")
+    assert "| network | old | new | change | grade |" in ran.out
+    assert "- slower: <code>body</code>" in ran.out
+
+
+@pytest.fixture
+def video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vae.yaml").write_text(VIDEO, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_release_that_is_slow_fails_before_anybody_installs_it(video: Path) -> None:
+    ran = run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0")
+    assert ran.code == 1
+    assert "framework 2.8.0 -> 2.9.0" in ran.out
+    assert "CL811" in ran.out
+    assert run("versions", "vae.yaml", "--from", "2.9.0", "--to", "2.8.0").code == 0
+    (network,) = document(run("versions", "vae.yaml", "--from", "2.9.0", "--to", "2.10.0+cu130", "-o", "json"))[
+        "networks"
+    ]
+    assert network["versions"]["cudnn"] == ["9.10.2", "9.15.1"]
+    assert network["change_percent"] < 0
+
+
+def test_a_release_counts_whatever_the_spec_states(video: Path) -> None:
+    stated = VIDEO.replace("framework: pytorch", 'framework: pytorch, framework_version: "2.7.0"')
+    (video / "vae.yaml").write_text(stated, encoding="utf-8")
+    assert run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0").code == 1
+
+
+def test_two_lock_files_and_the_present_one(video: Path) -> None:
+    (video / "requirements.txt").write_text("torch==2.8.0\n", encoding="utf-8")
+    (video / "next.txt").write_text("torch==2.9.0\n", encoding="utf-8")
+    assert run("versions", "vae.yaml", "--from", "requirements.txt", "--to", "next.txt").code == 1
+    assert run("versions", "vae.yaml", "--to", "next.txt").code == 1
+    assert run("versions", "vae.yaml", "--from", "next.txt", "--to", "requirements.txt").code == 0
+
+
+def test_versions_need_a_framework_and_a_goal(video: Path) -> None:
+    assert run("versions", "vae.yaml", "--from", "2.8.0").code == 2
+    ran = run("versions", "vae.yaml", "--to", "latest")
+    assert (ran.code, "neither a version" in ran.err) == (2, True)
+    (video / "vae.yaml").write_text(VIDEO.replace("runtime: { framework: pytorch }\n", ""), encoding="utf-8")
+    unnamed = run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0")
+    assert unnamed.code == 3
+    assert "nobody says which framework runs it" in unnamed.out
+    assert unnamed.out.splitlines()[-1] == "incomplete: as fast as before, where it can be told"
+    named = run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0", "--runtime", "framework=pytorch")
+    assert named.code == 1
