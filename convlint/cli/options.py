@@ -42,7 +42,7 @@ def gpus_and_aliases(incomplete: str) -> list[str]:
     """Ids of GPUs, and the other names that people use."""
     from convlint.gpus.gpu import aliases, gpu_names
 
-    return _starting(incomplete, (*gpu_names(), *sorted(aliases())))
+    return _starting(incomplete, (LOCAL, *gpu_names(), *sorted(aliases())))
 
 
 def formats(incomplete: str) -> list[str]:
@@ -58,6 +58,7 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
 _T = TypeVar("_T", bound=str)
 
 FAIL_ON: tuple[FailOn, ...] = ("error", "warning", "info", "never")
+LOCAL = "local"  # among GPUs: those of this machine
 COLORS: tuple[ColorWhen, ...] = ("auto", "always", "never")
 
 
@@ -177,7 +178,7 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
         typer.Option(
             "--gpu",
             "-g",
-            help="Target GPU; repeat for several. Default: the spec's, else the config's, else a100.",
+            help="Target GPU, or local; repeat for several. Default: the spec's, else the config's, else a100.",
             show_default=False,
             autocompletion=gpus_and_aliases,
         ),
@@ -438,8 +439,14 @@ def split(values: list[str] | None) -> tuple[str, ...]:
 
 
 def gpu_names(values: list[str] | None) -> tuple[str, ...]:
-    """`--gpu a100,h100 --gpu t4` -> all three."""
-    return tuple(name for value in values or () for part in value.split(",") if (name := part.strip()))
+    """`--gpu a100,h100 --gpu t4` -> all three; `local` is what this machine has. Raises UsageError."""
+    names = [name for value in values or () for part in value.split(",") if (name := part.strip())]
+    if LOCAL in names:
+        from convlint.measuring.workload import gpus_here
+
+        here = [gpu.id for gpu in gpus_here()]
+        names = [each for name in names for each in (here if name == LOCAL else [name])]
+    return tuple(names)
 
 
 def running(runtime: list[str] | None, dtype: str | None, layout: str | None, versions: str | None = None) -> Running:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
+from convlint.model.errors import UsageError, shown
 from convlint.model.layer import ConvLayer, Dtype, Mode, Op, Pass, with_output
 from convlint.model.runtime import Runtime
 
@@ -128,6 +129,8 @@ def runtime_of(workload: Workload) -> Runtime:
 
 
 Kind = Literal["cuda", "cpu"]
+_SMI_TIMEOUT_S = 20  # a driver that is not resident takes seconds to load
+_MEMORY_KEPT = 0.12
 _FORMS = {"sxm", "pcie", "nvl"}
 _SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|hbm\d?e?|\d+g[bi]*b?|generation")
 
@@ -165,6 +168,44 @@ def gpu_of(device: Device) -> Gpu | None:
         key=lambda gpu: (abs((gpu.memory_bytes or 0) - device.memory_bytes), -len(_words(gpu.id))),
         default=None,
     )
+
+
+def gpus_here() -> tuple[Gpu, ...]:
+    """The GPUs of this machine, each kind once, as the driver's nvidia-smi names them. Raises UsageError."""
+    import subprocess
+
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        ran = subprocess.run(query, capture_output=True, timeout=_SMI_TIMEOUT_S, check=True, text=True)
+    except FileNotFoundError:
+        raise UsageError("--gpu local: there is no nvidia-smi here; --gpu NAME names the GPU to rent") from None
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise UsageError(f"--gpu local: nvidia-smi names no GPU: {error}") from None
+    found = [_named(*line.rpartition(",")[::2]) for line in ran.stdout.splitlines() if line.strip()]
+    if not found:
+        raise UsageError("--gpu local: nvidia-smi lists no GPU")
+    return tuple(dict.fromkeys(found))
+
+
+def _named(name: str, memory_mib: str) -> Gpu:
+    """The GPU that the driver calls so: no word of its name may be another model's, as in `RTX 4080 SUPER`."""
+    theirs = set(_words(name))
+    memory_bytes = int(memory_mib) << 20 if memory_mib.strip().isdecimal() else None
+    alike = [
+        gpu
+        for gpu in map(load_gpu, gpu_names())
+        if set(_words(gpu.id)) - _FORMS <= theirs and theirs - _FORMS <= {*_words(gpu.id), *_words(gpu.name)}
+        if _is_named(gpu, name) and _has_about(gpu, memory_bytes)
+    ]
+    if not alike:
+        raise UsageError(f"--gpu local: convlint does not know the GPU {shown(name)!r}; --gpu NAME names one like it")
+    # "H100 80GB HBM3", which names no form, is an SXM module; the others say so.
+    return min(alike, key=lambda gpu: "sxm" not in _words(gpu.id))
+
+
+def _has_about(gpu: Gpu, memory_bytes: int | None) -> bool:
+    """Whether the driver may call its memory so; it keeps some of it to itself."""
+    return not memory_bytes or not gpu.memory_bytes or abs(memory_bytes / gpu.memory_bytes - 1) < _MEMORY_KEPT
 
 
 def _is_named(gpu: Gpu, name: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from cases import for_each
 from convolutions import conv
@@ -12,12 +15,14 @@ from convlint.gpus.gpu import gpu_names, load_gpu
 from convlint.measuring.workload import (
     Device,
     gpu_of,
+    gpus_here,
     layer_of,
     passes,
     runtime_of,
     why_not,
     workloads,
 )
+from convlint.model.errors import UsageError
 from convlint.model.layer import PASSES, Dtype, with_output
 from convlint.model.runtime import Runtime
 
@@ -169,3 +174,59 @@ def test_what_only_resembles_one_is_none(name: str, capability: str, sms: int) -
 
 def test_a_processor_is_no_gpu() -> None:
     assert gpu_of(Device(kind="cpu", name="x86_64", framework_version="2.13.0")) is None
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts an nvidia-smi in front of all others that runs this line of a shell."""
+
+    def placed(line: str) -> None:
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    return placed
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "gpu"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "40960", "a100-40gb-sxm"),
+        ("NVIDIA A100-SXM4-80GB", "81920", "a100-80gb-sxm"),
+        ("NVIDIA H100 80GB HBM3", "81559", "h100-sxm"),
+        ("NVIDIA H100 PCIe", "81559", "h100-pcie"),
+        ("NVIDIA GeForce RTX 4080", "16376", "rtx-4080"),
+        ("NVIDIA GeForce RTX 4080 SUPER", "16376", "rtx-4080-super"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "97887", "rtx-pro-6000-max-q"),
+        ("Quadro RTX 6000", "24576", "quadro-rtx-6000"),
+        ("NVIDIA GB10", "[N/A]", "gb10"),
+        ("Tesla K80", "11441", "k80"),
+    ],
+)
+def test_the_drivers_names_tell_which_gpu_is_here(smi: Callable[[str], None], name: str, memory: str, gpu: str) -> None:
+    smi(f'echo "{name}, {memory}"; echo "{name}, {memory}"')
+    assert [each.id for each in gpus_here()] == [gpu]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('echo "NVIDIA GeForce RTX 3080, 12288"', "does not know the GPU 'NVIDIA GeForce RTX 3080'"),
+        ('echo "NVIDIA GeForce RTX 3060 Laptop GPU, 6144"', "does not know the GPU"),
+        ('echo "NVIDIA H200 NVL, 143771"', "does not know the GPU"),
+        ("echo Failed to initialize NVML: Driver/library version mismatch", "does not know the GPU"),
+        ("exit 9", "names no GPU"),
+        ("true", "lists no GPU"),
+    ],
+)
+def test_what_is_no_known_gpu_is_said(smi: Callable[[str], None], line: str, words: str) -> None:
+    smi(line)
+    with pytest.raises(UsageError, match=words):
+        gpus_here()
+
+
+def test_a_machine_without_a_driver_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="there is no nvidia-smi here"):
+        gpus_here()
