@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from convlint.engine.hits import Hit, Price, with_fix
-from convlint.engine.levers import Validity, takes_away
+from convlint.engine.levers import NOT_WRITTEN, Validity, takes_away
 from convlint.engine.timing import SAME, Changes, Pricer
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops
@@ -174,7 +174,6 @@ class Batches:
 
 _ABOUT = 0.01  # of a share: differences below are none
 _SIZES = frozenset(("C", "K", "groups"))
-_NOT_WRITTEN = frozenset(("copies_input",))  # facts of a layer that no file states
 MOST_PRICED = 1000  # layers of one finding whose fix has its effect worked out beside its price
 
 
@@ -250,7 +249,7 @@ def _change_us(hit: Hit, way: Sequence[Changes], pricer: Pricer) -> float | None
 def _is_applicable(hit: Hit) -> bool:
     """Whether `--fix --unsafe-fixes` means to write it: what is advised, and what mends a flaw without a price."""
     fields = {name for changes in hit.sets for name in changes}
-    if not fields or fields & _NOT_WRITTEN or hit.sets_batch:
+    if not fields or fields & NOT_WRITTEN or hit.sets_batch:
         return False
     return hit.price.advised or hit.price.lost_us is None
 

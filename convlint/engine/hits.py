@@ -15,7 +15,7 @@ from convlint.model.estimates import Basis
 from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, with_output
 from convlint.model.location import Location
 from convlint.model.report import Identity, Scalar, Severity
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import VERSIONS, Runtime, Version
 from convlint.model.text import Blank, Text, joined
 from convlint.rulebook.book import builtin_folder
 from convlint.rulebook.expr import UNKNOWN, Expr, ExprError, UnknownValue
@@ -23,7 +23,7 @@ from convlint.rulebook.rule import Case, Rule
 
 _FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(
-    ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input")
+    ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input", "unfolded")
 )  # leave the output's size alone
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
@@ -49,7 +49,8 @@ def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
 def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
     """The runtime after those of `changes` that start with `runtime.`."""
     values = {name.removeprefix("runtime."): value for name, value in changes.items() if name.startswith("runtime.")}
-    return replace(runtime, **values) if values else runtime
+    versions = {name: Version(str(values[name])) for name in VERSIONS if name in values}
+    return replace(runtime, **{**values, **versions}) if values else runtime
 
 
 _WORDS = {"dtype": tuple(dtype.value for dtype in Dtype), "layout": ("NCHW", "NHWC", "auto")}

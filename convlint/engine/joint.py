@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
-from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.levers import KINDS, NOT_WRITTEN, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Host, Hosted, hosted
@@ -459,17 +459,18 @@ class Promise(NamedTuple):
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
         """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
         best, timing = self.optimum, self.search.timing
-        changes = self.advice.changes(best.levers)
-        written = {key: lever for key, lever in best.levers.items() if "copies_input" not in lever.changes}
-        after, fixed = changes, changes if len(written) == len(best.levers) else self.advice.changes(written)
+        after = self.advice.changes(best.levers)
+        written = {key: lever for key, lever in best.levers.items() if NOT_WRITTEN.isdisjoint(lever.changes)}
+        fixed = after if len(written) == len(best.levers) else self.advice.changes(written)
+        fixed_setting = self.search.setting(_written(best.choices))
         if on_host.host_us is not None:
-            return self._on_host(on_host, after, fixed)
+            return self._on_host(on_host, self._hosted(best.setting, after), self._hosted(fixed_setting, fixed))
         now = timing.times(timing.now)
         found: list[LayerTimes | None] = []
         for index, time_us in enumerate(now):
             then_us = timing.time_us(best.setting, index, after.get(index, NOTHING))
             ideal_us = self._ideal_us(index, after.get(index, NOTHING))
-            fixed_us = timing.time_us(best.setting, index, fixed.get(index, NOTHING))
+            fixed_us = timing.time_us(fixed_setting, index, fixed.get(index, NOTHING))
             known = time_us is not None and then_us is not None and ideal_us is not None
             found.append(
                 LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us)
@@ -487,12 +488,11 @@ class Promise(NamedTuple):
         return timing.ideal_us(best.setting, index, changes)
 
     def _on_host(
-        self, on_host: Hosted, after: Mapping[int, Changes], fixed: Mapping[int, Changes]
-    ) -> list[LayerTimes | None]:  # fmt: skip
+        self, on_host: Hosted, after: Sequence[LayerEstimate | None], fixed: Sequence[LayerEstimate | None]
+    ) -> list[LayerTimes | None]:
         """The same where the host is known: the GPU may wait for it now, after the advice, or both."""
         found: list[LayerTimes | None] = []
-        ends = self._hosted(after), self._hosted(fixed)
-        for now, then, written in zip(on_host.estimates, *ends, strict=True):
+        for now, then, written in zip(on_host.estimates, after, fixed, strict=True):
             if now is None or then is None or written is None:
                 found.append(None)
                 continue
@@ -502,9 +502,18 @@ class Promise(NamedTuple):
             )
         return found
 
-    def _hosted(self, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
-        best, timing = self.optimum, self.search.timing
-        numbers = range(len(best.setting.running))
-        estimates = [timing.estimate(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
-        layers = [timing.layer(best.setting, index, changes.get(index, NOTHING)) for index in numbers]
+    def _hosted(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
+        timing, numbers = self.search.timing, range(len(setting.running))
+        estimates = [timing.estimate(setting, index, changes.get(index, NOTHING)) for index in numbers]
+        layers = [timing.layer(setting, index, changes.get(index, NOTHING)) for index in numbers]
         return hosted(layers, estimates, self.host).estimates
+
+
+def _written(choices: Choices) -> Choices:
+    """The settings of these that a fix writes: what is installed, nobody states in a file of the network's."""
+    found: dict[Kind, SettingChoice] = {}
+    for kind, choice in choices.items():
+        runtime = {name: value for name, value in choice.runtime.items() if name not in NOT_WRITTEN}
+        if runtime or choice.layers or not choice.runtime:
+            found[kind] = choice if len(runtime) == len(choice.runtime) else choice._replace(runtime=runtime)
+    return found

@@ -243,6 +243,8 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
 Kind = Literal["dtype", "layout", "runtime"]
 KINDS: tuple[Kind, ...] = ("dtype", "layout", "runtime")
 TF32 = "runtime.tf32"
+# What no file of the network's states: it follows from other layers, stands in code, or is what is installed.
+NOT_WRITTEN = frozenset(("copies_input", "unfolded", "runtime.framework_version", "runtime.cudnn"))
 MOST_ROUNDS = 4  # in which sizes are changed and the rules asked again
 _SETS: Mapping[str, Kind] = {"dtype": "dtype", TF32: "dtype", "layout": "layout"}
 Key = tuple[object, ...]
@@ -508,7 +510,8 @@ class Advice:
 
     def _is_allowed(self, index: int, flaw: Flaw) -> bool:
         stays = "channels" in self._kept.fields or self._kept.results
-        if stays and not flaw.set.keys() <= {"copies_input"}:
+        same = {"copies_input"} if self._kept.results else {"copies_input", "unfolded"}
+        if stays and not flaw.set.keys() <= same:
             return False
         if flaw.group is None:
             own = self._own(index, flaw)

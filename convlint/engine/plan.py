@@ -16,7 +16,7 @@ from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
+from convlint.engine.levers import NOT_WRITTEN, NOTHING_KEPT, Kept, Lever
 from convlint.engine.optimum import SettingChoice
 from convlint.engine.steps import (
     LEAST_GAIN,
@@ -50,7 +50,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
     "dtype": frozenset(("dtype", "runtime.tf32")), "layout": frozenset(("layout", "copies_input")),
     "channels": frozenset(("C", "K", "groups")), "batch": frozenset(("N",)),
 }  # fmt: skip
-_CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input")  # what steps change in a layer
+_CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input", "unfolded")  # what steps change in a layer
 _NAMED = 4  # changes of one step, in words; layers of one change
 
 
@@ -278,7 +278,8 @@ class _Planning:
         layers = [self.network.layers[index] for index in part.layers]
         if number is None or (part.group is None and not self._fills_up(part)):
             sizes = ", ".join(f"{name}={value}" for name, value in part.changes.items())
-            return part.asking[0][1].describe if "copies_input" in part.changes else f"{sizes} in {layers[0].name}"
+            in_words = not NOT_WRITTEN.isdisjoint(part.changes)  # what is no size has no number to show
+            return f"{part.asking[0][1].describe}" if in_words else f"{sizes} in {layers[0].name}"
         group, width = self.promise.advice.group(number), part.width or int(part.changes["C"])
         readers = [reader.layer for reader in group.readers]
         if group.only_input:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import with_fix
 from convlint.engine.joint import Promise
-from convlint.engine.levers import Key, Lever, Levers
+from convlint.engine.levers import NOT_WRITTEN, Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Edge, Network
@@ -147,7 +147,7 @@ def changed(network: Network, promise: Promise, taken: Members) -> Network:
     widths, forms = dict[int, int](), list[Lever]()
     for lever in taken.levers.values():
         number = group_of(promise, lever)
-        if number is None or "copies_input" in lever.changes:
+        if number is None or not NOT_WRITTEN.isdisjoint(lever.changes):
             forms.append(lever)
         else:
             widths[number] = lever.width or int(next(iter(lever.changes.values())))

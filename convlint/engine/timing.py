@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
+from convlint.engine.hits import UNPRICED, Hit, Price, with_fix, with_settings
 from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parts
@@ -22,7 +22,7 @@ from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network, Operation
 from convlint.model.report import Scalar
-from convlint.model.runtime import Runtime, framework_of
+from convlint.model.runtime import VERSIONS, Runtime, framework_of
 from convlint.rulebook.rule import Rule
 
 SAME = 1e-9  # times that differ by less, relative to each other, are equal
@@ -314,6 +314,7 @@ class Pricer:
 
     def __init__(self, timing: NetworkTiming, estimates: Sequence[LayerEstimate | None]) -> None:
         self.timing, self.estimates = timing, estimates
+        self._upgraded: dict[Runtime, NetworkSetting] = {}
 
     @property
     def layers(self) -> Sequence[ConvLayer]:
@@ -342,6 +343,12 @@ class Pricer:
         """Time after `changes` minus time now."""
         before = self.now_us(index)
         after = self.time_after(index, changes) if before is not None and changes else None
+        if changes and all(map(_is_version, changes)):
+            timing = self.timing
+            runtime = with_settings(timing.network.runtime, changes)
+            if runtime not in self._upgraded:
+                self._upgraded[runtime] = timing.setting(timing.now.layers, runtime)
+            after = timing.time_us(self._upgraded[runtime], index)
         return None if before is None or after is None else after - before
 
     def capacity_us(self, index: int, rule: Rule) -> float | None:
@@ -407,7 +414,7 @@ def weighed(
         if hit.indices and hit.rule.loss != "none":
             price = _price(hit, stakes.get(hit.number), pricer, few=few)._replace(basis=bases.get(hit.number))
             found.append(hit._replace(price=price))
-        elif hit.indices and few and _is_remark(hit):
+        elif hit.indices and few and (_is_remark(hit) or _is_upgrade(hit)):
             found.append(hit._replace(price=UNPRICED._replace(change_us=_change_us(hit, pricer) or None)))
         else:
             found.append(hit)
@@ -420,6 +427,16 @@ def _is_remark(hit: Hit) -> bool:
     if hit.severity != "info" or spec is None or not spec.priced or hit.sets_batch:
         return False
     return bool(changes) and all("." not in name for name in changes)
+
+
+def _is_upgrade(hit: Hit) -> bool:
+    """Whether its fix is another version of a library: it stays what its rule states, whatever else could be done."""
+    spec = hit.flaw.case.fix
+    return spec is not None and spec.priced and bool(hit.flaw.set) and all(map(_is_version, hit.flaw.set))
+
+
+def _is_version(name: str) -> bool:
+    return name.removeprefix("runtime.") in VERSIONS
 
 
 def _change_us(hit: Hit, pricer: Pricer) -> float | None:

@@ -34,6 +34,9 @@ PERMUTED_BYTES: Final = 10.5
 # How many times longer 16-bit volumes take in PyTorch 2.9 without cuDNN: 4 under AMP (pytorch#166122, nnU-Net and
 # single layers, the GPU is not named), 10 to 20 for patch embeddings (#174051). The least of them.
 VOLUMES_WITHOUT_CUDNN: Final = 4.0
+# The same of dilated layers where cuDNN has to be deterministic, before PyTorch 2.8: 10 to 80 (pytorch#28777; the GPU
+# is not named, and nothing waited for it). The least of them.
+DILATED_WITHOUT_CUDNN: Final = 10.0
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.

@@ -365,6 +365,17 @@ def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: b
     return replace(priced, time_us=priced.time_us + time, copies=copied)
 
 
+def unfolding(priced: Priced, problem: Problem, board: Board) -> Priced:
+    """The same, with the copy that lays patches side by side before fprop, or takes them apart behind dgrad.
+
+    The framework's own copy, element by element; wgrad reads what fprop has kept.
+    """
+    elements = problem.pixels_in * problem.C
+    time = elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us
+    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + time)
+    return replace(priced, time_us=priced.time_us + time, copies=copied)
+
+
 def workspace_bytes(priced: Priced) -> int:
     """What a pass keeps beside its tensors: copies in the kernel's layout, transforms, the partial sums of a split."""
     choice = priced.choice

@@ -8,13 +8,13 @@ from convlint.estimate import constants as const
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.depthwise import asks_cudnn
-from convlint.estimate.kernels import Priced, before_norm, behind_copy, calibrated, without_quantization
+from convlint.estimate.kernels import Priced, before_norm, behind_copy, calibrated, unfolding, without_quantization
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
 from convlint.estimate.results import TURNED, Problem, Runs, basis, is_volume, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
 from convlint.model.estimates import BASES, Basis, LayerEstimate, PassEstimate
-from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, gemm, tensor_elements
+from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, as_product, gemm, tensor_elements
 from convlint.model.runtime import Runtime, Version, framework_of
 
 _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
@@ -99,6 +99,8 @@ def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
     # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
+    if passes.refused or passes.runs_without_cudnn():  # the factor was seen on other layers, and on GPUs not named
+        rests_on = BASES.index("extrapolated")
     for which in _running(layer, mode):
         turned = _turned(which, layer.op)
         timed = board.groups.get((kind, situation.compute, turned))
@@ -182,7 +184,7 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     adds_bias = framework == "pytorch" and not runtime.compile and problem.dtype != Dtype.int8
     situation = Situation(
         compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias,
-        keeps_volumes_from_cudnn(version, runtime.cudnn),
+        keeps_volumes_from_cudnn(version, runtime.cudnn), keeps_dilated_from_cudnn(version, runtime),
     )  # fmt: skip
     board.situations[problem.dtype] = runtime, situation
     return situation
@@ -198,6 +200,20 @@ def keeps_volumes_from_cudnn(version: Version | None, cudnn: Version | None) -> 
     return cudnn < "9.15" or version < "2.9.1"
 
 
+def keeps_dilated_from_cudnn(version: Version | None, runtime: Runtime) -> bool:
+    """Whether PyTorch of this version runs dilated layers in NCHW without cuDNN, since cuDNN's are not deterministic.
+
+    That ended with 2.8 (pytorch#28777, #154292). Where the version is unknown, it is taken to ask.
+    """
+    return version is not None and version < "2.8" and runtime.deterministic is True
+
+
+def _is_refused(layer: ConvLayer) -> bool:
+    """Whether it is one of those dilated layers: depthwise ones have kernels of PyTorch's own."""
+    dilated = layer.DilD > 1 or layer.DilH > 1 or layer.DilW > 1
+    return dilated and layer.layout != "NHWC" and not layer.depthwise
+
+
 def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
     """The modes in which the framework has no convolution of this dtype; int8 trains nowhere, but runs forward."""
     if dtype == Dtype.int8:
@@ -208,12 +224,20 @@ def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
 class _Passes:
     """The passes of one problem in one situation: priced and described when first asked for."""
 
-    __slots__ = ("board", "described", "has_bias", "op", "priced", "problem", "situation")
+    __slots__ = (
+        "board", "described", "has_bias", "op", "priced", "problem", "refused", "situation", "unfolded",
+    )  # fmt: skip
 
-    def __init__(self, problem: Problem, board: Board, situation: Situation, op: Op, *, has_bias: bool) -> None:
-        """`has_bias`: one that kernels of its own add and sum up."""
+    def __init__(
+        self, problem: Problem, board: Board, situation: Situation, op: Op, *, has_bias: bool, refused: bool,
+        unfolded: bool,
+    ) -> None:  # fmt: skip
+        """`has_bias`: one that kernels of its own add and sum up. `refused`: PyTorch keeps it from cuDNN.
+
+        `unfolded`: patches are copied side by side before they are multiplied.
+        """
         self.problem, self.board, self.situation, self.op = problem, board, situation, op
-        self.has_bias = has_bias
+        self.has_bias, self.refused, self.unfolded = has_bias, refused, unfolded
         self.priced: dict[Pass, Priced | None] = {}
         self.described: dict[Pass, PassEstimate | None] = {}
 
@@ -232,8 +256,12 @@ class _Passes:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
-            if priced is not None and self._runs_without_cudnn():
+            if priced is not None and self.runs_without_cudnn():
                 priced = calibrated(priced, const.VOLUMES_WITHOUT_CUDNN)
+            if priced is not None and self.refused:
+                priced = calibrated(priced, const.DILATED_WITHOUT_CUDNN)
+            if priced is not None and self.unfolded and which != "wgrad":
+                priced = unfolding(priced, self.problem, self.board)
             if priced is not None and self._copies(which):
                 priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and self.problem.norm_copies and which != "dgrad":
@@ -250,11 +278,13 @@ class _Passes:
             return False
         return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
 
-    def _runs_without_cudnn(self) -> bool:
+    def runs_without_cudnn(self) -> bool:
         """Whether this version of PyTorch keeps the volume from cuDNN, as `use_cudnn` in Convolution.cpp does."""
         problem = self.problem
         slow = self.situation.volumes_without_cudnn and problem.element_bytes == 2 and problem.dtype != Dtype.int8
-        return slow and is_volume(problem) and problem.layout != "NHWC" and problem.taps > 1
+        # A depthwise volume has a native kernel, which is asked first.
+        native = 1 < problem.groups == problem.C and not problem.transposed
+        return slow and is_volume(problem) and problem.layout != "NHWC" and problem.taps > 1 and not native
 
     def _copies(self, which: Pass) -> bool:
         """Whether the pass waits for a copy of the layer's input, or its gradient for one.
@@ -269,6 +299,7 @@ class _Passes:
     def describe(self, layer: ConvLayer, which: Pass) -> PassEstimate | None:
         """The pass of `layer`, whose problem this is."""
         if which not in self.described:
+            layer = as_product(layer) if self.unfolded else layer
             product, elements, priced = gemm(layer, which), tensor_elements(layer), self.price(which)
             self.described[which] = (
                 None
@@ -280,18 +311,21 @@ class _Passes:
 
 def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     """The passes of the layer's problem, from the board's cache; None where the layer has no problem."""
-    problem = problem_of(layer)
+    problem = problem_of(as_product(layer) if layer.unfolded else layer)
     if problem is None:
         return None
     board = board_of(gpu)
     situation = _situation(problem, board, runtime)
-    has_bias = situation.adds_bias and layer.bias is True
-    key = (problem, situation, layer.op, has_bias)
+    has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
+    spread = situation.refuses_dilation and _is_refused(layer)
+    key = (problem, situation, layer.op, has_bias, spread, layer.unfolded)
     passes: _Passes | None = board.passes.get(key)
     if passes is None:
         if len(board.passes) >= _MOST_CACHED:
             board.passes.clear()
-        passes = board.passes[key] = _Passes(problem, board, situation, layer.op, has_bias=has_bias)
+        passes = board.passes[key] = _Passes(
+            problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded
+        )
     return passes
 
 

@@ -56,6 +56,7 @@ class Situation(Struct, frozen=True, gc=False):
     old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
     adds_bias: bool = False  # by a kernel of its own
     volumes_without_cudnn: bool = False  # in 16 bits and NCDHW
+    refuses_dilation: bool = False  # PyTorch runs dilated layers in NCHW without cuDNN
 
 
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.

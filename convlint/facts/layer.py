@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
+
 from convlint.facts.predicted import (
     PASS_TABLES,
     PREDICTED,
@@ -21,7 +23,7 @@ from convlint.facts.sizes import ARRIVING, DTYPE, FIELDS, LACKING, NAMES, PRINTE
 from convlint.facts.source_layers import CONSTRUCTION, PROGRAM, RUNTIME_OF_PROGRAM, WIDTH, Width
 from convlint.facts.target import TARGET, VIEWS, TargetFacts
 from convlint.model.estimates import LayerEstimate
-from convlint.model.layer import PASSES, ConvLayer
+from convlint.model.layer import PASSES, ConvLayer, as_product
 from convlint.model.network import Edge
 from convlint.model.runtime import framework_of
 from convlint.model.source import SourceLayer, TrainingProgram
@@ -82,6 +84,9 @@ class LayerFacts(dict[str, Any]):
     ) -> None:  # fmt: skip
         """`estimate` may be a function that makes it, for rules of which few ask for it."""
         super().__init__(context.shared)
+        if layer.unfolded:  # rules judge what runs
+            layer = as_product(layer)
+            edge = None if edge is None else replace(edge, C=layer.C, D=layer.D, H=layer.H, W=layer.W)
         self.context, self.layer, self._estimate = context, layer, estimate
         self.edge, self.producers = edge, producers
         for name, value in zip(NAMES, values_of(layer), strict=True):

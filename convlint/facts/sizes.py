@@ -66,6 +66,7 @@ FIELDS: Table = {
     "bias": _field("truth", "bias", "has a bias"),
     "norm_follows": _field("truth", "norm_follows", "batch normalisation alone reads the output"),
     "first": _field("truth", "first", "its input is the network's"),
+    "unfolded": _field("truth", "unfolded", "its patches are laid side by side and multiplied as by Linear"),
     "copies_input": _field("truth", "copies_input", "runs NHWC, but copies its input, which arrives NCHW, first"),
     "head": _field("truth", "head", "no convolution after it, so that the task fixes K"),
 }

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.engine.findings import NetworkResult
+from convlint.engine.levers import NOT_WRITTEN
 from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -35,7 +36,6 @@ Applicability = Literal["safe", "unsafe"]
 WishKey = tuple[str, str | None, str | None, tuple[tuple[str, Scalar], ...]]  # rule, layer, GPU, what it sets
 
 _SAFE = frozenset(("layout",))  # and all settings of the runtime; anything else is another network, or other weights
-_NOT_WRITTEN = frozenset(("copies_input",))  # follows from the layouts of other layers: no file states it
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def applicability(finding: Finding) -> Applicability | None:
     if fix is None:
         return None
     fields = {name for sets in (fix.set, *fix.by_layer) for name in sets}
-    if not fields or fields & _NOT_WRITTEN:
+    if not fields or fields & NOT_WRITTEN:
         return None
     if not fix.advised and (finding.lost_us is not None or (fix.time_change_us or 0.0) > 0):
         return None

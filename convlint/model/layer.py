@@ -156,6 +156,7 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     calls: int = 1  # how often one step runs it (shared modules)
     copies_input: bool = False  # its input, written in another layout, is copied first; readers say so of NHWC alone
     norm_copies: int = 0  # group norms that want NCHW, and copy its output, which is NHWC
+    unfolded: bool = False  # its patches, which do not overlap, are laid side by side and multiplied as by Linear
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None
@@ -244,6 +245,17 @@ def _axis_out(layer: ConvLayer, sizes: _Values, steps: _Values, declared: _Value
 layer_identity = attrgetter(
     *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "model", "library", "node"))
 )
+
+
+def as_product(layer: ConvLayer) -> ConvLayer:
+    """A layer of `unfolded` patches as what then runs: a 1x1 convolution of C·T·R·S channels at Z x P x Q."""
+    if not layer.unfolded or None in (layer.C, layer.T, layer.R, layer.S):
+        return layer
+    return replace(
+        layer, C=(layer.C or 0) * (layer.T or 0) * (layer.R or 0) * (layer.S or 0), D=layer.Z, H=layer.P, W=layer.Q,
+        T=1, R=1, S=1, StrideD=1, U=1, V=1, PadD=0, PadH=0, PadW=0, PadD_end=0, PadH_end=0, PadW_end=0,
+        layout="auto", copies_input=False,
+    )  # fmt: skip
 
 
 class Gemm(Struct, frozen=True, kw_only=True):

@@ -113,8 +113,8 @@ class _Brief:
                 ]
                 self._more(say("saves {each}", each=say(", ").join(saved)))
             self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
-        if overlap(self.report, found):
-            self._more(say("These overlap: the step with all of them stands above."))
+        if beside_each_other := overlap(self.report, found):
+            self._more(say(beside_each_other))
 
     def _columns(self) -> Sequence[str | None]:
         return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]
@@ -126,7 +126,8 @@ class _Brief:
         self._title(shown(title, self.glyphs))
         for cause in found[:most]:
             text = self._identity(cause, with_what=True)
-            if cause.severity == "error" and cause.first.fix is not None:
+            unpriced = all(cause.saved_us(gpu) is None for gpu in (None, *self.targets))
+            if cause.severity != "info" and unpriced and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
             first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code

@@ -57,7 +57,19 @@ SUPPRESSION: Mapping[str, Type] = {
 }
 
 _RUNTIME = tuple(name for name in VOCABULARY if name.startswith("runtime."))
-_OTHER_PLACES = ("dtype", "layout", "bias", "copies_input", "name", "input", "layer", "target", "mode", "runtime")
+_OTHER_PLACES = (
+    "dtype",
+    "layout",
+    "bias",
+    "copies_input",
+    "unfolded",
+    "name",
+    "input",
+    "layer",
+    "target",
+    "mode",
+    "runtime",
+)
 PLACES: tuple[str, ...] = (*SIZES, *_OTHER_PLACES, *_RUNTIME)
 SETTABLE: Mapping[str, Type] = {
     **dict.fromkeys(SIZES, "number"),
@@ -65,7 +77,8 @@ SETTABLE: Mapping[str, Type] = {
     "layout": "text",
     "bias": "truth",
     "copies_input": "truth",
-    **{name: VOCABULARY[name] for name in _RUNTIME if VOCABULARY[name] != "version"},
+    "unfolded": "truth",
+    **{name: "text" if VOCABULARY[name] == "version" else VOCABULARY[name] for name in _RUNTIME},
 }
 # places of a program, beside its settings: the script, and what its rules are about
 _OF_PROGRAM = (

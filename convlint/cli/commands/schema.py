@@ -52,6 +52,7 @@ _MEANINGS = {
     "weights": "the convolution before it that has the same weights; op: again runs it once more",
     "copied": "what it reads is written once more in its layout; default: where the layouts differ",
     "transposed": "a transposed convolution",
+    "unfolded": "patches that do not overlap are laid side by side and multiplied, as Linear does",
     "residual_inputs": "tensors that are added to the output",
     "scale": "of an upsampling",
     "size": "of an upsampling or adaptive pooling: one number, or one per axis; unknown where it is",

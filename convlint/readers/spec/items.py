@@ -136,6 +136,8 @@ def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
     entry["first"], entry["head"] = layer.first, layer.head
     if layer.calls != 1:
         entry["calls"] = layer.calls
+    if layer.unfolded:
+        entry["unfolded"] = True
     if layer.residual_inputs:
         entry["residual_inputs"] = layer.residual_inputs
     return entry
