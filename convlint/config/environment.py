@@ -38,12 +38,14 @@ _CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime
 _WANTED = frozenset((*_CUDNN, *_CUDA, *(name for names in _FRAMEWORKS.values() for name in names)))
 
 # cuDNN of PyTorch's wheels by CUDA, the one on PyPI first: RELEASE.md of pytorch/pytorch ("Release Compatibility
-# Matrix"). On PyPI is cu121 in 2.4, cu124 in 2.5 and 2.6, cu126 in 2.7, cu128 in 2.8 to 2.10, cu130 from 2.11 on.
+# Matrix"), and what the wheels on PyPI require: cu121 in 2.4, cu124 in 2.5 and 2.6, cu126 in 2.7, cu128 in 2.8 to 2.10,
+# cu130 in 2.11 to 2.14, cu132 in 2.15.
 _OF_TORCH: Mapping[str, Mapping[str, str]] = {
+    "2.15": {"13.2": "9.26.0"},
     "2.14": {"13.0": "9.24.0", "13.2": "9.24.0", "12.6": "9.10.2"},
     "2.13": {"13.0": "9.20.0", "13.2": "9.20.0", "12.6": "9.10.2"},
     "2.12": {"13.0": "9.20.0", "13.2": "9.20.0", "12.6": "9.10.2"},
-    "2.11": {"13.0": "9.17.1", "12.8": "9.17.1", "12.6": "9.10.2"},
+    "2.11": {"13.0": "9.19.0", "12.6": "9.10.2"},
     "2.10": {"12.8": "9.10.2", "12.6": "9.10.2", "13.0": "9.15.1"},
     "2.9": {"12.8": "9.10.2", "12.6": "9.10.2", "13.0": "9.13.0"},
     "2.8": {"12.8": "9.10.2", "12.6": "9.10.2", "12.9": "9.10.2"},
@@ -339,9 +341,10 @@ def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str,
     if pin is not None:
         take("tensorrt" if framework == "tensorrt" else "framework_version", pin.version, pin.origin)
     given = runtime.framework_version is not None
-    is_torch = framework == "pytorch" and pin is not None and not given
+    # What conda calls pytorch is another build, with a cuDNN of its own.
+    is_torch = framework == "pytorch" and pin is not None and not given and pin is environment.pins.get("torch")
     local = pin.version.partition("+")[2] if pin is not None else ""
-    if is_torch and (local == "cpu" or local.startswith(("rocm", "xpu"))):
+    if pin is not None and not given and (local == "cpu" or local.startswith(("rocm", "xpu"))):
         return found, origins  # neither CUDA nor cuDNN
     for setting, packages in (("cudnn", _CUDNN), ("cuda", _CUDA)):
         own = _first(environment, packages)
@@ -353,6 +356,14 @@ def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str,
             if version:
                 take(setting, version, f"what torch {pin.version} needs, {pin.origin}")
     return found, origins
+
+
+def wheel_in(environment: Environment, runtime: Runtime) -> str | None:
+    """The CUDA of PyTorch's wheel on PyPI, where that is what the environment has and the runtime runs."""
+    pin = environment.pins.get("torch")
+    if pin is None or framework_of(runtime) != "pytorch" or str(runtime.framework_version) != pin.version:
+        return None
+    return _of_wheels(pin.version, pin.version.partition("+")[2])[0] or None
 
 
 def _first(environment: Environment, packages: Iterable[str]) -> Pin | None:

@@ -286,7 +286,9 @@ class _NetworkCheck:
         """What rules can ask of one layer."""
         layers, edge = self.network.layers, self.edges.get(index)
         producers = tuple(layers[i] for i in edge.producers) if edge else ()
-        return LayerFacts(facts, layers[index], edge, producers, estimate)
+        layer, copies = layers[index], self.running[index].norm_copies
+        layer = replace(layer, norm_copies=copies) if copies else layer
+        return LayerFacts(facts, layer, edge, producers, estimate)
 
     def _worth_saying(self, hits: Iterable[tuple[Hit, bool]], applicable: dict[str, int]) -> list[Hit]:
         """Those with something to say; what all layers share, all that are left share."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from convlint.engine.hits import Hit, Price, with_fix
-from convlint.engine.levers import NOT_WRITTEN, Validity, takes_away
+from convlint.engine.hits import NOT_WRITTEN, Hit, Price, with_fix
+from convlint.engine.levers import Validity, takes_away
 from convlint.engine.timing import SAME, Changes, Pricer
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops

@@ -53,6 +53,8 @@ def with_settings(runtime: Runtime, changes: Mapping[str, Scalar]) -> Runtime:
     return replace(runtime, **{**values, **versions}) if values else runtime
 
 
+# What no file of the network's states: it follows from other layers, stands in code, or is what is installed.
+NOT_WRITTEN = frozenset(("copies_input", "unfolded", "runtime.framework_version", "runtime.cudnn"))
 _WORDS = {"dtype": tuple(dtype.value for dtype in Dtype), "layout": ("NCHW", "NHWC", "auto")}
 _MAX_SIZE = 2**31
 

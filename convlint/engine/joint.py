@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.hits import COUNT, LAYERS, Flaw, Hit
-from convlint.engine.levers import KINDS, NOT_WRITTEN, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit
+from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Host, Hosted, hosted

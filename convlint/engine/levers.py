@@ -243,8 +243,6 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
 Kind = Literal["dtype", "layout", "runtime"]
 KINDS: tuple[Kind, ...] = ("dtype", "layout", "runtime")
 TF32 = "runtime.tf32"
-# What no file of the network's states: it follows from other layers, stands in code, or is what is installed.
-NOT_WRITTEN = frozenset(("copies_input", "unfolded", "runtime.framework_version", "runtime.cudnn"))
 MOST_ROUNDS = 4  # in which sizes are changed and the rules asked again
 _SETS: Mapping[str, Kind] = {"dtype": "dtype", TF32: "dtype", "layout": "layout"}
 Key = tuple[object, ...]

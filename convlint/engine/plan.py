@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
-from convlint.engine.hits import Hit, with_fix, with_settings
+from convlint.engine.hits import NOT_WRITTEN, Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.levers import NOT_WRITTEN, NOTHING_KEPT, Kept, Lever
+from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
 from convlint.engine.optimum import SettingChoice
 from convlint.engine.steps import (
     LEAST_GAIN,

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.hits import with_fix
+from convlint.engine.hits import NOT_WRITTEN, with_fix
 from convlint.engine.joint import Promise
-from convlint.engine.levers import NOT_WRITTEN, Key, Lever, Levers
+from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Edge, Network

@@ -67,6 +67,8 @@ FIELDS: Table = {
     "norm_follows": _field("truth", "norm_follows", "batch normalisation alone reads the output"),
     "first": _field("truth", "first", "its input is the network's"),
     "unfolded": _field("truth", "unfolded", "its patches are laid side by side and multiplied as by Linear"),
+    "residual_inputs": _field("number", "residual_inputs", "tensors that are added to its output"),
+    "norm_copies": _field("number", "norm_copies", "norms that want NCHW and copy its output, which is NHWC"),
     "copies_input": _field("truth", "copies_input", "runs NHWC, but copies its input, which arrives NCHW, first"),
     "head": _field("truth", "head", "no convolution after it, so that the task fixes K"),
 }

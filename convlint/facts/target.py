@@ -133,6 +133,23 @@ def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerF
     return () if answered else (f"a source on {name} {given}",)
 
 
+def _wheel_lacks(libraries: Libraries) -> bool:
+    """Whether PyTorch's own wheel, where it is known to be one, has no code for the GPU."""
+    from convlint.gpus import support
+
+    runtime = libraries.runtime
+    if framework_of(runtime) != "pytorch" or runtime.framework_version is None or libraries.gpu.jetson:
+        return False
+    built = support.wheel_cuda(runtime.framework_version) or runtime.wheel
+    codes = () if built is None else support.wheel_codes(built, runtime.framework_version)
+    return bool(codes) and not any(runs_on(code, libraries.gpu) for code in codes)
+
+
+def runs_on(code: Version, gpu: Gpu) -> bool:
+    """Whether code for one compute capability runs on a GPU: on its own major version, from its own minor on."""
+    return code.numbers[0] == gpu.compute_capability.numbers[0] and code <= gpu.compute_capability
+
+
 def _nothing(_facts: LayerFacts) -> tuple[str, ...]:
     return ()
 
@@ -157,7 +174,8 @@ def _of(library: str) -> dict[str, Quantity]:
 
 
 SUPPORT: Table = {
-    name: row for library in ("cuda", "cudnn", "tensorrt", "framework") for name, row in _of(library).items()
+    **{name: row for library in ("cuda", "cudnn", "tensorrt", "framework") for name, row in _of(library).items()},
+    "wheel_lacks": truth("PyTorch's own wheel in use has no code for the GPU", _wheel_lacks, _nothing, True),
 }
 
 
@@ -237,6 +255,7 @@ RUNTIME: Table = {
     "cudnn_conv_algo_search": _setting(
         "text", "cudnn_conv_algo_search", "ONNX Runtime's EXHAUSTIVE, HEURISTIC or DEFAULT"
     ),
+    "cudnn_conv_use_max_workspace": _setting("truth", "cudnn_conv_use_max_workspace"),
     "mxnet_cudnn_autotune_default": _setting("number", "mxnet_cudnn_autotune_default", "MXNET_CUDNN_AUTOTUNE_DEFAULT"),
     "xla_gpu_autotune_level": _setting("number", "xla_gpu_autotune_level"),
     "gpu_clock": _setting("text", "gpu_clock", "base or boost"),

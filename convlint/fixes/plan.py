@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.engine.findings import NetworkResult
-from convlint.engine.levers import NOT_WRITTEN
+from convlint.engine.hits import NOT_WRITTEN
 from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network

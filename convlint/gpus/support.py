@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,6 +25,13 @@ class _Oldest(Struct, frozen=True, kw_only=True):
     lowest: Version
     unsure_from: Version
     last: str | None
+
+
+class _Wheels(Struct, frozen=True, kw_only=True):
+    """From release `since` of PyTorch on, what its wheels for one CUDA have code for."""
+
+    since: Version
+    codes: tuple[Version, ...]
 
 
 class _Library(Struct, frozen=True, kw_only=True):
@@ -74,6 +82,24 @@ def dropped(library: str, version: Version, gpu: Gpu) -> bool | None:
     return True if past and gpu.compute_capability < entry.unsure_from else None
 
 
+_BUILT_FOR = re.compile(r".*\+cu(\d{2})(\d)")  # a local version: 2.9.0+cu126
+
+
+def wheel_cuda(version: Version) -> str | None:
+    """The CUDA that a version of PyTorch names itself to be built with; None where it names none."""
+    found = _BUILT_FOR.fullmatch(version.text.strip())
+    return None if found is None else f"{found[1]}.{found[2]}"
+
+
+def wheel_codes(cuda: str, version: Version) -> tuple[Version, ...]:
+    """The compute capabilities that PyTorch's wheel of that release and CUDA has code for; none where unknown."""
+    found: tuple[Version, ...] = ()
+    for entry in _wheels().get(cuda, ()):
+        if entry.since <= version:
+            found = entry.codes
+    return found
+
+
 def supported(library: str, version: Version, gpu: Gpu) -> bool | None:
     """Tell whether `version` runs on the GPU: neither too old for it nor past its time; None: unknown."""
     early, late = too_old(library, version, gpu), dropped(library, version, gpu)
@@ -100,11 +126,25 @@ def _libraries() -> Mapping[str, _Library]:
     return parse_support(read(_PATH))
 
 
+@cache
+def _wheels() -> Mapping[str, tuple[_Wheels, ...]]:
+    """By CUDA, in the order of releases."""
+    content = read(_PATH)
+    return {
+        cuda: tuple(
+            _Wheels(since=Version(entry["since"]), codes=tuple(map(Version, entry["codes"].split())))
+            for entry in entries
+            if content["sources"][entry["source"]]
+        )
+        for cuda, entries in content["wheels"].items()
+    }
+
+
 def parse_support(content: Mapping[str, Any]) -> Mapping[str, _Library]:
     """Build the table from the file's content; ConvlintError for anything but versions with a known source."""
     try:
         sources = content["sources"]
-        return {name: _library(facts, sources) for name, facts in content.items() if name != "sources"}
+        return {name: _library(facts, sources) for name, facts in content.items() if name not in ("sources", "wheels")}
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConvlintError(f"{_PATH}: {error!r}") from error
 

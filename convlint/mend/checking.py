@@ -288,12 +288,15 @@ def with_versions(network: Network, job: Job) -> Network:
         environment_near,
         environment_of,
         settings_from,
+        wheel_in,
     )
 
     if job.asked.release is not None:
         runtime = replace(network.runtime, framework_version=None)
         settings, origins = settings_from(environment_of(job.asked.release), runtime)
-        return replace(network, runtime=replace(runtime, **settings), origins=origins)
+        runtime = replace(runtime, **settings)
+        wheel = wheel_in(environment_of(job.asked.release), runtime)
+        return replace(network, runtime=replace(runtime, wheel=wheel), origins=origins)
     where = job.asked.versions or job.usual.versions or ("none" if job.isolated else "auto")
     if where == "none":
         return network
@@ -311,9 +314,11 @@ def with_versions(network: Network, job: Job) -> Network:
     settings, origins = settings_from(environment, network.runtime)
     if not settings and not environment.notes:
         return network
+    runtime = replace(network.runtime, **settings)
     return replace(
-        network, runtime=replace(network.runtime, **settings), origins=origins, version_notes=environment.notes
-    )
+        network, runtime=replace(runtime, wheel=wheel_in(environment, runtime)), origins=origins,
+        version_notes=environment.notes,
+    )  # fmt: skip
 
 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:

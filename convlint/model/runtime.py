@@ -79,6 +79,8 @@ class Runtime(Struct, frozen=True, kw_only=True):
     optimizer: str | None = None  # its state takes memory; not given: no state
     mixed_precision: bool | None = None  # 16-bit layers have fp32 weights, gradients and optimizer state beside
     cuda_graphs: bool | None = None  # the step is recorded once, and launched as one
+    cudnn_conv_use_max_workspace: bool | None = None
+    wheel: str | None = None  # the CUDA that PyTorch's own wheel is built with, where it is known to be one
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
@@ -93,6 +95,7 @@ OWNERS: Mapping[str, str] = {
     "cudnn_enabled": "pytorch",
     "tf_cudnn_use_autotune": "tensorflow",
     "cudnn_conv_algo_search": "onnxruntime",
+    "cudnn_conv_use_max_workspace": "onnxruntime",
     "mxnet_cudnn_autotune_default": "mxnet",
     "xla_gpu_autotune_level": "jax",
 }

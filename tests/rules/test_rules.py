@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from cases import for_each
 
@@ -55,10 +53,12 @@ def test_every_example_of_every_rule(rule: Rule, number: int) -> None:
 def test_the_codes_of_a_family_have_no_gap() -> None:
     """A code is never used twice, nor is one given up without a word: what is retired leaves a gap to be named here."""
     families: dict[str, list[int]] = {}
-    for rule in RULES:
-        family = "CL81" if Path(rule.path).parent.name == "cliffs" else rule.info.code[:-2]  # these begin at CL811
-        families.setdefault(family, []).append(int(rule.info.code.removeprefix(family)))
-    assert {code: numbers for code, numbers in families.items() if numbers != list(range(1, len(numbers) + 1))} == {}
+    # Reports that did not stand: of TF32 in volumes, and of Conv1d in ONNX Runtime (docs/pages/cliffs.md).
+    retired = {"CL812", "CL822"}
+    for code in (*(rule.info.code for rule in RULES), *retired):
+        family, number = ("CL81", int(code[2:]) - 810) if code[2:4] in ("81", "82") else (code[:-2], int(code[-2:]))
+        families.setdefault(family, []).append(number)
+    assert {code: found for code, found in families.items() if sorted(found) != list(range(1, len(found) + 1))} == {}
 
 
 @pytest.mark.parametrize(("code", "silenced_by"), PRECEDENCE.items())
@@ -69,7 +69,7 @@ def test_precedence(code: str, silenced_by: set[str]) -> None:
 
 def test_infos_that_ask_for_no_change_have_no_price() -> None:
     evidence = {rule.info.code for rule in RULES if rule.info.evidence}
-    assert evidence == {"CL004", "CL302", "CL303", "CL304", "CL305", "CL602"}
+    assert evidence == {"CL004", "CL302", "CL303", "CL304", "CL305", "CL602", "CL825"}
     assert all(rule.loss == "none" for rule in RULES if rule.info.evidence)
 
 

@@ -26,7 +26,7 @@ FRAMEWORKS: Mapping[str, str] = {
 }  # fmt: skip
 BOOLEANS = (
     "compile", "cudnn_benchmark", "cudnn_enabled", "fixed_input_size", "deterministic", "tf32", "prefer_nhwc",
-    "tf_cudnn_use_autotune", "pinned_memory", "mixed_precision", "cuda_graphs",
+    "tf_cudnn_use_autotune", "pinned_memory", "mixed_precision", "cuda_graphs", "cudnn_conv_use_max_workspace",
 )  # fmt: skip
 WORDS = ("optimizer",)
 NUMBERS = ("mxnet_cudnn_autotune_default", "xla_gpu_autotune_level")
