@@ -459,12 +459,13 @@ def check_source(
     codes: Collection[str] | None = None,
     silences: Silences | None = None,
     known: Silences | None = None,
+    versioned: Callable[[Runtime], Runtime] = lambda runtime: runtime,
 ) -> SourceResult:
     """All rules that judge source on what was read. Raises RuleError where a rule divides by zero.
 
     Only what stands in one of the files `given` is said: the construction or program, or the literal or statement at
     fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes` and findings that
-    `silences` takes are not in force; what is `known` is not said either.
+    `silences` takes are not in force; what is `known` is not said either. `versioned` adds what is pinned to a runtime.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
     records = _records(reading.layers, dtype)
@@ -473,7 +474,7 @@ def check_source(
     skipped: list[SkippedRule] = []
     for number, target in enumerate(targets):
         wanted = [rule for rule in rules if number == 0 or rule.needs_gpu]
-        context = _Contexts(target, mode)
+        context = _Contexts(target, mode, versioned)
         of_programs, lacking = programs(_of("program", wanted), scripts, context, dtype)
         skipped += [each for each in lacking if each.path in given]
         several = [
@@ -500,12 +501,12 @@ def check_source(
 class _Contexts(dict[str, TargetFacts]):
     """What all that one framework runs shares on one target, by the framework."""
 
-    def __init__(self, target: Target, mode: Mode | None) -> None:
+    def __init__(self, target: Target, mode: Mode | None, versioned: Callable[[Runtime], Runtime]) -> None:
         super().__init__()
-        self.target, self.mode = target, mode
+        self.target, self.mode, self.versioned = target, mode, versioned
 
     def __missing__(self, framework: str) -> TargetFacts:
-        runtime = Runtime(framework=framework)
+        runtime = self.versioned(Runtime(framework=framework))
         found = TargetFacts(
             self.target.label, self.target.gpu, runtime, self.mode or "training", mode_stated=self.mode is not None
         )

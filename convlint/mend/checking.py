@@ -282,6 +282,21 @@ def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None, 
 
 def with_versions(network: Network, job: Job) -> Network:
     """The network with the versions that nobody states: those that lock files near it pin, where they may be read."""
+    is_file = os.path.lexists(network.path)
+    is_module = not is_file and (":" in network.path or network.settings_path is not None)
+    folder = None if is_module else os.path.dirname(network.path) if is_file else os.curdir
+    runtime, origins, notes = versioned(network.runtime, folder, job)
+    if runtime is network.runtime and not notes:
+        return network
+    return replace(network, runtime=runtime, origins=origins, version_notes=notes)
+
+
+def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, Mapping[str, str], tuple[str, ...]]:
+    """(the runtime with the versions that it leaves open, where each is from, what could not be taken and why).
+
+    They are pinned near `folder`; None: what runs here has what is installed here. Raises UsageError for a file that
+    somebody named and that cannot be read.
+    """
     from convlint.config.environment import (
         environment_in,
         environment_installed,
@@ -291,34 +306,22 @@ def with_versions(network: Network, job: Job) -> Network:
         wheel_in,
     )
 
-    if job.asked.release is not None:
-        runtime = replace(network.runtime, framework_version=None)
-        settings, origins = settings_from(environment_of(job.asked.release), runtime)
-        runtime = replace(runtime, **settings)
-        wheel = wheel_in(environment_of(job.asked.release), runtime)
-        return replace(network, runtime=replace(runtime, wheel=wheel), origins=origins)
     where = job.asked.versions or job.usual.versions or ("none" if job.isolated else "auto")
-    if where == "none":
-        return network
-    is_file = os.path.lexists(network.path)
-    is_module = not is_file and (":" in network.path or network.settings_path is not None)
-    if where == "auto" and is_module:  # which runs here
-        environment = environment_installed()
+    if job.asked.release is not None:
+        runtime, environment = replace(runtime, framework_version=None), environment_of(job.asked.release)
+    elif where == "none":
+        return runtime, {}, ()
     elif where == "auto":
-        environment = environment_near(os.path.dirname(network.path) if is_file else os.curdir, job.top)
+        environment = environment_installed() if folder is None else environment_near(folder, job.top)
     else:
         try:
             environment = environment_in(where)
         except InputFault as fault:
             raise UsageError(f"--versions: {where}: {fault.message}") from None
-    settings, origins = settings_from(environment, network.runtime)
-    if not settings and not environment.notes:
-        return network
-    runtime = replace(network.runtime, **settings)
-    return replace(
-        network, runtime=replace(runtime, wheel=wheel_in(environment, runtime)), origins=origins,
-        version_notes=environment.notes,
-    )  # fmt: skip
+    settings, origins = settings_from(environment, runtime)
+    found = replace(runtime, **settings) if settings else runtime
+    wheel = wheel_in(environment, found)
+    return replace(found, wheel=wheel) if wheel is not None else found, origins, environment.notes
 
 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:

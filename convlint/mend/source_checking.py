@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -13,10 +14,11 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
 from convlint.files.bounded_file import is_quiet
 from convlint.fixes.source_edits import with_source_edits
-from convlint.mend.checking import Job, resolve_targets
+from convlint.mend.checking import Job, resolve_targets, versioned
 from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError
+from convlint.model.runtime import VERSIONS, Runtime
 from convlint.model.source import PlacedLayer, SourceReading, SourceReport, TrainingProgram
 from convlint.model.text import mapped
 from convlint.readers.inputs import Input
@@ -58,6 +60,7 @@ def judged_source(
         codes=None if job.silencing is None else job.silencing.codes,
         silences=None if silencer is None or silencer.is_idle else silencer.silences,
         known=None if silencer is None or silencer.knows_nothing else silencer.is_known,
+        versioned=partial(_versioned, folder=os.path.dirname(reading.files[0]) if reading.files else "", job=job),
     )
     findings = result.findings
     if silencer is not None:
@@ -84,6 +87,14 @@ def judged_source(
         ),
         code_lines=reading.lines,
     )
+
+
+def _versioned(runtime: Runtime, *, folder: str, job: Job) -> Runtime:
+    """What a framework runs as: the versions that somebody states, or that are pinned near the source."""
+    stated = {**job.usual.settings, **job.asked.settings}
+    if stated.get("framework", runtime.framework) == runtime.framework:
+        runtime = replace(runtime, **{name: stated[name] for name in VERSIONS if name in stated})
+    return versioned(runtime, folder or os.curdir, job)[0]
 
 
 def _as_told(program: TrainingProgram, job: Job) -> TrainingProgram:

@@ -94,11 +94,13 @@ def navigation() -> list[Mapping[str, Any]]:
                 {"Planning": "guide/planning.md"},
                 {"Auditing many models": "guide/auditing.md"},
                 {"Measuring": "guide/measuring.md"},
+                {"Versions and changes": "guide/versions.md"},
                 {"CI": "guide/ci.md"},
                 {"Rules of your own": "guide/own-rules.md"},
             ]
         },
         {"Rules": "rules/index.md"},
+        {"Cliffs": "cliffs.md"},
         {
             "Reference": [
                 {"The spec": "reference/spec.md"},

@@ -23,7 +23,8 @@ BEFORE = "name: a, N: 256, C: 3, H: 32, W: 32, K: 62, kernel_size: 3, padding: 1
 SETTINGS = (
     "framework: pytorch, framework_version: '2.1', cuda: '11.8', cudnn: '8.9', tensorrt: '8.6', compile: false, "
     "cudnn_benchmark: true, fixed_input_size: true, deterministic: false, prefer_nhwc: true, pinned_memory: true, "
-    "tf_cudnn_use_autotune: true, cudnn_conv_algo_search: EXHAUSTIVE, cudnn_conv_use_max_workspace: true, mxnet_cudnn_autotune_default: 1, "
+    "tf_cudnn_use_autotune: true, cudnn_conv_algo_search: EXHAUSTIVE, mxnet_cudnn_autotune_default: 1, "
+    "cudnn_conv_use_max_workspace: true, "
     "xla_gpu_autotune_level: 4, gpu_clock: boost, mixed_precision: true, cuda_graphs: false, optimizer: adam"
 )
 # may stay unknown although all is given: nothing states them, or nothing bounds them

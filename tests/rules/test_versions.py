@@ -193,3 +193,56 @@ def test_rules_on_versions_are_not_guessed() -> None:
     assert all("runtime.framework_version" in skip["needs"] for skip in found["skipped"] if skip["code"] == "CL811")
     silent = checked(VIDEO.replace("runtime: { framework: pytorch }\n", ""))
     assert not [skip for skip in silent["skipped"] if skip["code"].startswith(("CL81", "CL82"))]
+
+
+SOURCE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv3d(16, 32, 3, padding=1)
+        self.b = nn.Conv3d(32, 32, 1)
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+
+def main(loader):
+    net = Net().cuda()
+    opt = torch.optim.SGD(net.parameters(), lr=.1)
+    for x, y in loader:
+        (net(x) - y).mean().backward()
+        opt.step()
+
+
+main([])
+"""
+
+
+def of_source(pin: str, *arguments: str) -> dict[str, Any]:
+    Path("net.py").write_text(SOURCE, encoding="utf-8")
+    Path("requirements.txt").write_text(f"{pin}\n", encoding="utf-8")
+    found: dict[str, Any] = json.loads(run("check", "net.py", "-o", "json", *arguments).out)
+    return found
+
+
+def test_source_is_judged_by_the_versions_that_are_pinned_beside_it() -> None:
+    one = finding(of_source("torch==2.9.0"), "CL811")
+    assert (one["severity"], one["line"], one["layer"]) == ("info", 8, "Net.a")
+    assert "PyTorch 2.9.0, which is pinned here" in one["message"]
+    assert "CL811" not in codes(of_source("torch==2.8.0"))
+    assert "CL811" not in codes(of_source("torch==2.9.0", "--dtype", "fp32"))
+    assert "CL811" not in codes(of_source("torch>=2.9.0"))
+    assert "CL811" in codes(
+        of_source("torch>=2.9.0", "--runtime", "framework_version=2.9.0", "--runtime", "cudnn=9.10.2")
+    )
+
+
+def test_a_script_whose_wheel_has_no_code_for_the_target_fails() -> None:
+    one = finding(of_source("torch==2.11.0+cu128", "--gpu", "v100"), "CL818")
+    assert (one["severity"], one["path"]) == ("error", "net.py")
+    assert "CL818" not in codes(of_source("torch==2.11.0+cu128", "--gpu", "a100"))
+    assert "CL818" not in codes(of_source("torch==2.11.0+cu126", "--gpu", "v100"))

@@ -13,6 +13,7 @@ from convlint.config.keys import KEYS, FileIgnore, LayerIgnore, ModelEntry, Path
 from convlint.config.toml_source import Spot, Word
 from convlint.files.languages import ENGLISH, VARIABLE, language_asked
 from convlint.files.safe import clean, clean_path
+from convlint.model.errors import InputFault, UsageError
 from convlint.readers.inputs import decide
 
 Given = str | float | list[str]  # of a setting, from the command line
@@ -35,8 +36,30 @@ def run(path: str, file: str | None, given: Mapping[str, Given], *, isolated: bo
     head = (
         "no config" if config.path is None else f"{clean_path(config.path)} ({'as given' if file else 'the closest'})"
     )
-    write(sys.stdout, "\n".join([head, "", *lines(config, given)]))
+    write(sys.stdout, "\n".join([head, "", *lines(config, given), *_pinned(path, config, isolated=isolated)]))
     return 0
+
+
+def _pinned(path: str, config: Config, *, isolated: bool) -> list[str]:
+    """The versions that are pinned for the input, each with its place. Raises UsageError for a file that is named."""
+    from convlint.config.environment import environment_in, environment_near
+
+    where = "none" if isolated else "auto" if config.versions is None else config.versions.text
+    if where == "none":
+        return []
+    if where == "auto":
+        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        top = None if config.path is None else os.path.dirname(os.path.abspath(config.path))
+        found = environment_near(folder or os.curdir, top)
+    else:
+        try:
+            found = environment_in(where)
+        except InputFault as fault:
+            raise UsageError(f"versions: {where}: {fault.message}") from None
+    rows = [(name, clean(pin.version), clean_path(pin.origin)) for name, pin in sorted(found.pins.items())]
+    sizes = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
+    pins = [f"  {name:<{sizes[0]}}  {version:<{sizes[1]}}  {origin}" for name, version, origin in rows]
+    return [*(["", "pinned", *pins] if pins else []), *([""] if found.notes else []), *map(clean, found.notes)]
 
 
 def lines(config: Config, given: Mapping[str, Given]) -> list[str]:
