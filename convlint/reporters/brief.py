@@ -126,8 +126,7 @@ class _Brief:
         self._title(shown(title, self.glyphs))
         for cause in found[:most]:
             text = self._identity(cause, with_what=True)
-            unpriced = all(cause.saved_us(gpu) is None for gpu in (None, *self.targets))
-            if cause.severity != "info" and unpriced and cause.first.fix is not None:
+            if cause.severity == "error" and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
             first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code

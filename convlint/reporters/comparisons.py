@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from convlint import __version__
-from convlint.files.languages import duration, plural
+from convlint.files.languages import duration
 from convlint.files.safe import clean, clean_path, number
 from convlint.reporters import Style
 from convlint.reporters.ink import Paint, column_sizes, error_lines, finished, painter, row, wrapped
@@ -108,8 +108,12 @@ def _verdict(comparison: Comparison) -> str:
         return f"{words}; {limit} more is the limit" if slower else words
     known = sum(pair.change is not None for pair in pairs)
     if slower:
-        return f"{len(slower)} of {plural(known, 'network')} slower by more than {limit}"
+        return f"{len(slower)} of {_networks(known)} slower by more than {limit}"
     return f"no network slower by more than {limit}, of {known}" if known else "nothing could be compared"
+
+
+def _networks(number_: int) -> str:
+    return "1 network" if number_ == 1 else f"{number_} networks"
 
 
 def only_lines(comparison: Comparison) -> Iterator[str]:

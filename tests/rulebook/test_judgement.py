@@ -421,4 +421,5 @@ def test_the_rules_that_judge_source_are_these() -> None:
     assert scopes == {
         "CL102": "width", "CL106": "program", "CL501": "program", "CL502": "program", "CL503": "program",
         "CL504": "program", "CL506": "construction", "CL507": "program", "CL508": "program", "CL509": "program",
+        "CL811": "construction", "CL818": "program",
     }  # fmt: skip

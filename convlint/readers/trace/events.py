@@ -1,0 +1,163 @@
+"""The events of a trace in Chrome's JSON, plain or packed by gzip, one at a time and within bounds of size."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from convlint.files.bounded_file import file_size, open_regular
+from convlint.model.errors import InputFault
+
+MOST_BYTES = 4 << 30  # unpacked
+_MOST_UNPACKED, _FREE_BYTES = 300, 1 << 28  # times the size on disk, from so many bytes on; sound traces have 10 to 30
+_MOST_VALUE = 32 << 20  # characters of one event, or of one entry beside them
+_CHUNK = 4 << 20
+_SNIFFED = 1 << 16
+_DECODER = json.JSONDecoder()
+
+
+def is_trace(path: str) -> bool:
+    """Whether a file looks like a trace, by how it begins."""
+    try:
+        with open_regular(path) as stream:
+            start = stream.read(_SNIFFED)
+    except InputFault:
+        return False
+    if start[:2] == b"\x1f\x8b":
+        try:
+            start = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, _SNIFFED)
+        except zlib.error:
+            return False
+    text = start.lstrip()
+    return (text[:1] == b"{" and (b'"traceEvents"' in text or b'"deviceProperties"' in text)) or (
+        text[:1] == b"[" and b'"ph"' in text
+    )
+
+
+class TraceFile:
+    """A trace that is read once: `events` yields its events, after which `top` has what stands beside them.
+
+    `fault` says where a trace ends too early; what came before it was yielded.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """`stream` is at the beginning of a regular file."""
+        self.top: dict[str, Any] = {}
+        self.fault = ""
+        self._text = _Text(stream)
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Each event that is an object. Raises InputFault for what is no trace at all."""
+        text = self._text
+        first = text.peek()
+        try:
+            if first == "[":
+                yield from self._array()
+            elif first == "{":
+                text.take("{")
+                while text.peek() != "}":
+                    key = text.value()
+                    text.take(":")
+                    if key == "traceEvents" and text.peek() == "[":
+                        yield from self._array()
+                    else:
+                        self.top[str(key)] = text.value()
+                    if text.peek() == ",":
+                        text.take(",")
+            else:
+                raise InputFault("not a trace: no JSON object and no array")
+        except _EndsEarly:
+            self.fault = "it ends in the middle: what was recorded before that is read"
+
+    def _array(self) -> Iterator[dict[str, Any]]:
+        text = self._text
+        text.take("[")
+        while text.peek() != "]":
+            event = text.value()
+            if isinstance(event, dict):
+                yield event
+            if text.peek() == ",":
+                text.take(",")
+        text.take("]")
+
+
+def opened(path: str) -> BinaryIO:
+    """A trace for reading. Raises InputFault where it cannot be."""
+    return open_regular(path)
+
+
+class _EndsEarly(Exception):
+    """The text ends before the value does."""
+
+
+class _Text:
+    """The text of a trace, read ahead in chunks; values are taken from it one after the other."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        packed = stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        self._most = MOST_BYTES
+        if packed:
+            self._most = min(MOST_BYTES, max(_FREE_BYTES, _MOST_UNPACKED * file_size(stream)))
+            stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
+        self._stream = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
+        self._buffer, self._at, self._read, self._over = "", 0, 0, False
+
+    def peek(self) -> str:
+        """The next character that is no space. Raises _EndsEarly where there is none."""
+        while True:
+            while self._at < len(self._buffer):
+                char = self._buffer[self._at]
+                if char not in " \t\r\n":
+                    return char
+                self._at += 1
+            if not self._more():
+                raise _EndsEarly
+
+    def take(self, char: str) -> None:
+        """Goes past that character. Raises InputFault where another one stands."""
+        found = self.peek()
+        if found != char:
+            raise InputFault(f"not a sound trace: {found!r} where {char!r} should stand")
+        self._at += 1
+
+    def value(self) -> Any:
+        """The next value. Raises InputFault where there is none, _EndsEarly where the text ends in it."""
+        self.peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                # What ends with the buffer may go on in the file; what is wrong long before that end is wrong.
+                if not self._more():
+                    raise _EndsEarly from None
+                if len(self._buffer) - self._at > _MOST_VALUE:
+                    raise InputFault(f"not a sound trace: {error.msg}") from None
+            except (RecursionError, ValueError):
+                raise InputFault("not a sound trace: a value in it is nested too deeply or too long") from None
+            else:
+                if end < len(self._buffer) or not self._more():  # a number may go on
+                    self._at = end
+                    return value
+
+    def _more(self) -> bool:
+        """Reads on. Raises InputFault where that is too much."""
+        if self._over:
+            return False
+        try:
+            chunk = self._stream.read(_CHUNK)
+        except (OSError, EOFError, zlib.error) as error:
+            if isinstance(error, EOFError):  # a gzip that was cut
+                self._over = True
+                return False
+            raise InputFault(f"not a sound trace: it cannot be unpacked ({error})") from None
+        self._read += len(chunk)
+        if self._read > self._most:
+            raise InputFault(f"a trace of more than {self._most >> 20:,} MiB unpacked is not read")
+        self._buffer, self._at = self._buffer[self._at :] + chunk, 0
+        self._over = not chunk
+        return bool(chunk)
