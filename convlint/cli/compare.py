@@ -30,9 +30,7 @@ FORMATS = ("text", "json", "markdown")
 Gpu = Annotated[list[str] | None, gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
 Tolerance = Annotated[
     float,
-    typer.Option(
-        "--tolerance", metavar="PERCENT", min=0.0, help="By how much a network may become slower.", show_default=True
-    ),
+    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=1e6, help="By how much a network may become slower."),
 ]
 Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")]
 
@@ -53,7 +51,7 @@ def compare(
 ) -> None:
     """Hold two versions of a network against each other: what became slower, faster or heavier.
 
-    Exit code 1 where a network takes more than --tolerance longer, 3 where that cannot be told.
+    Exit code 1 where a network takes more than --tolerance longer or has a new error, 3 where that cannot be told.
     """
     from convlint.cli.commands import compare as command
     from convlint.run.plan import Options

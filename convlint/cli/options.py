@@ -153,6 +153,16 @@ OneInput = Annotated[
 OneModel = Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config, rather than PATH.")]
 
 
+Versions = Annotated[
+    str | None,
+    option(
+        "--versions",
+        metavar="auto|none|FILE",
+        help_="Where versions that nobody states come from: the nearest lock file (auto), none, or this file.",
+    ),
+]
+
+
 class Flags(Struct, frozen=True):
     """A group of options; fields may be groups themselves."""
 
@@ -316,14 +326,7 @@ class RunFlags(Flags, frozen=True, kw_only=True):
     runtime: Runtime = None
     dtype: DtypeOption = None
     layout: Layout = None
-    versions: Annotated[
-        str | None,
-        option(
-            "--versions",
-            metavar="auto|none|FILE",
-            help_="Where versions that nobody states come from: the nearest lock file (auto), none, or this file.",
-        ),
-    ] = None
+    versions: Versions = None
 
     def running(self) -> Running:
         """The same as settings. Raises UsageError."""

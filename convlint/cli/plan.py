@@ -19,6 +19,7 @@ from convlint.cli.options import (
     ReadFlags,
     Runtime,
     ShowFlags,
+    Versions,
     allowances,
     gpu_names,
     gpu_option,
@@ -91,6 +92,7 @@ def plan(
     mode: ModeOption = None,
     reading: ReadFlags,
     runtime: Runtime = None,
+    versions: Versions = None,
     dtype: Annotated[str | None, option("--dtype", help_="What layers are computed in; or fixed: as it is.")] = None,
     layout: Annotated[str | None, option("--layout", help_="NCHW, NHWC or auto; or fixed: as it is.")] = None,
     asked: WishFlags,
@@ -113,7 +115,7 @@ def plan(
         raise UsageError("--gpu: a plan is for one GPU")
     if write == "-":
         raise UsageError("--write: needs the name of a file")
-    runs = running(runtime, None if dtype == FIXED else dtype, None if layout == FIXED else layout)
+    runs = running(runtime, None if dtype == FIXED else dtype, None if layout == FIXED else layout, versions)
     job = Job(
         gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=runs, isolated=isolated,
         allow=frozenset(allowances(asked.allow)),

@@ -16,7 +16,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
-from convlint.model.errors import InputFault
+from convlint.gpus.support import wheel_codes, wheel_cuda
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.runtime import ASKED, INSTALLED, Runtime, Version, framework_of
 
 MOST_LOCK_BYTES: Final = 32 * 2**20  # of a monorepo with 2,000 packages uv.lock has some 5 MB
@@ -35,7 +36,8 @@ _FRAMEWORKS: Mapping[str, tuple[str, ...]] = {  # by what a runtime calls it, th
 }
 _CUDNN = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11", "cudnn")
 _CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11", "cuda-version", "cudatoolkit")
-_WANTED = frozenset((*_CUDNN, *_CUDA, *(name for names in _FRAMEWORKS.values() for name in names)))
+_RELEASED = frozenset(name for names in _FRAMEWORKS.values() for name in names)
+_WANTED = frozenset((*_CUDNN, *_CUDA, *_RELEASED))
 
 # cuDNN of PyTorch's wheels by CUDA, the one on PyPI first: RELEASE.md of pytorch/pytorch ("Release Compatibility
 # Matrix"), and what the wheels on PyPI require: cu121 in 2.4, cu124 in 2.5 and 2.6, cu126 in 2.7, cu128 in 2.8 to 2.10,
@@ -54,7 +56,7 @@ _OF_TORCH: Mapping[str, Mapping[str, str]] = {
     "2.5": {"12.4": "9.1.0", "11.8": "9.1.0", "12.1": "9.1.0"},
     "2.4": {"12.1": "9.1.0", "11.8": "9.1.0", "12.4": "9.1.0"},
 }  # fmt: skip
-_BUILT_FOR = re.compile(r"cu(\d{2})(\d)")  # a local version: +cu126
+_OLDEST = min(_OF_TORCH, key=lambda release: Version(release).numbers)
 # What a GPU's host is taken to be, where a marker asks.
 _HOST = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"}
 
@@ -71,9 +73,17 @@ class Environment(Struct, frozen=True, kw_only=True):
 
     pins: Mapping[str, Pin] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    open: bool = False  # a framework is asked for in more than one version: what lies farther away says nothing of it
+
+
+class _File(Environment, frozen=True, kw_only=True):
+    """What one file pins; of frameworks that it asks for in several versions, a note."""
+
+    ranges: Mapping[str, str] = field(default_factory=dict)
 
 
 NOTHING: Final = Environment()
+_NO_FILE: Final = _File()
 
 
 def environment_near(folder: str, top: str | None) -> Environment:
@@ -84,7 +94,7 @@ def environment_near(folder: str, top: str | None) -> Environment:
         found = _in_folder(folder)
         notes += found.notes
         parent = os.path.dirname(folder)
-        ends = parent == folder or folder == top or os.path.lexists(os.path.join(folder, ".git"))
+        ends = found.open or parent == folder or folder == top or os.path.lexists(os.path.join(folder, ".git"))
         if found.pins or ends:
             return Environment(pins=found.pins, notes=tuple(notes))
         folder = parent
@@ -102,6 +112,21 @@ def environment_of(release: str) -> Environment:
     return Environment(pins={name: pin for names in _FRAMEWORKS.values() for name in names})
 
 
+def refuse_unknown(release: str, runtime: Runtime) -> None:
+    """Raises UsageError for a release of PyTorch, or a wheel of it, of which nothing is known."""
+    version = Version(release)
+    if framework_of(runtime) != "pytorch" or version < _OLDEST:
+        return
+    wheels = _wheels(version)
+    built = wheel_cuda(version)
+    if not wheels:
+        raise UsageError(f"PyTorch {release}: convlint knows releases up to {next(iter(_OF_TORCH))}")
+    if "+" in release and built is None:
+        raise UsageError(f"PyTorch {release}: no such wheel is known")
+    if built is not None and not wheel_codes(built, version):
+        raise UsageError(f"PyTorch {release}: no wheel for CUDA {built} is known")
+
+
 @cache
 def environment_installed() -> Environment:
     """What is installed where this runs, as a module that is read here has it."""
@@ -116,6 +141,22 @@ def environment_installed() -> Environment:
     return Environment(pins=pins)
 
 
+def installed_beside(pinned: Environment) -> Environment:
+    """What is installed where this runs; a note where a lock file pins another release of a framework."""
+    here = environment_installed()
+    notes = tuple(
+        f"{pin.origin} pins {name} {pin.version}, but {here.pins[name].version} is installed and counts: "
+        f"--versions {pin.origin.rpartition(':')[0]} takes what is pinned"
+        for name, pin in pinned.pins.items()
+        if name in _RELEASED and name in here.pins and not _same_release(pin.version, here.pins[name].version)
+    )
+    return Environment(pins=here.pins, notes=notes)
+
+
+def _same_release(one: str, other: str) -> bool:
+    return Version(one) == Version(other)
+
+
 def _in_folder(folder: str) -> Environment:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if _is_pinning(entry.name))
@@ -128,11 +169,12 @@ def _is_pinning(name: str) -> bool:
     return name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name) is not None
 
 
-def _agreed(files: Iterable[Environment]) -> Environment:
+def _agreed(files: Iterable[_File]) -> Environment:
     """What all files agree on."""
     pins: dict[str, Pin] = {}
     refused: dict[str, str] = {}
     notes: list[str] = []
+    files = list(files)
     for file in files:
         notes += file.notes
         for name, pin in file.pins.items():
@@ -141,29 +183,29 @@ def _agreed(files: Iterable[Environment]) -> Environment:
                 refused[name] = (
                     f"{name}: {other.version} in {other.origin}, but {pin.version} in {pin.origin}: neither is taken"
                 )
-    return Environment(
-        pins={name: pin for name, pin in pins.items() if name not in refused}, notes=(*notes, *refused.values())
-    )
+    taken = {name: pin for name, pin in pins.items() if name not in refused}
+    ranges = {name: note for file in files for name, note in file.ranges.items() if name not in pins}
+    return Environment(pins=taken, notes=(*notes, *refused.values(), *ranges.values()), open=bool(ranges))
 
 
-def _read(path: str, seen: tuple[str, ...]) -> Environment:
+def _read(path: str, seen: tuple[str, ...]) -> _File:
     """The pins of a file; `seen` are those that it is included from."""
     try:
         status = os.stat(path)
     except OSError:
-        return NOTHING
+        return _NO_FILE
     if path.endswith(".txt"):  # small, and others that it includes may change
         return _parsed(path, seen)
     return _kept(path, (status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=64)
-def _kept(path: str, _state: tuple[int, int]) -> Environment:
+def _kept(path: str, _state: tuple[int, int]) -> _File:
     """The pins of a file as long as it stays as it is: a folder of specs asks for each of them."""
     return _parsed(path, ())
 
 
-def _parsed(path: str, seen: tuple[str, ...]) -> Environment:
+def _parsed(path: str, seen: tuple[str, ...]) -> _File:
     name = os.path.relpath(path)
     try:
         with open_regular(path) as stream:
@@ -171,7 +213,7 @@ def _parsed(path: str, seen: tuple[str, ...]) -> Environment:
                 raise InputFault(f"more than {MOST_LOCK_BYTES >> 20} MiB")
             text = stream.read(MOST_LOCK_BYTES).decode("utf-8", "replace")
     except InputFault as fault:
-        return Environment(notes=(f"{name}: not read for versions: {fault.message}",))
+        return _File(notes=(f"{name}: not read for versions: {fault.message}",))
     if path.endswith((".lock", ".toml")):
         found = _of_lock(text)
     elif path.endswith(".txt"):
@@ -180,8 +222,12 @@ def _parsed(path: str, seen: tuple[str, ...]) -> Environment:
         found = _of_conda(text)
     pins: dict[str, Pin] = {}
     notes: list[str] = []
+    ranges: dict[str, str] = {}
     for package, version, line, origin in found:
         where = f"{origin or name}:{line}"
+        if not version:
+            ranges[package] = f"{package} in {where} is a range: no version is taken"
+            continue
         said = _not_taken(version)
         if said:
             notes.append(f"{package} {version} in {where} is {said}: no version is taken")
@@ -191,7 +237,8 @@ def _parsed(path: str, seen: tuple[str, ...]) -> Environment:
             pins[package] = Pin("", where)
         else:
             pins.setdefault(package, Pin(version, where))
-    return Environment(pins={key: pin for key, pin in pins.items() if pin.version}, notes=tuple(dict.fromkeys(notes)))
+    taken = {key: pin for key, pin in pins.items() if pin.version}
+    return _File(pins=taken, notes=tuple(dict.fromkeys(notes)), ranges=ranges)
 
 
 _Found = tuple[str, str, int, str]  # package, version, line, the file where that is another
@@ -222,7 +269,7 @@ def _of_lock(text: str) -> Iterator[_Found]:
 
     starts = [match.start() for match in _BLOCK.finditer(text)]
     taken = 0
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in zip(starts, [*starts, len(text)][1:], strict=True):
         named = _KEY.search(text, start, end)
         if named is None or _name(named[1]) not in _WANTED or taken >= _MOST_BLOCKS:
             continue
@@ -266,6 +313,11 @@ def _lines(text: str) -> list[str]:
 
 
 _PINNED = re.compile(r"^\s*([\w.-]{1,80})\s*(\[[^\]]*\])?\s*(==|===|@)")
+_RANGED = re.compile(r"^\s*([\w.-]{1,80})\s*(?:\[[^\]]*\])?\s*(?:[<>~!]|==\s*[\d.]+\*|#|$)")
+_INDEX = re.compile(
+    r"^\s*(?:-i|--index-url|--extra-index-url)[ =]\s*\S*download\.pytorch\.org/whl/(cu\d+|cpu|rocm[\d.]+)"
+)
+_WHEEL = re.compile(r"^\s*((?:https?|file)://\S+/(torch)-\S+\.whl)")
 _INCLUDE = re.compile(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
 
 
@@ -273,7 +325,9 @@ def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_F
     """What pip reads, `torch==2.9.0+cu126 ; sys_platform == "linux"`, and what is included from its folder."""
     from packaging.requirements import InvalidRequirement, Requirement
 
-    for number, line in enumerate(_lines(text.replace("\\\n", "  ")), 1):
+    lines = _lines(text.replace("\\\n", "  "))
+    index = next((match[1] for line in lines if (match := _INDEX.match(line))), "")
+    for number, line in enumerate(lines, 1):
         if include := _INCLUDE.match(line):
             other = os.path.normpath(os.path.join(os.path.dirname(path), include[1]))
             inside = os.path.dirname(os.path.abspath(other)).startswith(os.path.dirname(os.path.abspath(path)))
@@ -281,6 +335,13 @@ def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_F
                 for package, pin in _read(other, (*seen, path)).pins.items():
                     file, _, place = pin.origin.rpartition(":")
                     yield package, pin.version, int(place), file
+            continue
+        if wheel := _WHEEL.match(line):
+            yield _name(wheel[2]), _of_wheel(wheel[1]), number, ""
+            continue
+        ranged = _RANGED.match(line)
+        if ranged is not None and _name(ranged[1]) in _RELEASED:
+            yield _name(ranged[1]), "", number, ""
             continue
         pinned = _PINNED.match(line)
         if pinned is None or _name(pinned[1]) not in _WANTED:
@@ -292,6 +353,8 @@ def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_F
         if wanted.marker is not None and not _holds(str(wanted.marker)):
             continue
         version = _of_wheel(wanted.url) if wanted.url else _exact(str(wanted.specifier))
+        if version and index and "+" not in version and _name(wanted.name) == "torch":
+            version += f"+{index}"  # from PyTorch's own index, whose wheels say what they are built for
         if version:
             yield _name(wanted.name), version, number, ""
 
@@ -351,7 +414,7 @@ def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str,
         if own is not None:
             take(setting, own.version, own.origin)
     if is_torch and pin is not None:
-        cuda, cudnn = _of_wheels(pin.version, local)
+        cuda, cudnn = _of_wheels(pin.version)
         for setting, version in (("cuda", cuda), ("cudnn", cudnn)):
             if version:
                 take(setting, version, f"what torch {pin.version} needs, {pin.origin}")
@@ -363,19 +426,21 @@ def wheel_in(environment: Environment, runtime: Runtime) -> str | None:
     pin = environment.pins.get("torch")
     if pin is None or framework_of(runtime) != "pytorch" or str(runtime.framework_version) != pin.version:
         return None
-    return _of_wheels(pin.version, pin.version.partition("+")[2])[0] or None
+    return _of_wheels(pin.version)[0] or None
 
 
 def _first(environment: Environment, packages: Iterable[str]) -> Pin | None:
     return next((environment.pins[name] for name in packages if name in environment.pins), None)
 
 
-def _of_wheels(version: str, local: str) -> tuple[str, str]:
+def _of_wheels(version: str) -> tuple[str, str]:
     """CUDA and cuDNN of a wheel of PyTorch's; empty where that is not known."""
-    numbers = Version(version).numbers
-    known = _OF_TORCH.get(".".join(map(str, (*numbers, 0, 0)[:2])), {})
-    built = _BUILT_FOR.fullmatch(local)
+    known, built = _wheels(Version(version)), wheel_cuda(Version(version))
     if built is not None:
-        cuda = f"{built[1]}.{built[2]}"
-        return cuda, known.get(cuda, "")
-    return next(iter(known.items()), ("", "")) if not local else ("", "")
+        return built, known.get(built, "")
+    return ("", "") if "+" in version else next(iter(known.items()), ("", ""))
+
+
+def _wheels(version: Version) -> Mapping[str, str]:
+    """What cuDNN the wheels of a release bring, by CUDA."""
+    return _OF_TORCH.get(".".join(map(str, (*version.numbers, 0, 0)[:2])), {})

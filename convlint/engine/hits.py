@@ -364,6 +364,8 @@ class Evaluator:
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
                     flaw = Found.of(rule, _case(rule, facts), facts)
+                    if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
+                        continue  # its C is the product's, which no width alone decides
                     worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
                     found.append(flaw)
                 applicable.append(rule.info.code)

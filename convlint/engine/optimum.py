@@ -18,6 +18,7 @@ from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTimi
 from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.model.report import Scalar
+from convlint.model.runtime import VERSIONS, Version
 
 LEAST_GAIN = 1e-3  # of the time of what a change touches
 MOST_SETTINGS = 16
@@ -36,6 +37,11 @@ class SettingChoice(NamedTuple):
     asking: tuple[tuple[int, Flaw], ...]
 
     @property
+    def upgrades(self) -> bool:
+        """Whether it leaves a release that is known to be slow."""
+        return any(map(_is_version, self.runtime))
+
+    @property
     def value(self) -> Mapping[str, Scalar]:
         """What it sets, where it is one value for all."""
         values = set(self.layers.values())
@@ -44,6 +50,15 @@ class SettingChoice(NamedTuple):
 
 
 Choices = Mapping[Kind, SettingChoice]
+
+
+def _is_version(setting: str) -> bool:
+    return setting.removeprefix("runtime.") in VERSIONS
+
+
+def _newer(setting: str, one: Scalar, other: Scalar) -> Scalar:
+    """The greater of two versions; of other settings the one that came first."""
+    return other if _is_version(setting) and Version(str(other)) > Version(str(one)) else one
 
 
 class Optimum(NamedTuple):
@@ -112,7 +127,8 @@ class Search:
 
     def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""
-        single = [way for way in ways if len(way) == 1]
+        plain: list[Choices] = [{kind: one for kind, one in way.items() if not one.upgrades} for way in ways]
+        single = [way for way in (*ways, *plain) if len(way) == 1]
         for kind in KINDS:
             own = [way for way in single if kind in way]
             if own:
@@ -264,13 +280,21 @@ class Search:
         )
 
     def _runtimes(self, now: Advised) -> list[Choices]:
-        """Other settings of the runtime that rules advise for the sake of time: all of them at once."""
+        """Other settings of the runtime that rules advise for the sake of time: all of them at once.
+
+        A release that is known to be slow is left in any case: what else would hide it is no reason to stay.
+        """
         asking = tuple((i, flaw) for i, flaw in now.settings if kind_of(flaw.set) == "runtime")
         runtime: dict[str, Scalar] = {}
         for _, flaw in asking:
-            runtime = {**flaw.set, **runtime}
+            for name, value in flaw.set.items():
+                runtime[name] = _newer(name, runtime[name], value) if name in runtime else value
         choice = SettingChoice("runtime", {}, runtime, asking)
-        return [{}, {"runtime": choice}] if runtime and self._is_open("runtime") and self._is_allowed(choice) else [{}]
+        if not (runtime and self._is_open("runtime") and self._is_allowed(choice)):
+            return [{}]
+        timing = self.timing
+        saves = timing.gpu_us(self.setting({"runtime": choice}), {}) < timing.gpu_us(timing.now, {}) * (1 - LEAST_GAIN)
+        return [{"runtime": choice}] if choice.upgrades and saves else [{}, {"runtime": choice}]
 
     def _is_open(self, kind: Kind) -> bool:
         return kind not in self._assumed and kind not in self._kept.fields
@@ -368,7 +392,7 @@ class Search:
         timing = self.timing
         least_us = self.total_us(way, levers)
         for kind in reversed(KINDS):
-            if kind in way:
+            if kind in way and not way[kind].upgrades:
                 fewer = {one: choice for one, choice in way.items() if one != kind}
                 again = self._fastest(self.setting(fewer), self._sizes(fewer))
                 us = self.total_us(fewer, again)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
@@ -170,9 +171,7 @@ _Broken = tuple[Flaw, SourceLayer]
 _OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
 
 
-def constructions(
-    rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
-) -> list[RuleStatement]:
+def constructions(rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts) -> list[RuleStatement]:
     """One draft for each place where every layer that it constructs breaks the rule."""
     evaluator = Evaluator(rules)
     sites: dict[Location, list[SourceLayer]] = {}
@@ -182,7 +181,7 @@ def constructions(
     for several in sites.values():
         broken: dict[str, list[_Broken]] = {}
         for record in several:
-            for flaw in _flaws(evaluator, of_construction(context[record.framework], record)):
+            for flaw in _flaws(evaluator, of_construction(context.of(record.framework, record.layer.path), record)):
                 broken.setdefault(flaw.rule.info.code, []).append((flaw, record))
         drafts += [_at_site(found) for found in broken.values() if len(found) == len(several)]
     return drafts
@@ -203,15 +202,15 @@ def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
     return replace(flaw, message=filled(flaw.message, blanks), describe=filled(flaw.describe, blanks))
 
 
-def widths(
-    rules: Sequence[Rule], records: Sequence[SourceLayer], context: Mapping[str, TargetFacts]
-) -> list[RuleStatement]:
+def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts) -> list[RuleStatement]:
     """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule."""
     evaluator = Evaluator(rules)
     numbers = _numbers(records)
     broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
     for width in numbers:
-        for flaw in _flaws(evaluator, facts_of_width(context[width.record.framework], width)):
+        for flaw in _flaws(
+            evaluator, facts_of_width(context.of(width.record.framework, width.record.layer.path), width)
+        ):
             broken.setdefault((flaw.rule.info.code, of_width(width)), []).append((flaw, width))
     return [_at_literal(at, found) for (_, at), found in broken.items()]
 
@@ -296,7 +295,7 @@ def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
 
 
 def programs(
-    rules: Sequence[Rule], found: Sequence[TrainingProgram], context: Mapping[str, TargetFacts], dtype: Dtype | None
+    rules: Sequence[Rule], found: Sequence[TrainingProgram], context: _Contexts, dtype: Dtype | None
 ) -> tuple[list[RuleStatement], list[SkippedRule]]:
     """(one draft for each statement that a broken rule is about, what could not be checked and for want of what)."""
     evaluator = Evaluator(rules)
@@ -304,7 +303,9 @@ def programs(
     skipped: list[SkippedRule] = []
     for program in found:
         layer = ConvLayer(name="", path=program.path, dtype=dtype)
-        evaluation = evaluator.evaluate(facts_of_program(context[program.framework], program, layer), connected=False)
+        evaluation = evaluator.evaluate(
+            facts_of_program(context.of(program.framework, program.path), program, layer), connected=False
+        )
         member = FindingMember(program.path, program.path)
         for flaw in evaluation.flaws:
             places = of_program(flaw.places, program)
@@ -459,13 +460,14 @@ def check_source(
     codes: Collection[str] | None = None,
     silences: Silences | None = None,
     known: Silences | None = None,
-    versioned: Callable[[Runtime], Runtime] = lambda runtime: runtime,
+    versioned: Callable[[Runtime, str], Runtime] = lambda runtime, _: runtime,
 ) -> SourceResult:
     """All rules that judge source on what was read. Raises RuleError where a rule divides by zero.
 
     Only what stands in one of the files `given` is said: the construction or program, or the literal or statement at
     fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes` and findings that
-    `silences` takes are not in force; what is `known` is not said either. `versioned` adds what is pinned to a runtime.
+    `silences` takes are not in force; what is `known` is not said either. `versioned` adds to a runtime what is
+    pinned for a file.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
     records = _records(reading.layers, dtype)
@@ -498,19 +500,24 @@ def check_source(
     )
 
 
-class _Contexts(dict[str, TargetFacts]):
-    """What all that one framework runs shares on one target, by the framework."""
+class _Contexts(dict[tuple[str, str], TargetFacts]):
+    """What all that one framework runs from one folder shares on one target, by framework and folder."""
 
-    def __init__(self, target: Target, mode: Mode | None, versioned: Callable[[Runtime], Runtime]) -> None:
+    def __init__(self, target: Target, mode: Mode | None, versioned: Callable[[Runtime, str], Runtime]) -> None:
         super().__init__()
         self.target, self.mode, self.versioned = target, mode, versioned
 
-    def __missing__(self, framework: str) -> TargetFacts:
-        runtime = self.versioned(Runtime(framework=framework))
+    def of(self, framework: str, path: str) -> TargetFacts:
+        """What holds for a file."""
+        return self[framework, os.path.dirname(path)]
+
+    def __missing__(self, key: tuple[str, str]) -> TargetFacts:
+        framework, folder = key
+        runtime = self.versioned(Runtime(framework=framework), folder)
         found = TargetFacts(
             self.target.label, self.target.gpu, runtime, self.mode or "training", mode_stated=self.mode is not None
         )
-        self[framework] = found
+        self[key] = found
         return found
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.engine.hits import UNPRICED, Hit, Price, with_fix, with_settings
+from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parts
@@ -22,12 +22,13 @@ from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import Edge, Network, Operation
 from convlint.model.report import Scalar
-from convlint.model.runtime import VERSIONS, Runtime, framework_of
+from convlint.model.runtime import Runtime, framework_of
 from convlint.rulebook.rule import Rule
 
 SAME = 1e-9  # times that differ by less, relative to each other, are equal
 Changes = Mapping[str, Scalar]
 NOTHING: Changes = {}
+Picks = tuple[bool, bool]  # whether the framework chooses the layout of layers of two dimensions, and of others
 _STORED_AS = {Dtype.tf32: Dtype.fp32}
 
 
@@ -64,9 +65,13 @@ def arriving(network: Network) -> Mapping[int, Edge]:
 
 def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
     """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges, layers, picks = arriving(network), network.layers, framework_picks_layout(network.runtime)
+    edges, layers, picks = arriving(network), network.layers, _picks(network.runtime)
     norms = normed(network, layers)
     return tuple([_as_it_runs(layers, index, edges.get(index), layers, norms, picks) for index in range(len(layers))])
+
+
+def _picks(runtime: Runtime) -> Picks:
+    return framework_picks_layout(runtime, 2), framework_picks_layout(runtime, 3)
 
 
 class Normed(NamedTuple):
@@ -116,11 +121,11 @@ def _elements(operation: Operation) -> int:
 
 def _as_it_runs(
     layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], norms: Normed,
-    picks_layout: bool,
+    picks: Picks,
 ) -> ConvLayer:  # fmt: skip
     """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
     layer = layers[index]
-    if picks_layout:
+    if picks[layer.dims != 2]:
         chosen = layer.layout == "auto" and not layer.copies_input and not layer.norm_copies
         return layer if chosen else replace(layer, layout="auto", copies_input=False, norm_copies=0)
     in_nhwc = layer.layout == "NHWC"
@@ -245,8 +250,7 @@ class NetworkTiming:
 
     def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed) -> ConvLayer:
         """One of these layers as it runs beside the others, among which `norms` are."""
-        picks = framework_picks_layout(runtime)
-        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
+        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, _picks(runtime))
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
         """One layer as it then runs."""
@@ -314,7 +318,6 @@ class Pricer:
 
     def __init__(self, timing: NetworkTiming, estimates: Sequence[LayerEstimate | None]) -> None:
         self.timing, self.estimates = timing, estimates
-        self._upgraded: dict[Runtime, NetworkSetting] = {}
 
     @property
     def layers(self) -> Sequence[ConvLayer]:
@@ -343,12 +346,6 @@ class Pricer:
         """Time after `changes` minus time now."""
         before = self.now_us(index)
         after = self.time_after(index, changes) if before is not None and changes else None
-        if changes and all(map(_is_version, changes)):
-            timing = self.timing
-            runtime = with_settings(timing.network.runtime, changes)
-            if runtime not in self._upgraded:
-                self._upgraded[runtime] = timing.setting(timing.now.layers, runtime)
-            after = timing.time_us(self._upgraded[runtime], index)
         return None if before is None or after is None else after - before
 
     def capacity_us(self, index: int, rule: Rule) -> float | None:
@@ -414,7 +411,7 @@ def weighed(
         if hit.indices and hit.rule.loss != "none":
             price = _price(hit, stakes.get(hit.number), pricer, few=few)._replace(basis=bases.get(hit.number))
             found.append(hit._replace(price=price))
-        elif hit.indices and few and (_is_remark(hit) or _is_upgrade(hit)):
+        elif hit.indices and few and _is_remark(hit):
             found.append(hit._replace(price=UNPRICED._replace(change_us=_change_us(hit, pricer) or None)))
         else:
             found.append(hit)
@@ -427,16 +424,6 @@ def _is_remark(hit: Hit) -> bool:
     if hit.severity != "info" or spec is None or not spec.priced or hit.sets_batch:
         return False
     return bool(changes) and all("." not in name for name in changes)
-
-
-def _is_upgrade(hit: Hit) -> bool:
-    """Whether its fix is another version of a library: it stays what its rule states, whatever else could be done."""
-    spec = hit.flaw.case.fix
-    return spec is not None and spec.priced and bool(hit.flaw.set) and all(map(_is_version, hit.flaw.set))
-
-
-def _is_version(name: str) -> bool:
-    return name.removeprefix("runtime.") in VERSIONS
 
 
 def _change_us(hit: Hit, pricer: Pricer) -> float | None:

@@ -365,6 +365,12 @@ def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: b
     return replace(priced, time_us=priced.time_us + time, copies=copied)
 
 
+def with_columns(priced: Priced, problem: Problem) -> Priced:
+    """The same, with the matrix that each window of one sample is copied into (ATen/native/vol2col.h, im2col.h)."""
+    columns = problem.pixels_out // problem.N * problem.C * problem.taps * problem.element_bytes
+    return replace(priced, copies=replace(priced.copies, bytes=priced.copies.bytes + columns))
+
+
 def unfolding(priced: Priced, problem: Problem, board: Board) -> Priced:
     """The same, with the copy that lays patches side by side before fprop, or takes them apart behind dgrad.
 

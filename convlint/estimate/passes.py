@@ -8,7 +8,15 @@ from convlint.estimate import constants as const
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.depthwise import asks_cudnn
-from convlint.estimate.kernels import Priced, before_norm, behind_copy, calibrated, unfolding, without_quantization
+from convlint.estimate.kernels import (
+    Priced,
+    before_norm,
+    behind_copy,
+    calibrated,
+    unfolding,
+    with_columns,
+    without_quantization,
+)
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
 from convlint.estimate.results import TURNED, Problem, Runs, basis, is_volume, kind_of, problem_of, with_batch
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
@@ -193,11 +201,12 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
 def keeps_volumes_from_cudnn(version: Version | None, cudnn: Version | None) -> bool:
     """Whether PyTorch of this version runs 16-bit volumes in NCDHW without this cuDNN (pytorch#163539, #166480).
 
-    2.9.0 asks no cuDNN from 9.8 on, 2.9.1 none from 9.8 to 9.14. Where either is unknown, it is taken to ask.
+    2.9.0 asks no cuDNN from 9.8 on, 2.9.1 none from 9.8 to 9.14; their wheels bring 9.10 and 9.13. Where the release is
+    unknown, it is taken to ask.
     """
-    if version is None or cudnn is None or not "2.9" <= version < "2.10" or cudnn < "9.8":
+    if version is None or not "2.9" <= version < "2.10" or (cudnn is not None and cudnn < "9.8"):
         return False
-    return cudnn < "9.15" or version < "2.9.1"
+    return cudnn is None or cudnn < "9.15" or version < "2.9.1"
 
 
 def keeps_dilated_from_cudnn(version: Version | None, runtime: Runtime) -> bool:
@@ -205,13 +214,13 @@ def keeps_dilated_from_cudnn(version: Version | None, runtime: Runtime) -> bool:
 
     That ended with 2.8 (pytorch#28777, #154292). Where the version is unknown, it is taken to ask.
     """
-    return version is not None and version < "2.8" and runtime.deterministic is True
+    return version is not None and version < "2.8" and runtime.deterministic is True and runtime.compile is not True
 
 
 def _is_refused(layer: ConvLayer) -> bool:
     """Whether it is one of those dilated layers: depthwise ones have kernels of PyTorch's own."""
     dilated = layer.DilD > 1 or layer.DilH > 1 or layer.DilW > 1
-    return dilated and layer.layout != "NHWC" and not layer.depthwise
+    return dilated and layer.layout != "NHWC" and (layer.op == "conv_transpose" or not layer.depthwise)
 
 
 def _absent(dtype: Dtype, gpu: Gpu, runtime: Runtime) -> tuple[Mode, ...]:
@@ -257,9 +266,9 @@ class _Passes:
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
             if priced is not None and self.runs_without_cudnn():
-                priced = calibrated(priced, const.VOLUMES_WITHOUT_CUDNN)
+                priced = with_columns(calibrated(priced, const.VOLUMES_WITHOUT_CUDNN), self.problem)
             if priced is not None and self.refused:
-                priced = calibrated(priced, const.DILATED_WITHOUT_CUDNN)
+                priced = with_columns(calibrated(priced, const.DILATED_WITHOUT_CUDNN), self.problem)
             if priced is not None and self.unfolded and which != "wgrad":
                 priced = unfolding(priced, self.problem, self.board)
             if priced is not None and self._copies(which):
@@ -281,7 +290,8 @@ class _Passes:
     def runs_without_cudnn(self) -> bool:
         """Whether this version of PyTorch keeps the volume from cuDNN, as `use_cudnn` in Convolution.cpp does."""
         problem = self.problem
-        slow = self.situation.volumes_without_cudnn and problem.element_bytes == 2 and problem.dtype != Dtype.int8
+        slow = self.situation.volumes_without_cudnn and problem.element_bytes == 2
+        slow = slow and (problem.dtype == Dtype.fp16 or "bf16" in self.board.gpu.tensor_dtypes)
         # A depthwise volume has a native kernel, which is asked first.
         native = 1 < problem.groups == problem.C and not problem.transposed
         return slow and is_volume(problem) and problem.layout != "NHWC" and problem.taps > 1 and not native

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.facts.quantity import AXES, UNKNOWN, Axis, Quantity, Table, Type, View, known, number, text, truth
 from convlint.gpus.support import Lack, is_settled, lack_of
-from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.layer import ConvLayer, Dtype, is_patches
 from convlint.model.network import Edge
 
 if TYPE_CHECKING:
@@ -128,6 +128,11 @@ SHAPES: Table = {
         "N·Z·P·Q, the rows of fprop's GEMM",
         lambda facts: facts["N"] * facts["Z"] * facts["P"] * facts["Q"],
         ("N", "H", "W", "R", "S"),
+    ),
+    "patches": truth(
+        "its filter steps by its own size over whole patches that do not overlap",
+        lambda facts: known(is_patches(facts.layer)),
+        ("H", "W", "R", "S"),
     ),
     "depthwise": truth("groups = C", lambda facts: facts.layer.depthwise, ("C",)),
     "pointwise_map": truth("works on 1x1 maps (squeeze-and-excite)", _pointwise_map, ("H", "W")),

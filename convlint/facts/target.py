@@ -298,7 +298,8 @@ TARGET: Table = {
     "mode": text("training or inference", lambda facts: facts.context.mode),
     "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
     "framework_picks_layout": truth(
-        "the framework chooses the layout itself", lambda facts: framework_picks_layout(facts.context.runtime)
+        "the framework chooses the layout itself",
+        lambda facts: framework_picks_layout(facts.context.runtime, facts.layer.dims),
     ),
     "compute_dtype": text(
         "what multiplies on this GPU with this runtime",
@@ -322,12 +323,15 @@ TARGET: Table = {
 }
 
 
-def framework_picks_layout(runtime: Runtime) -> bool:
-    """Whether the framework is known to choose the convolution's layout itself, whatever the user declares."""
+def framework_picks_layout(runtime: Runtime, dims: int = 2) -> bool:
+    """Whether the framework is known to choose the convolution's layout itself, whatever the user declares.
+
+    torch.compile does so in two dimensions alone (`layout_opt and ndim == 2` in torch/_inductor/kernel/conv.py).
+    """
     framework = framework_of(runtime)
     return (
         framework in _LAYOUT_PICKERS
-        or runtime.compile is True
+        or (runtime.compile is True and dims == 2)
         or (framework == "onnxruntime" and runtime.prefer_nhwc is True)
     )
 

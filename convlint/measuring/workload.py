@@ -132,7 +132,7 @@ Kind = Literal["cuda", "cpu"]
 _SMI_TIMEOUT_S = 20  # a driver that is not resident takes seconds to load
 _MEMORY_KEPT = 0.12
 _FORMS = {"sxm", "pcie", "nvl"}
-_SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|hbm\d?e?|\d+g[bi]*b?|generation")
+_SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|ac|hbm\d?e?|\d+g[bi]*b?|generation")
 
 
 class Device(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,13 +181,17 @@ def gpus_here() -> tuple[Gpu, ...]:
         raise UsageError("--gpu local: there is no nvidia-smi here; --gpu NAME names the GPU to rent") from None
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UsageError(f"--gpu local: nvidia-smi names no GPU: {error}") from None
-    found = [_named(*line.rpartition(",")[::2]) for line in ran.stdout.splitlines() if line.strip()]
-    if not found:
+    lines = [line for line in ran.stdout.splitlines() if line.strip()]
+    found = [gpu for gpu in (_named(*line.rpartition(",")[::2]) for line in lines) if gpu is not None]
+    if not lines:
         raise UsageError("--gpu local: nvidia-smi lists no GPU")
+    if not found:  # beside a known one, another may drive a display
+        name = lines[0].rpartition(",")[0] or lines[0]
+        raise UsageError(f"--gpu local: convlint does not know the GPU {shown(name)!r}; --gpu NAME names one like it")
     return tuple(dict.fromkeys(found))
 
 
-def _named(name: str, memory_mib: str) -> Gpu:
+def _named(name: str, memory_mib: str) -> Gpu | None:
     """The GPU that the driver calls so: no word of its name may be another model's, as in `RTX 4080 SUPER`."""
     theirs = set(_words(name))
     memory_bytes = int(memory_mib) << 20 if memory_mib.strip().isdecimal() else None
@@ -197,10 +201,8 @@ def _named(name: str, memory_mib: str) -> Gpu:
         if set(_words(gpu.id)) - _FORMS <= theirs and theirs - _FORMS <= {*_words(gpu.id), *_words(gpu.name)}
         if _is_named(gpu, name) and _has_about(gpu, memory_bytes)
     ]
-    if not alike:
-        raise UsageError(f"--gpu local: convlint does not know the GPU {shown(name)!r}; --gpu NAME names one like it")
     # "H100 80GB HBM3", which names no form, is an SXM module; the others say so.
-    return min(alike, key=lambda gpu: "sxm" not in _words(gpu.id))
+    return min(alike, key=lambda gpu: "sxm" not in _words(gpu.id), default=None)
 
 
 def _has_about(gpu: Gpu, memory_bytes: int | None) -> bool:
@@ -224,4 +226,4 @@ def _words(name: str) -> list[str]:
 
 
 def _form(word: str) -> str:
-    return re.sub(r"^(sxm)\d$", r"\1", word)
+    return re.sub(r"^(sxm)\d$|^(k\d+)[cmst]$", r"\1\2", word)  # the driver calls a K40 K40m

@@ -216,6 +216,7 @@ class Running(Struct, frozen=True, kw_only=True):
     layout: Layout | None = None
     versions: str | None = None  # auto, none, or the file that pins them
     release: str | None = None  # of whichever framework runs, with what its wheel brings along, whatever else is stated
+    pinned: bool = False  # what the file of `versions` pins counts, whatever else is stated
 
 
 def value_of(raw: object) -> Value:
@@ -299,26 +300,35 @@ def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, 
     """
     from convlint.config.environment import (
         environment_in,
-        environment_installed,
         environment_near,
         environment_of,
+        installed_beside,
+        refuse_unknown,
         settings_from,
         wheel_in,
     )
 
     where = job.asked.versions or job.usual.versions or ("none" if job.isolated else "auto")
+    stated = runtime
+    if job.asked.release is not None or job.asked.pinned:
+        runtime = replace(runtime, framework_version=None, cuda=None, cudnn=None, tensorrt=None)
     if job.asked.release is not None:
-        runtime, environment = replace(runtime, framework_version=None), environment_of(job.asked.release)
+        refuse_unknown(job.asked.release, runtime)
+        environment = environment_of(job.asked.release)
     elif where == "none":
         return runtime, {}, ()
     elif where == "auto":
-        environment = environment_installed() if folder is None else environment_near(folder, job.top)
+        pinned = environment_near(folder or os.curdir, job.top)
+        environment = pinned if folder is not None else installed_beside(pinned)
     else:
         try:
             environment = environment_in(where)
         except InputFault as fault:
             raise UsageError(f"--versions: {where}: {fault.message}") from None
     settings, origins = settings_from(environment, runtime)
+    if runtime is not stated:  # what neither a release nor a file speaks of stays as it is stated
+        kept = {name: getattr(stated, name) for name in ("cuda", "cudnn") if name not in settings}
+        runtime = replace(runtime, **kept)
     found = replace(runtime, **settings) if settings else runtime
     wheel = wheel_in(environment, found)
     return replace(found, wheel=wheel) if wheel is not None else found, origins, environment.notes

@@ -60,7 +60,7 @@ def judged_source(
         codes=None if job.silencing is None else job.silencing.codes,
         silences=None if silencer is None or silencer.is_idle else silencer.silences,
         known=None if silencer is None or silencer.knows_nothing else silencer.is_known,
-        versioned=partial(_versioned, folder=os.path.dirname(reading.files[0]) if reading.files else "", job=job),
+        versioned=partial(_versioned, job=job),
     )
     findings = result.findings
     if silencer is not None:
@@ -89,7 +89,7 @@ def judged_source(
     )
 
 
-def _versioned(runtime: Runtime, *, folder: str, job: Job) -> Runtime:
+def _versioned(runtime: Runtime, folder: str, *, job: Job) -> Runtime:
     """What a framework runs as: the versions that somebody states, or that are pinned near the source."""
     stated = {**job.usual.settings, **job.asked.settings}
     if stated.get("framework", runtime.framework) == runtime.framework:

@@ -247,6 +247,20 @@ layer_identity = attrgetter(
 )
 
 
+def is_patches(layer: ConvLayer) -> bool | None:
+    """Whether its filter steps by its own size over whole patches that do not overlap; None where sizes are unknown."""
+    sizes = (layer.D, layer.H, layer.W, layer.T, layer.R, layer.S)
+    if layer.op != "conv" or layer.groups != 1 or (layer.DilD, layer.DilH, layer.DilW) != (1, 1, 1):
+        return False
+    if any((layer.PadD, layer.PadH, layer.PadW, layer.PadD_end, layer.PadH_end, layer.PadW_end)):
+        return False
+    if None in sizes:
+        return None
+    D, H, W, T, R, S = [size or 0 for size in sizes]
+    steps = (layer.StrideD, layer.U, layer.V) == (T, R, S) and T * R * S > 1
+    return steps and D % T == H % R == W % S == 0
+
+
 def as_product(layer: ConvLayer) -> ConvLayer:
     """A layer of `unfolded` patches as what then runs: a 1x1 convolution of C·T·R·S channels at Z x P x Q."""
     if not layer.unfolded or None in (layer.C, layer.T, layer.R, layer.S):

@@ -113,8 +113,8 @@ class _Brief:
                 ]
                 self._more(say("saves {each}", each=say(", ").join(saved)))
             self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
-        if beside_each_other := overlap(self.report, found):
-            self._more(say(beside_each_other))
+        if overlap(self.report, found):
+            self._more(say("These overlap: the step with all of them stands above."))
 
     def _columns(self) -> Sequence[str | None]:
         return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]

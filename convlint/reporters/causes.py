@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.files.languages import duration, say, sentence
+from convlint.files.languages import duration, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
 from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals
@@ -60,7 +60,7 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     def _uncapped_us(self, gpu: str | None) -> float | None:
         own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        prices = [_saving(finding) for finding in own]
+        prices = [finding.lost_us if finding.lost_us is not None else finding.lost_step_us for finding in own]
         known = [price for price in prices if price is not None]
         return sum(known) if known else None
 
@@ -117,16 +117,6 @@ class Cause(Struct, frozen=True, kw_only=True):
         return say("{names} and {count} more", names=text, count=more) if more > 0 else text
 
 
-def _saving(finding: Finding) -> float | None:
-    """The price of a finding; of a warning without one what its fix, another version of a library, saves alone."""
-    if finding.lost_us is not None:
-        return finding.lost_us
-    if finding.lost_step_us is None and finding.severity == "warning" and finding.fix is not None:
-        change_us = finding.fix.time_change_us
-        return None if change_us is None or change_us >= 0 else -change_us
-    return finding.lost_step_us
-
-
 class Ranked(NamedTuple):
     """All causes in the order in which to act on them."""
 
@@ -153,17 +143,14 @@ def ranked(report: Report) -> Ranked:
     return Ranked(errors, first, [cause for cause in warnings if cause not in first], infos)
 
 
-def overlap(report: Report, found: Sequence[Cause]) -> str:
-    """What is to be said where they save more, added up, than all of them do; empty where they do not."""
-    if len(found) > 1 and any(finding.lost_us is None and _saving(finding) for one in found for finding in one.findings
-                              if finding.lost_step_us is None):  # fmt: skip
-        return sentence("These overlap: together they save less than their sum.")
+def overlap(report: Report, found: Sequence[Cause]) -> bool:
+    """Whether they save more of a target's step, added up, than all advice does."""
     for total in totals(report):
         now, after = total.step_us, total.step_after_us
         added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
         if now is not None and after is not None and added > (now - after) * _ROUNDED:
-            return sentence("These overlap: the step with all of them stands above.")
-    return ""
+            return True
+    return False
 
 
 def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:

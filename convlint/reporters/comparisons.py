@@ -37,7 +37,7 @@ def headline(pair: Pair) -> str:
 def version_change(pair: Pair) -> str:
     """`framework 2.8.0 -> 2.9.1, cuDNN 9.10.2 -> ?`; empty where all versions are the same."""
     return ", ".join(
-        f"{_LIBRARIES.get(name, name)} {before or '?'} -> {after or '?'}"
+        f"{_LIBRARIES.get(name, clean(name))} {before or '?'} -> {after or '?'}"
         for name, (before, after) in pair.versions.items()
     )
 
@@ -55,10 +55,11 @@ def figures(pair: Pair) -> Iterator[tuple[str, str, str, str]]:
             yield "  of one image", duration(first), duration(second), percent(first, second)
     if old.grade and new.grade:
         yield "grade", old.grade, new.grade, "" if old.grade != new.grade else "-"
+    of = " of convolutions" if old.step_us is not None and new.step_us is not None else ""
     if old.memory is not None and new.memory is not None:
-        yield "memory", binary(old.memory), binary(new.memory), percent(old.memory, new.memory)
+        yield f"memory{of}", binary(old.memory), binary(new.memory), percent(old.memory, new.memory)
     for name, was, now in (
-        ("parameters", old.parameters, new.parameters), ("FLOPs forward", old.flops, new.flops),
+        (f"parameters{of}", old.parameters, new.parameters), ("FLOPs forward", old.flops, new.flops),
     ):  # fmt: skip
         if was is not None and now is not None:
             yield name, count(was).strip(), count(now).strip(), percent(was, now)
@@ -91,8 +92,17 @@ def _time(time_us: float | None) -> str:
 
 def verdict(comparison: Comparison) -> str:
     """What it comes to, in one line."""
-    words = _verdict(comparison)
-    return f"incomplete: {words}, where it can be told" if comparison.errors and comparison.pairs else words
+    words = [_verdict(comparison)] if comparison.pairs else []
+    if comparison.broken:
+        count_ = sum(len(pair.broken) for pair in comparison.broken)
+        words.insert(0, f"{count_} new error{'s' * (count_ > 1)}")
+    unpriced = dict.fromkeys(one.code for pair in comparison.pairs for one in pair.appeared if not one.priced)
+    codes = [code_ for code_ in unpriced if code_]
+    if codes:
+        words.append(f"now said without a price: {', '.join(map(clean, codes))}")
+    if comparison.errors:
+        words.insert(0, "incomplete")
+    return "; ".join(words)
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -109,7 +119,7 @@ def _verdict(comparison: Comparison) -> str:
     known = sum(pair.change is not None for pair in pairs)
     if slower:
         return f"{len(slower)} of {_networks(known)} slower by more than {limit}"
-    return f"no network slower by more than {limit}, of {known}" if known else "nothing could be compared"
+    return f"no network slower by more than {limit}, of {known}" if known else "no time that could be compared"
 
 
 def _networks(number_: int) -> str:
@@ -140,14 +150,14 @@ def render_text(comparison: Comparison, style: Style) -> str:
         lines += [f"and {len(pairs) - _MOST} more networks that changed; --output json has all of them", ""]
     same = len(comparison.pairs) - len(pairs)
     if same and len(comparison.pairs) > 1:
-        lines += [f"{plural(same, 'network')} as before", ""]
+        lines += [f"{_networks(same)} as before", ""]
     for line in only_lines(comparison):
         lines += [*wrapped(line, width), ""]
     for error in comparison.errors:
         text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
         lines += error_lines(text, width, paint)
     first, *rest = wrapped(verdict(comparison), width - 2)
-    ink = "poor" if comparison.slower else "good"
+    ink = "poor" if comparison.slower or comparison.broken or comparison.errors else "good"
     return finished([*lines, paint(ink, first), *(f"  {line}" for line in rest), ""], unicode=style.unicode)
 
 
@@ -210,6 +220,7 @@ def render_json(comparison: Comparison) -> str:
         "new": clean_path(comparison.new),
         "tolerance_percent": number(comparison.tolerance),
         "slower": len(comparison.slower),
+        "new_errors": sum(len(pair.broken) for pair in comparison.pairs),
         "networks": [_pair_object(pair) for pair in comparison.pairs],
         "only_old": [clean_path(path) for path in comparison.only_old],
         "only_new": [clean_path(path) for path in comparison.only_new],
@@ -229,7 +240,7 @@ def _pair_object(pair: Pair) -> dict[str, Any]:
         "slower": pair.is_slower,
         "old": _side_object(pair.old),
         "new": _side_object(pair.new),
-        "versions": {name: [_clean(each) for each in both] for name, both in pair.versions.items()},
+        "versions": {clean(name): [_clean(each) for each in both] for name, both in pair.versions.items()},
         "layers": [
             {
                 "name": clean(one.name),
@@ -298,9 +309,7 @@ def render_markdown(comparison: Comparison) -> str:
 def _table_line(pair: Pair) -> str:
     before, after = getattr(pair.old, pair.measure), getattr(pair.new, pair.measure)
     change = "?" if pair.change is None else f"{100 * pair.change:+.1f} %"
-    grades = pair.new.grade or "?"
-    if pair.old.grade != pair.new.grade:
-        grades = f"{pair.old.grade or '?'} -> {grades}"
+    grades = " -> ".join(dict.fromkeys(grade or "?" for grade in (pair.old.grade, pair.new.grade)))
     cells = (code(headline(pair)), _time(before), _time(after), f"**{change}**" if pair.is_slower else change, grades)
     return f"| {' | '.join(cells)} |"
 

@@ -243,6 +243,10 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     result |= _extra_sizes(layer)
     result["dtype"] = None if layer.dtype is None else layer.dtype.value
     result["layout"] = layer.layout
+    result["bias"] = layer.bias
+    result["calls"] = layer.calls
+    if layer.unfolded:
+        result["unfolded"] = True
     result["estimates"] = [_estimate(gpu, entry.estimates[gpu], entry.times.get(gpu)) for gpu in entry.estimates]
     return result
 

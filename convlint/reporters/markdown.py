@@ -99,8 +99,8 @@ def _do_first(report: Report) -> Iterator[str]:
         before = "**Do first**: " if number == 1 else ""
         what = f"{prose(cause.change)}; saves {prose(each)}"
         yield f"{before}**{number}** {what} ({prose(cause.rule.code)}, {code(cause.where)})"
-    if beside_each_other := overlap(report, first):
-        yield beside_each_other
+    if overlap(report, first):
+        yield "These overlap: the step with all of them stands above."
 
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:

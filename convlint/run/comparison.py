@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Struct, field
-from msgspec.structs import astuple
+from msgspec import Meta, Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.model.errors import InputFault
@@ -22,9 +21,13 @@ _VERSION = 3  # of the reports' schema: before, prices and severities meant some
 _SAME = 5e-3  # a layer whose time changes by a smaller share is as it was
 
 
+_Time = Annotated[float, Meta(ge=0, le=1e15)]
+_Count = Annotated[int, Meta(ge=0, le=2**62)]
+
+
 class _Estimate(Struct):
     gpu: str
-    time_us: float | None = None
+    time_us: _Time | None = None
 
 
 class LayerFigures(Struct, kw_only=True):
@@ -53,8 +56,14 @@ class LayerFigures(Struct, kw_only=True):
     DilH: int | None = None
     DilW: int | None = None
     groups: int | None = None
+    PadD_end: int | None = None
+    PadH_end: int | None = None
+    PadW_end: int | None = None
     dtype: str | None = None
     layout: str | None = None
+    bias: bool | None = None
+    unfolded: bool = False
+    calls: int = 1
 
     @property
     def sizes(self) -> tuple[object, ...]:
@@ -78,6 +87,13 @@ class FindingFigures(Struct, kw_only=True):
     layer: str | None = None
     path: str = ""
     gpu: str | None = None
+    lost_us: float | None = None
+    lost_step_us: float | None = None
+
+    @property
+    def priced(self) -> bool:
+        """Whether what it says is part of the times."""
+        return self.severity == "error" or self.lost_us is not None or self.lost_step_us is not None
 
     @property
     def key(self) -> tuple[str, str | None]:
@@ -95,14 +111,14 @@ class NetworkFigures(Struct, kw_only=True):
     path: str
     gpu: str
     mode: Mode
-    layers: int = 0
-    batch: int | None = None
-    grade: str | None = None
-    time_us: float | None = None
-    step_us: float | None = None
-    parameters: int | None = None
-    flops: int | None = None
-    memory_bytes: Mapping[str, int] | None = None
+    layers: _Count | None = None  # None: written before there was such a number
+    batch: _Count | None = None
+    grade: Literal["A", "B", "C", "D", "F"] | None = None
+    time_us: _Time | None = None
+    step_us: _Time | None = None
+    parameters: _Count | None = None
+    flops: _Count | None = None
+    memory_bytes: Mapping[str, _Count] | None = None
     runtime: Mapping[str, _Sourced] = field(default_factory=dict)
     begin: int = 0
 
@@ -128,6 +144,14 @@ class Side(Struct, kw_only=True):
     layers: list[LayerFigures] = []
     findings: list[FindingFigures] = []
     errors: list[_Error] = []
+    faults: tuple[InputError, ...] | None = None  # the errors as the check has them, where it was made just now
+
+    @property
+    def wrong(self) -> tuple[InputError, ...]:
+        """Everything that could not be read."""
+        if self.faults is not None:
+            return self.faults
+        return tuple(InputError(path=e.path, message=e.message, line=e.line, column=e.column) for e in self.errors)
 
 
 def read_side(content: bytes) -> Side:
@@ -139,10 +163,13 @@ def read_side(content: bytes) -> Side:
     if side.schema_version != _VERSION:
         raise InputFault(f"a report of schema {side.schema_version}; only those of schema {_VERSION} can be compared")
     begin, seen = 0, set[str]()
+    if len({network.path for network in side.networks}) == 1:
+        for network in side.networks:
+            network.layers = len(side.layers) if network.layers is None else network.layers
     for number, network in enumerate(side.networks):
         before = side.networks[number - 1] if number else None
         if before is not None and (network.path != before.path or network.gpu in seen):
-            begin, seen = begin + before.layers, set()
+            begin, seen = begin + (before.layers or 0), set()
         seen.add(network.gpu)
         network.begin = begin
     return side
@@ -150,7 +177,7 @@ def read_side(content: bytes) -> Side:
 
 def unread(path: str, message: str) -> Side:
     """A side of which nothing could be read."""
-    return Side(schema_version=_VERSION, convlint="", errors=[_Error(path, message)])
+    return Side(schema_version=_VERSION, convlint="", faults=(InputError(path=path, message=message),))
 
 
 def report_in(path: str) -> bytes | None:
@@ -222,6 +249,11 @@ class Pair(Struct, frozen=True, kw_only=True):
         return ratio - 1
 
     @property
+    def broken(self) -> tuple[FindingFigures, ...]:
+        """The errors that the new side alone has: it does not run, or not as it should."""
+        return tuple(finding for finding in self.appeared if finding.severity == "error")
+
+    @property
     def is_slower(self) -> bool:
         """By more than may be."""
         return self.change is not None and 100 * self.change > self.tolerance
@@ -234,8 +266,15 @@ class Pair(Struct, frozen=True, kw_only=True):
         return {
             name: (before.get(name), after.get(name))
             for name in (*before, *(name for name in after if name not in before))
-            if before.get(name) != after.get(name)
+            if not _same_version(before.get(name), after.get(name))
         }
+
+
+def _same_version(one: str | None, other: str | None) -> bool:
+    """Whether two versions are one, of which one may be written with more of its parts: 9.10.2 and 9.10.2.21."""
+    if one is None or other is None:
+        return one is other
+    return one == other or f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -254,26 +293,36 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """The networks that became slower than may be."""
         return tuple(pair for pair in self.pairs if pair.is_slower)
 
+    @property
+    def broken(self) -> tuple[Pair, ...]:
+        """The networks that have errors which they did not have."""
+        return tuple(pair for pair in self.pairs if pair.broken)
+
 
 def compared(old: Side, new: Side, names: tuple[str, str], tolerance: float = TOLERANCE) -> Comparison:
-    """Every network of both sides; what keeps one from being compared is an error of the comparison."""
-    before, after = _by_key(old), _by_key(new)
+    """Every network of both sides; what keeps one from being compared is an error of the comparison.
+
+    `names` are what the sides were called; where that is a folder, networks are matched by their path in it.
+    """
+    before, after = _by_key(old, names[0]), _by_key(new, names[1])
     if len({path for path, _, _ in before}) == len({path for path, _, _ in after}) == 1:  # whatever they are called
         before = {("", *key[1:]): one for key, one in before.items()}
         after = {("", *key[1:]): one for key, one in after.items()}
-    errors = [
-        InputError(path=path, message=message, line=line, column=column)
-        for path, message, line, column in dict.fromkeys(map(astuple, (*old.errors, *new.errors)))
+    errors = list(dict.fromkeys((*old.wrong, *new.wrong)))
+    unread = {error.path for error in errors}
+    pairs = [
+        _pair(old, new, one, after[key], tolerance)
+        for key, one in before.items()
+        if key in after and unread.isdisjoint((one.path, after[key].path))
     ]
-    pairs = [_pair(old, new, one, after[key], tolerance) for key, one in before.items() if key in after]
     errors += [
         InputError(path=pair.new.path, message=f"no time on {pair.new.gpu} that could be compared")
         for pair in pairs
         if pair.change is None
     ]
     # What could not be read may be what the other side has.
-    only_old = () if new.errors else tuple(dict.fromkeys(one.path for key, one in before.items() if key not in after))
-    only_new = () if old.errors else tuple(dict.fromkeys(one.path for key, one in after.items() if key not in before))
+    only_old = () if unread else tuple(dict.fromkeys(one.path for key, one in before.items() if key not in after))
+    only_new = () if unread else tuple(dict.fromkeys(one.path for key, one in after.items() if key not in before))
     if not pairs and not errors:
         errors.append(InputError(path=names[1], message=_nothing_shared(before.values(), after.values())))
     return Comparison(
@@ -294,11 +343,12 @@ def _nothing_shared(before: Iterable[NetworkFigures], after: Iterable[NetworkFig
 _Key = tuple[str, str, str]
 
 
-def _by_key(side: Side) -> dict[_Key, NetworkFigures]:
-    """The networks by their path below what all of them share, GPU and mode."""
-    folder = _shared_folder([network.path for network in side.networks])
+def _by_key(side: Side, name: str) -> dict[_Key, NetworkFigures]:
+    """The networks by their path below the folder that is compared, or below what all of a report share; GPU; mode."""
+    folder = name if os.path.isdir(name) else _shared_folder([network.path for network in side.networks])
     return {
-        (os.path.relpath(one.path, folder) if folder else one.path, one.gpu, one.mode): one for one in side.networks
+        (one.path if not folder or ":" in one.path else os.path.relpath(one.path, folder), one.gpu, one.mode): one
+        for one in side.networks
     }
 
 
@@ -322,7 +372,7 @@ def _pair(old: Side, new: Side, before: NetworkFigures, after: NetworkFigures, t
 
 
 def _layers_of(side: Side, network: NetworkFigures) -> list[LayerFigures]:
-    return side.layers[network.begin : network.begin + network.layers]
+    return side.layers[network.begin : network.begin + (network.layers or 0)]
 
 
 def _findings(side: Side, network: NetworkFigures) -> list[FindingFigures]:

@@ -12,9 +12,11 @@ from convlint.config.environment import (
     environment_in,
     environment_installed,
     environment_near,
+    installed_beside,
+    refuse_unknown,
     settings_from,
 )
-from convlint.model.errors import InputFault
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.runtime import Runtime
 
 TORCH = Runtime(framework="pytorch")
@@ -195,3 +197,70 @@ def test_a_module_has_what_is_installed_here() -> None:
     import torch
 
     assert environment_installed().pins["torch"].version == str(torch.__version__)
+
+
+@pytest.mark.parametrize(
+    ("index", "version", "cuda"),
+    [
+        ("--index-url https://download.pytorch.org/whl/cu126", "2.9.0+cu126", "12.6"),
+        ("--extra-index-url=https://download.pytorch.org/whl/cu130", "2.9.0+cu130", "13.0"),
+        ("-i https://download.pytorch.org/whl/cpu", "2.9.0+cpu", None),
+        ("--index-url https://pypi.org/simple", "2.9.0", "12.8"),
+    ],
+)
+def test_the_index_says_which_wheel_it_is(tmp_path: Path, index: str, version: str, cuda: str | None) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{index}\ntorch==2.9.0\nnumpy==2.0\n")
+    found = settings(tmp_path)
+    assert (found["framework_version"], found.get("cuda")) == (version, cuda)
+
+
+def test_a_line_that_is_a_wheel_is_a_pin(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(
+        "https://download.pytorch.org/whl/cu126/torch-2.9.0%2Bcu126-cp312-cp312-manylinux_2_28_x86_64.whl\n"
+    )
+    assert settings(tmp_path)["framework_version"] == "2.9.0+cu126"
+
+
+@pytest.mark.parametrize("line", ["torch>=2.9", "torch", "torch~=2.9.0", "torch[opt-einsum]>=2,<3", "torch==2.9.*"])
+def test_a_range_is_said_and_hides_what_lies_farther_away(tmp_path: Path, line: str) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==2.8.0\n")
+    inner = tmp_path / "model"
+    inner.mkdir()
+    (inner / "requirements.txt").write_text(f"{line}\n")
+    found = environment_near(str(inner), str(tmp_path))
+    assert found.pins == {}
+    assert [note.endswith("requirements.txt:1 is a range: no version is taken") for note in found.notes] == [True]
+    (inner / "requirements.lock.txt").write_text("")
+    (inner / "uv.lock").write_text(UV.format(torch="2.9.0"))
+    assert settings(inner)["framework_version"] == "2.9.0"  # what pins it beside the range counts
+
+
+def test_another_release_that_is_installed_counts_and_is_said(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==1.9.0\n")
+    found = installed_beside(environment_near(str(tmp_path), str(tmp_path)))
+    assert found.pins == environment_installed().pins
+    (note,) = found.notes
+    assert "pins torch 1.9.0, but" in note
+    assert "--versions" in note
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [("2.99.0", "knows releases up to"), ("2.9.0+cu999", "no wheel for CUDA 99.9"), ("2.9.0+nv25", "no such wheel")],
+)
+def test_a_release_of_which_nothing_is_known(release: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        refuse_unknown(release, TORCH)
+    refuse_unknown(release, Runtime(framework="tensorrt"))
+
+
+@pytest.mark.parametrize("release", ["2.9.0", "2.9.1+cu126", "2.14.1+cu130", "1.13.1", "2.1.0+cu118"])
+def test_a_release_that_is_known(release: str) -> None:
+    refuse_unknown(release, TORCH)
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "pylock.toml", "requirements.txt", "environment.yml"])
+@pytest.mark.parametrize("content", [b"", b"\0", b"\xff\xfe", b"[[package]]", b"[[package"])
+def test_a_file_without_a_package_says_nothing(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert environment_in(str(tmp_path / name)).pins == {}

@@ -36,14 +36,16 @@ def test_json_keys_are_the_contracts() -> None:
     (network,) = document["networks"]
     kinds = {"weights": 9408, "gradients": 9408, "optimizer": 0, "activations": 488000000, "workspace": 0}
     assert network == {
-        "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", "layers": 0, **comes_to, "batch": 256, "batch_assumed": False,
+        "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", "layers": 0, **comes_to, "batch": 256,
+        "batch_assumed": False,
         "parameters": 4704, "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
         "capacity_bytes": 42949672960, "largest_batch": 22530, "gpu_us": 3250.0,
         **of_step, "host_us": 228.0, "runtime": {},
     }  # fmt: skip
     assert list(document["layers"][0]) == [
         "name", "path", "line", "column", "library", "model", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U",
-        "V", "PadH", "PadW", "DilH", "DilW", "groups", "dtype", "layout", "estimates",
+        "V", "PadH", "PadW", "DilH", "DilW", "groups", "dtype", "layout", "bias", "calls",
+        "estimates",
     ]  # fmt: skip
     (estimate,) = document["layers"][0]["estimates"]
     assert {key: value for key, value in estimate.items() if key != "passes"} == {

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.files.located_yaml import Value, fault
 from convlint.model.errors import InputFault, shown, suggestion
-from convlint.model.layer import AXES, ConvLayer, output_size, same_padding, with_output
+from convlint.model.layer import AXES, ConvLayer, is_patches, output_size, same_padding, with_output
 from convlint.model.location import Span
 from convlint.readers.operations import MOST_PRODUCERS
 from convlint.readers.spec.fields import CANONICAL, COMPOSITES, MAX_SIZE, PADS, Fields, axes, integer, tensor_sizes
@@ -332,6 +332,9 @@ def conv_layer(
         size = getattr(layer, letter)
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
+    if layer.unfolded and is_patches(layer) is False:
+        at = spans.get("unfolded", spans["layer"])
+        raise fault(f"{name}: unfolded is of patches alone: stride = filter, no padding, whole patches, one group", at)
     return layer
 
 

@@ -166,7 +166,8 @@ def test_what_cannot_be_compared_is_incomplete(sides: Any) -> None:
     assert "nothing to compare: the old side has old.yaml on a100, inference" in ran.out
     unknown = sides(NET, NET.replace("H: 56, W: 56, ", ""))
     assert unknown.code == 3
-    assert "no time on a100 that could be compared" in unknown.out
+    assert "no layer has the sizes that a time needs" in unknown.out
+    assert unknown.out.splitlines()[-1] == "incomplete"
     assert run("compare", "-", "-").code == 2
 
 
@@ -240,7 +241,122 @@ def test_versions_need_a_framework_and_a_goal(video: Path) -> None:
     (video / "vae.yaml").write_text(VIDEO.replace("runtime: { framework: pytorch }\n", ""), encoding="utf-8")
     unnamed = run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0")
     assert unnamed.code == 3
-    assert "nobody says which framework runs it" in unnamed.out
-    assert unnamed.out.splitlines()[-1] == "incomplete: as fast as before, where it can be told"
+    assert "nobody says which" in unnamed.out
+    assert unnamed.out.splitlines()[-1] == "incomplete"
     named = run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0", "--runtime", "framework=pytorch")
     assert named.code == 1
+
+
+def test_a_new_error_fails_whatever_the_times_are(video: Path) -> None:
+    ran = run("versions", "vae.yaml", "--gpu", "v100", "--dtype", "fp16", "--from", "2.10.0", "--to", "2.11.0")
+    assert ran.code == 1
+    assert ran.out.splitlines()[-1].startswith("1 new error; ")
+    assert (
+        document(
+            run("versions", "vae.yaml", "--gpu", "v100", "--from", "2.10.0", "--to", "2.11.0+cu128", "-o", "json")
+        )["new_errors"]
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "torch>=2.9\n", "torch==2.9.0\ntorch==2.8.0\n", "hello world\n", "numpy==1.26\n", "\0\0\0"],
+)
+@pytest.mark.parametrize("name", ["next.txt", "uv.lock"])
+def test_a_file_without_a_version_is_no_comparison(video: Path, content: str, name: str) -> None:
+    (video / name).write_text(content, encoding="utf-8")
+    ran = run("versions", "vae.yaml", "--from", "2.8.0", "--to", name)
+    assert ran.code == 3
+    assert f"{name} names no version of its framework" in " ".join(ran.out.split())
+    assert ran.out.splitlines()[-1] == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ("99.0", "convlint knows releases up to"), ("2.9.0+cu999", "no wheel for CUDA 99.9 is known"),
+        ("2.9.0+cpu", "no build for NVIDIA GPUs"), ("2.9.*", "is neither a version"), ("2", "is no release"),
+        ("2.10.0.dev20251001", "a nightly"), ("2.11.0rc1", "a nightly"), ("nowhere/uv.lock", "there is no file"),
+    ],
+)  # fmt: skip
+def test_releases_of_which_nothing_is_known_are_refused(video: Path, release: str, words: str) -> None:
+    ran = run("versions", "vae.yaml", "--from", "2.8.0", "--to", release)
+    assert (ran.code, words in ran.err) == (2, True)
+
+
+def test_a_lock_file_counts_whatever_the_spec_states(video: Path) -> None:
+    stated = VIDEO.replace("framework: pytorch", 'framework: pytorch, framework_version: "2.9.1"')
+    (video / "vae.yaml").write_text(stated, encoding="utf-8")
+    (video / "a.txt").write_text("torch==2.9.1\n", encoding="utf-8")
+    (video / "b.txt").write_text("torch==2.10.0\n", encoding="utf-8")
+    (network,) = document(run("versions", "vae.yaml", "--from", "a.txt", "--to", "b.txt", "-o", "json"))["networks"]
+    assert network["change_percent"] < -50
+    tensorrt = VIDEO.replace("framework: pytorch", 'framework: tensorrt, tensorrt: "8.6.1"')
+    (video / "vae.yaml").write_text(tensorrt, encoding="utf-8")
+    (network,) = document(run("versions", "vae.yaml", "--to", "10.0", "-o", "json"))["networks"]
+    assert network["versions"] == {"tensorrt": ["8.6.1", "10.0"]}
+
+
+def test_folders_are_compared_by_their_own_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("o/a/net.yaml", "n/a/net.yaml", "n/b/more.yaml"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(NET, encoding="utf-8")
+    found = document(run("compare", "o", "n", "-o", "json"))
+    assert [network["new"]["path"] for network in found["networks"]] == ["n/a/net.yaml"]
+    assert (found["only_old"], found["only_new"]) == ([], ["n/b/more.yaml"])
+
+
+def test_a_report_of_before_that_counts_no_layers(sides: Any, tmp_path: Path) -> None:
+    sides(NET, SLOW)
+    run("check", "old.yaml", "-o", "json=old.json")
+    report = json.loads((tmp_path / "old.json").read_text(encoding="utf-8"))
+    for network in report["networks"]:
+        del network["layers"]
+    (tmp_path / "old.json").write_text(json.dumps(report), encoding="utf-8")
+    (network,) = document(run("compare", "old.json", "new.yaml", "-o", "json"))["networks"]
+    assert {layer["kind"] for layer in network["layers"]} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("batch", 10**400), ("batch", -4), ("layers", -(10**30)), ("time_us", 1e308), ("time_us", -1.0),
+        ("grade", "<img src=x>"), ("parameters", "many"),
+    ],
+)  # fmt: skip
+def test_numbers_that_no_check_writes_are_refused(sides: Any, tmp_path: Path, key: str, value: object) -> None:
+    sides(NET, SLOW)
+    run("check", "old.yaml", "-o", "json=old.json")
+    report = json.loads((tmp_path / "old.json").read_text(encoding="utf-8"))
+    report["networks"][0][key] = value
+    (tmp_path / "old.json").write_text(json.dumps(report), encoding="utf-8")
+    for output in ("text", "json", "markdown"):
+        ran = run("compare", "old.json", "new.yaml", "-o", output)
+        assert (ran.code, output == "markdown" and "<img" in ran.out) == (3, False)
+
+
+def test_two_reports_are_compared_as_they_are(sides: Any) -> None:
+    sides(NET, SLOW)
+    for side in ("old", "new"):
+        run("check", f"{side}.yaml", "-o", f"json={side}.json", "--fail-on", "never", "--gpu", "h100")
+    ran = run("compare", "old.json", "new.json", "--gpu", "a100")
+    assert (ran.code, "leave out --gpu" in ran.err) == (2, True)
+    (network,) = document(run("compare", "old.json", "new.yaml", "-o", "json"))["networks"]
+    assert network["gpu"] == "h100"
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-1"])
+def test_what_is_no_limit(sides: Any, limit: str) -> None:
+    assert sides(NET, SLOW, "--tolerance", limit).code == 2
+
+
+def test_what_is_said_without_a_price_is_named(video: Path) -> None:
+    (video / "vae.yaml").write_text(
+        "version: 1\nmode: training\nruntime: { framework: pytorch, compile: true }\nlayers:\n"
+        "  - { name: a, N: 8, C: 64, H: 56, W: 56, K: 64, groups: 64, kernel_size: 3, padding: 1, dtype: fp16 }\n",
+        encoding="utf-8",
+    )
+    ran = run("versions", "vae.yaml", "--from", "2.12.0", "--to", "2.13.0")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "as fast as before; now said without a price: CL817")
