@@ -23,9 +23,10 @@ from msgspec.structs import replace
 
 from convlint.cli.commands.measure import TimingsFile
 from convlint.estimate.sweep import FIGURES, figure_layer
+from convlint.gpus.devices import gpu_of
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.session import Bench, NoDevice, timed
-from convlint.measuring.workload import Workload, gpu_of, passes, why_not, workloads
+from convlint.measuring.workload import Workload, passes, why_not, workloads
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec

@@ -30,7 +30,7 @@ from convlint.cli.options import (
 from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from convlint.measuring.workload import Kind
+    from convlint.gpus.devices import Kind
 
 FORMATS = ("text", "json")
 DEVICES: tuple[Kind, ...] = ("cuda", "cpu")

@@ -445,7 +445,7 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
     """`--gpu a100,h100 --gpu t4` -> all three; `local` is what this machine has. Raises UsageError."""
     names = [name for value in values or () for part in value.split(",") if (name := part.strip())]
     if LOCAL in names:
-        from convlint.measuring.workload import gpus_here
+        from convlint.gpus.devices import gpus_here
 
         here = [gpu.id for gpu in gpus_here()]
         names = [each for name in names for each in (here if name == LOCAL else [name])]

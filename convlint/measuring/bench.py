@@ -12,8 +12,8 @@ from contextlib import suppress
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
+from convlint.gpus.devices import Device, Kind
 from convlint.measuring.rows import CallTiming, Order, TimingAnswer, encode, order_of
-from convlint.measuring.workload import Device, Kind
 
 if TYPE_CHECKING:
     from convlint.measuring.workload import Workload

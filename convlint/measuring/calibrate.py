@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.estimate.passes import pass_time_us, timed_as
+from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, CalibrationOrigin, Constant, Factors, Gpu, Group, Kind
 from convlint.measuring.rows import TimingRow
-from convlint.measuring.workload import Device, gpu_of, layer_of, runtime_of
+from convlint.measuring.workload import layer_of, runtime_of
 from convlint.model.errors import ConvlintError
 from convlint.model.layer import ConvLayer, Dtype, Pass, layer_identity
 from convlint.model.runtime import Runtime, Version

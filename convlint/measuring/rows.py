@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from convlint.measuring.workload import Device, Kind, Workload
+from convlint.gpus.devices import Device, Kind
+from convlint.measuring.workload import Workload
 from convlint.model.errors import InputFault
 
 

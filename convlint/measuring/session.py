@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
+from convlint.gpus.devices import Device, Kind
 from convlint.measuring.rows import Order, TimingAnswer, TimingRow, answer_of, encode
-from convlint.measuring.workload import Device, Kind, Workload
+from convlint.measuring.workload import Workload
 from convlint.model.errors import ConvlintError
 from convlint.readers.children.child import Child, ChildDied
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from convlint import __version__
 from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.gpus.devices import Device
 from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
-from convlint.measuring.workload import Device
 from convlint.model.layer import Mode
 from convlint.model.report import CalibrationUse, InputError
 from convlint.reporters import Style

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from convolutions import conv
 
+from convlint.gpus.devices import Device
 from convlint.gpus.gpu import load_gpu
 from convlint.measuring.rows import CallTiming, TimingAnswer, TimingRow
-from convlint.measuring.workload import Device, Workload, layer_of, runtime_of, workloads
+from convlint.measuring.workload import Workload, layer_of, runtime_of, workloads
 from convlint.model.layer import ConvLayer, Dtype, Pass
 from convlint.model.runtime import Runtime
 

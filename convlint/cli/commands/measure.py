@@ -29,12 +29,13 @@ from convlint.facts.network import shortened
 from convlint.files.bounded_file import open_regular
 from convlint.files.languages import plural
 from convlint.files.safe import clean_path
+from convlint.gpus.devices import Device, Kind, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.calibrate import calibration_file
 from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
-from convlint.measuring.workload import Device, Kind, Workload, gpu_of
+from convlint.measuring.workload import Workload
 from convlint.mend.checking import (
     DEFAULT_TARGET,
     Job,
