@@ -39,6 +39,10 @@ DEVICES: tuple[Kind, ...] = ("cuda", "cpu")
 class TimingFlags(Flags, frozen=True, kw_only=True):
     """What is timed, and where timings are kept."""
 
+    from_trace: Annotated[
+        str | None,
+        option("--from-trace", metavar="FILE", help_="Take the timings from a trace of PyTorch's profiler."),
+    ] = None
     csv: Annotated[
         str | None,
         option("--csv", metavar="FILE", help_="Where timings are kept, and read from. Default: convlint-GPU.csv."),
@@ -74,11 +78,16 @@ def measure(
 ) -> None:
     """Time a network's convolutions on this machine's GPU, beside what is predicted, and try the advice.
 
-    Runs PyTorch's convolutions, one pass at a time. Exit code 3 where something could not be timed.
+    Runs PyTorch's convolutions, one pass at a time, or reads their times from a trace. Exit code 3 where something
+    could not be timed.
     """
     from convlint.cli.commands import measure as command
     from convlint.mend.checking import Job
 
+    if timing.from_trace is not None:
+        if device != "cuda" or timing.again or timing.limit_seconds is not None:
+            raise UsageError("--from-trace times nothing: leave out --device, --again and --limit-seconds")
+        path = timing.from_trace if path is None and model is None else path
     source = one_input(path, model)
     kind = one_of("--device", device, DEVICES) or "cuda"
     gpus = gpu_names([gpu] if gpu is not None else None)
@@ -87,6 +96,7 @@ def measure(
     job = Job(gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated)
     request = command.MeasureRequest(
         kind=kind,
+        trace=timing.from_trace,
         csv=timing.csv,
         again=timing.again,
         tries=not timing.layers_only,

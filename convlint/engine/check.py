@@ -47,11 +47,13 @@ from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, estimated, weighed
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
+from convlint.files.languages import duration
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, SkippedRule
 from convlint.model.runtime import INSTALLED, VERSIONS
+from convlint.model.text import Text
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.rule import Rule
 
@@ -96,6 +98,9 @@ def check_network(
         weights_only=network.weights_only,
         source_lines=network.source_lines,
     )
+
+
+_LEAST_TURNED = 0.01  # of what was measured: transposes that take less are not named
 
 
 class _NetworkCheck:
@@ -355,6 +360,9 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
+        taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id)
+        if taken and hit.rule.loss != "none":
+            hit = hit._replace(message=Text("{message}; {taken}", message=hit.message, taken=taken))
         made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
         return replace(made, severity="info") if made.severity == "error" and self._only_installed(hit) else made
 
@@ -384,6 +392,23 @@ class _Heard:
             self.kinds.setdefault(kind, set()).update(hit.indices)
         if hit.flaw.group is not None:
             self.groups.add((hit.rule.info.code, hit.flaw.group))
+
+
+def _measured_words(layers: Sequence[ConvLayer], gpu: str) -> Text | None:
+    """`measured 451 us a call, of which 137 us in transposes`; of several layers what a step takes."""
+    known = [layer for layer in layers if layer.measured is not None and layer.measured.gpu == gpu]
+    if not known or len(known) < len(layers):
+        return None
+    passes = [(each, layer.calls) for layer in known if layer.measured is not None for _, each in layer.measured.passes]
+    calls = known[0].calls if len(known) == 1 else 1
+    us = sum(each.us * count for each, count in passes) / calls
+    turned = sum(each.transpose * count for each, count in passes) / calls
+    per = Text("a call") if len(known) == 1 else Text("a step")
+    if turned < _LEAST_TURNED * us:
+        return Text("measured {time} {per}", time=duration(us), per=per)
+    return Text(
+        "measured {time} {per}, of which {turned} in transposes", time=duration(us), per=per, turned=duration(turned)
+    )
 
 
 def _gpu(rule: Rule, facts: TargetFacts) -> str | None:

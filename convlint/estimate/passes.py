@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from convlint.estimate import constants as const
 from convlint.estimate import kernels
@@ -89,6 +89,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         time_us=time * layer.calls,
         unquantized_us=unquantized * layer.calls,
         basis=_basis(layer, passes, mode),
+        scales=passes.scales,
     )
 
 
@@ -107,6 +108,8 @@ def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
     # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
+    if passes.scales:
+        return "measured"
     if passes.refused or passes.runs_without_cudnn():  # the factor was seen on other layers, and on GPUs not named
         rests_on = BASES.index("extrapolated")
     for which in _running(layer, mode):
@@ -234,19 +237,21 @@ class _Passes:
     """The passes of one problem in one situation: priced and described when first asked for."""
 
     __slots__ = (
-        "board", "described", "has_bias", "op", "priced", "problem", "refused", "situation", "unfolded",
+        "board", "described", "has_bias", "op", "priced", "problem", "refused", "scales", "situation",
+        "unfolded",
     )  # fmt: skip
 
     def __init__(
         self, problem: Problem, board: Board, situation: Situation, op: Op, *, has_bias: bool, refused: bool,
-        unfolded: bool,
+        unfolded: bool, scales: Mapping[Pass, float],
     ) -> None:  # fmt: skip
         """`has_bias`: one that kernels of its own add and sum up. `refused`: PyTorch keeps it from cuDNN.
 
-        `unfolded`: patches are copied side by side before they are multiplied.
+        `unfolded`: patches are copied side by side before they are multiplied. `scales` are measured times over
+        predicted ones.
         """
         self.problem, self.board, self.situation, self.op = problem, board, situation, op
-        self.has_bias, self.refused, self.unfolded = has_bias, refused, unfolded
+        self.has_bias, self.refused, self.unfolded, self.scales = has_bias, refused, unfolded, scales
         self.priced: dict[Pass, Priced | None] = {}
         self.described: dict[Pass, PassEstimate | None] = {}
 
@@ -261,7 +266,7 @@ class _Passes:
         if which not in self.priced:
             turned = _turned(which, self.op)
             priced = cheapest(self.problem, turned, self.board, self.situation)
-            if priced is not None and self.board.groups:
+            if priced is not None and self.board.groups and not self.scales:
                 group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
                 if group is not None and group.factor is not None:
                     priced = calibrated(priced, group.factor)
@@ -277,6 +282,8 @@ class _Passes:
                 priced = before_norm(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
                 priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
+            if priced is not None and which in self.scales:
+                priced = calibrated(priced, self.scales[which])
             self.priced[which] = priced
         return self.priced[which]
 
@@ -328,14 +335,18 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     situation = _situation(problem, board, runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)
-    key = (problem, situation, layer.op, has_bias, spread, layer.unfolded)
+    measured = layer.measured
+    # What was measured of a convolution says nothing of the matrix product in its place.
+    scales = measured.scales if measured is not None and measured.gpu == gpu.id and not layer.unfolded else ()
+    key = (problem, situation, layer.op, has_bias, spread, layer.unfolded, scales)
     passes: _Passes | None = board.passes.get(key)
     if passes is None:
         if len(board.passes) >= _MOST_CACHED:
             board.passes.clear()
         passes = board.passes[key] = _Passes(
-            problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded
-        )
+            problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded,
+            scales=dict(scales),
+        )  # fmt: skip
     return passes
 
 

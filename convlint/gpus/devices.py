@@ -47,7 +47,11 @@ def gpu_of(device: Device) -> Gpu | None:
     # Of two with the same memory, the one whose id says more of the name: a Max-Q is no Workstation Edition.
     return min(
         alike,
-        key=lambda gpu: (abs((gpu.memory_bytes or 0) - device.memory_bytes), -len(_words(gpu.id))),
+        key=lambda gpu: (
+            abs((gpu.memory_bytes or 0) - device.memory_bytes),
+            -len(_words(gpu.id)),
+            "sxm" not in _words(gpu.id),
+        ),
         default=None,
     )
 

@@ -367,7 +367,8 @@ def calibration_file(rows: Iterable[TimingRow], device: Device, date: str) -> tu
     origin = CalibrationOrigin(
         device=device.name, compute_capability=gpu.compute_capability, convlint=Version(__version__),
         cudnn=cudnn, cuda=Version(device.cuda) if device.cuda else None,
-        framework="pytorch", framework_version=Version(device.framework_version), date=date,
+        framework="pytorch", framework_version=Version(device.framework_version) if device.framework_version else None,
+        date=date,
     )  # fmt: skip
     found = fit(timed, gpu)
     return calibration_text(origin, found), found

@@ -8,9 +8,12 @@ from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from convlint.gpus.devices import Device, Kind
-from convlint.measuring.rows import Order, TimingAnswer, TimingRow, answer_of, encode
-from convlint.measuring.workload import Workload
+from convlint.gpus.gpu import Gpu
+from convlint.measuring.rows import CallTiming, Order, TimingAnswer, TimingRow, answer_of, encode
+from convlint.measuring.workload import Workload, why_not, workloads
 from convlint.model.errors import ConvlintError
+from convlint.model.layer import ConvLayer
+from convlint.model.runtime import Runtime
 from convlint.readers.children.child import Child, ChildDied
 
 START_S = 300.0  # to load PyTorch from a slow disk
@@ -77,6 +80,7 @@ def _ending(died: ChildDied, timeout_s: float) -> str:
 
 
 MOST_FATAL = 5  # in a row: then the device is of no use any more
+_MOST_OTHER = 0.1  # of a pass, in kernels of which nobody can tell which pass they belong to
 EACH_S = 0.12  # for the blocks of one workload, after it is warm: a median of 50 short ones, or of fewer long ones
 
 
@@ -90,6 +94,28 @@ class Timer(Protocol):
         ...
 
 
+class RecordedTimer:
+    """What a trace recorded, in the place of a device; it times nothing that is not there."""
+
+    def __init__(self, device: Device, layers: Iterable[ConvLayer], gpu: Gpu, runtime: Runtime) -> None:
+        """`gpu` is the one that ran them; `runtime` says what a trace does not: whether algorithms were searched."""
+        self.device = device
+        self.timings: dict[Workload, CallTiming] = {}
+        for layer in layers:
+            if layer.measured is None or why_not(layer):
+                continue
+            for which, found in layer.measured.passes:
+                us = found.us - found.bias  # kernels of its own, which a timing of the convolution leaves out
+                if us > 0 and found.other <= _MOST_OTHER * us:
+                    timing = CallTiming(us=us, spread=found.spread, runs=found.calls)
+                    self.timings.update(dict.fromkeys(workloads(layer, which, gpu, runtime), timing))
+
+    def time(self, workload: Workload, _seconds: float) -> TimingAnswer:
+        """The timing of that workload."""
+        timing = self.timings.get(workload)
+        return TimingAnswer(timing=timing, error="" if timing is not None else "the trace has no timing of it")
+
+
 class TimedSession(NamedTuple):
     """What came of all workloads: those in neither were not reached in time."""
 
@@ -98,7 +124,7 @@ class TimedSession(NamedTuple):
 
 
 def timed(
-    workloads: Iterable[Workload],
+    wanted: Iterable[Workload],
     timer: Timer,
     gpu: str,
     known: Mapping[Workload, TimingRow],
@@ -114,7 +140,7 @@ def timed(
     rows: dict[Workload, TimingRow] = {}
     failed: dict[Workload, str] = {}
     begin, device, fatal = now(), timer.device, 0
-    for workload in dict.fromkeys(workloads):
+    for workload in dict.fromkeys(wanted):
         if workload in known:
             rows[workload] = known[workload]
         elif fatal == MOST_FATAL:

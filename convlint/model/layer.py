@@ -104,6 +104,40 @@ class Dtype(StrEnum):
 _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
 
+class MeasuredPass(Struct, frozen=True, kw_only=True):
+    """What one call of a pass took on a device, in us: the median of all calls, and its parts.
+
+    `spread` is the width of their middle half over it.
+    """
+
+    us: float
+    convolution: float = 0.0
+    transpose: float = 0.0
+    bias: float = 0.0
+    other: float = 0.0
+    spread: float = 0.0
+    calls: int = 1
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What a trace recorded of a layer: the GPU's id, and each pass that ran, with measured over predicted time.
+
+    `scales` are those ratios, by which times of the layer on that GPU are multiplied, whatever is changed in it.
+    """
+
+    gpu: str
+    passes: tuple[tuple[Pass, MeasuredPass], ...]
+    scales: tuple[tuple[Pass, float], ...] = ()
+
+    def scale(self, which: Pass) -> float:
+        """Of one pass; 1 where it was not measured, or has no prediction."""
+        return next((scale for name, scale in self.scales if name == which), 1.0)
+
+    def of(self, which: Pass) -> MeasuredPass | None:
+        """What one pass took; None where it was not measured."""
+        return next((measured for name, measured in self.passes if name == which), None)
+
+
 @equal_without("spans")
 class ConvLayer(Struct, frozen=True, kw_only=True):
     """One convolution, in the letters of the guide's section 2.
@@ -157,6 +191,7 @@ class ConvLayer(Struct, frozen=True, kw_only=True):
     copies_input: bool = False  # its input, written in another layout, is copied first; readers say so of NHWC alone
     norm_copies: int = 0  # group norms that want NCHW, and copy its output, which is NHWC
     unfolded: bool = False  # its patches, which do not overlap, are laid side by side and multiplied as by Linear
+    measured: Measured | None = None  # by a profiler
     residual_inputs: int = 0  # tensors of the output's shape fused into the epilogue
     declared_P: int | None = None
     declared_Q: int | None = None

@@ -70,7 +70,9 @@ class Format(Struct, frozen=True, kw_only=True):
     `runs`: parsers written in C run in a `parser` child, the user's code in a `modules` child, all else in this
     process. `shared`: files of this suffix serve other purposes too, so their content decides. `refused`: a file that
     is named gets the reason, one in a folder is passed over. `takes_inputs`: `--input` gives shapes to its inputs.
-    `source`: Python, which is read together with the files that it imports, and by `check` alone.
+    `source`: Python, which is read together with the files that it imports, and by `check` alone. `named`: folders and
+    globs do not stand for it. `cpu_s`: seconds of processor time that reading one in this process may take; the largest
+    sound spec takes 1 to 2.
     """
 
     module: str  # in this package
@@ -80,6 +82,8 @@ class Format(Struct, frozen=True, kw_only=True):
     refused: bool = False
     takes_inputs: bool = False
     source: bool = False
+    named: bool = False
+    cpu_s: float = 10.0
 
     def reader(self) -> Reader:
         """The reader; imports its module."""
@@ -92,6 +96,8 @@ class Format(Struct, frozen=True, kw_only=True):
 SPEC = Format(module="spec.reader", suffixes=(".yaml", ".yml", ".json"), shared=True)
 # for `package.module:name`, the only form that runs code
 MODULE = Format(module="torch.module", runs="modules", takes_inputs=True)
+# Any .json may be a trace as well: its content decides.
+TRACE = Format(module="trace.reader", suffixes=(".json.gz", ".trace.json"), named=True, cpu_s=300.0)
 PYTHON = Format(module="python.reader", suffixes=(".py", ".ipynb"), source=True)
 FORMATS: tuple[Format, ...] = (
     SPEC,
@@ -105,6 +111,7 @@ FORMATS: tuple[Format, ...] = (
         suffixes=(".pt", ".pth", ".bin", ".ckpt", ".pkl", ".h5", ".hdf5", ".pb", ".tflite", ".engine", ".plan"),
     ),
     PYTHON,
+    TRACE,
     MODULE,
 )
 _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}

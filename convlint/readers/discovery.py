@@ -204,7 +204,9 @@ def _is_input(path: str, source: bool) -> bool:
     """Whether a file in a folder is read; one of a refused format is passed over, as its reason is not asked for."""
     known = find_format(path)
     try:
-        return known is not None and not known.refused and (source or not known.source) and Path(path).is_file()
+        if known is None or known.refused or known.named or (known.source and not source):
+            return False
+        return Path(path).is_file()
     except OSError:
         return False
 

@@ -17,7 +17,17 @@ from msgspec.structs import replace
 
 from convlint.model.errors import InputFault, shown
 from convlint.model.report import InputError
-from convlint.readers import INSTEAD_OF_SOURCE, MODULE, PYTHON, SPEC, Format, ReadOptions, find_format, known_suffixes
+from convlint.readers import (
+    INSTEAD_OF_SOURCE,
+    MODULE,
+    PYTHON,
+    SPEC,
+    TRACE,
+    Format,
+    ReadOptions,
+    find_format,
+    known_suffixes,
+)
 from convlint.readers.bounded_json import refuse_layers, refuse_sizes
 from convlint.readers.inputs import Input, Model, of_model
 
@@ -25,7 +35,6 @@ if TYPE_CHECKING:
     from convlint.model.network import Network
     from convlint.readers.children.child import Child, ChildDied
 
-TEXT_CPU_S = 10.0  # processor seconds for an input that is read in this process; the largest sound spec takes 1 to 2
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
 
@@ -70,7 +79,9 @@ class Reading:
             return None, errors
         known = format_of_input(source)
         if known is not SPEC:
-            network = of_model(network, options, "module" if known is MODULE else "storage")
+            network = (
+                network if known is TRACE else of_model(network, options, "module" if known is MODULE else "storage")
+            )
         # Asked here, whatever the readers have checked: an answer of a child is as foreign as a file.
         try:
             refuse_layers(len(network.layers))
@@ -174,20 +185,25 @@ def format_of_input(source: Input) -> Format | None:
     if source.kind != "file":
         return SPEC if source.kind == "stdin" else MODULE
     tail = source.name.rsplit("/", 1)[-1]
+    if tail.lower().endswith(".json") and source.text is None:
+        from convlint.readers.trace.events import is_trace
+
+        if is_trace(source.name):
+            return TRACE
     return find_format(source.name) or (None if "." in tail.lstrip(".") else SPEC)  # such as a spec without a suffix
 
 
 def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
-    """Reads in this process, for TEXT_CPU_S at most: no reader is trusted to bound every loop over its input."""
+    """Reads in this process, for so many seconds at most: no reader is trusted to bound every loop over its input."""
     reader = known.reader()
     try:
-        with _time_bound(TEXT_CPU_S):
+        with _time_bound(known.cpu_s):
             if source.text is not None and reader.read_text is not None:
                 shown_name = "<stdin>" if source.kind == "stdin" else source.name
                 return reader.read_text(source.text, shown_name, options)
             return reader.read(source.name, options)
     except _OutOfTime:
-        message = f"reading it takes more than {TEXT_CPU_S:g} s of processor time; no network that can be judged does"
+        message = f"reading it takes more than {known.cpu_s:g} s of processor time; no network that can be judged does"
         return None, (InputError(path=source.name, message=message),)
 
 

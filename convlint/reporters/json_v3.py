@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.model.estimates import PARTS
-from convlint.model.layer import PASSES, ConvLayer, Mode
+from convlint.model.layer import PASSES, ConvLayer, Measured, Mode, Pass
 from convlint.model.location import Location
 from convlint.model.network import PART_OF
 from convlint.model.report import (
@@ -247,7 +247,9 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     result["calls"] = layer.calls
     if layer.unfolded:
         result["unfolded"] = True
-    result["estimates"] = [_estimate(gpu, entry.estimates[gpu], entry.times.get(gpu)) for gpu in entry.estimates]
+    result["estimates"] = [
+        _estimate(gpu, entry.estimates[gpu], entry.times.get(gpu), layer.measured) for gpu in entry.estimates
+    ]
     return result
 
 
@@ -259,10 +261,13 @@ def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
     return {key: getattr(layer, key) for key in keys}
 
 
-def _estimate(gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None) -> dict[str, Any]:
+def _estimate(
+    gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None, measured: Measured | None
+) -> dict[str, Any]:
     if estimate is None or times is None:
         unknown = dict.fromkeys(("grade", "time_us", "time_after_us", "ideal_us", "basis"))
-        return {"gpu": clean(gpu), **unknown, "passes": {}}
+        passes = {} if measured is None else {which: _measured(measured, which) for which, _ in measured.passes}
+        return {"gpu": clean(gpu), **unknown, "passes": passes}
     return {
         "gpu": clean(gpu),
         "grade": times.grade,
@@ -270,7 +275,29 @@ def _estimate(gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None
         "time_after_us": number(times.after_us),
         "ideal_us": number(times.ideal_us),
         "basis": estimate.basis,
-        "passes": {which: _pass(estimate.passes[which]) for which in PASSES if which in estimate.passes},
+        "passes": {
+            which: {
+                **_pass(estimate.passes[which]),
+                **(_measured(measured, which) if measured is not None and which in estimate.scales else {}),
+            }
+            for which in PASSES
+            if which in estimate.passes
+        },
+    }
+
+
+def _measured(measured: Measured, which: Pass) -> dict[str, Any]:
+    """What a call of the pass took beside what was predicted; nothing where it was not recorded."""
+    found, scale = measured.of(which), measured.scale(which)
+    if found is None:
+        return {}
+    parts = ("convolution", "transpose", "bias", "other")
+    return {
+        "measured_us": number(found.us),
+        "measured_parts": {part: number(getattr(found, part)) for part in parts},
+        "measured_calls": found.calls,
+        "measured_spread": number(found.spread),
+        "predicted_us": number(found.us / scale) if measured.scales else None,
     }
 
 

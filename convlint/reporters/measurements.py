@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import log
 from typing import Any
 
 from msgspec import Struct
@@ -30,6 +31,8 @@ from convlint.reporters.ink import (
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.words import place
 
+FAR_OFF = 1.5  # predicted over measured, or the other way round
+MOST_NAMED = 5
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 
 
@@ -50,6 +53,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     untried: int = 0
     unfinished: int = 0  # trials of which something was not timed
     csv: str = ""
+    trace: str = ""  # the file that the timings come from
     fresh: int = 0
     reused: int = 0
     waiting: int = 0
@@ -66,7 +70,10 @@ def headline(one: Measurement) -> str:
         return ""
     where = device.name if device.kind == "cuda" else f"this machine's CPU ({device.name})"
     libraries = f"PyTorch {device.framework_version}" + (f" and cuDNN {device.cudnn}" if device.cudnn else "")
-    return f"{one.mode}, on {where} with {libraries}, cudnn.benchmark {'on' if one.benchmark else 'off'}"
+    search = f"cudnn.benchmark {'on' if one.benchmark else 'off'}"
+    if one.trace:
+        return f"{one.mode}, on {where}, of which {clean_path(one.trace)} is a trace"
+    return f"{one.mode}, on {where} with {libraries}, {search}"
 
 
 def percent(share: float) -> str:
@@ -104,8 +111,22 @@ def tally(one: Measurement) -> str:
     return f"{line}, {', '.join(others)}" if others else line
 
 
+def far_off(one: Measurement) -> str:
+    """Which predictions are off by more than FAR_OFF, the most of all first; empty where none is."""
+    ratios = [(each.layer, each.which, each.ratio) for each in one.compared if each.ratio]
+    far = [pair for pair in ratios if pair[2] is not None and abs(log(pair[2])) > log(FAR_OFF)]
+    far.sort(key=lambda pair: -abs(log(pair[2] or 1.0)))
+    if not far:
+        return ""
+    named = ", ".join(f"{layer} {which} ({ratio:.2f})" for layer, which, ratio in far[:MOST_NAMED])
+    more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
+    return f"{len(far)} of {plural(len(ratios), 'prediction')} off by more than a factor of {FAR_OFF:g}: {named}{more}"
+
+
 def notes(one: Measurement) -> Iterator[str]:
     """What else has to be said."""
+    if one.agreement is not None and (off := far_off(one)):
+        yield off
     yield from one.notes
     if one.clocks is not None:
         low, high = one.clocks
@@ -118,7 +139,7 @@ def notes(one: Measurement) -> Iterator[str]:
         yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
     if one.csv:
         known = f", {one.reused} were there" if one.reused else ""
-        yield f"{one.csv}: {one.fresh} new timings{known}"
+        yield f"{one.csv}: {plural(one.fresh, 'new timing')}{known}"
 
 
 _NARROW, _WIDE = 60, 120
@@ -153,7 +174,7 @@ def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> li
             each.which,
             "-" if each.predicted_us is None else duration(each.predicted_us),
             "-" if each.measured_us is None else duration(each.measured_us),
-            "-" if each.measured_us is None else percent(each.spread),
+            "-" if each.runs < 2 else percent(each.spread),
             "-" if each.ratio is None else f"{each.ratio:.2f}",
         )
         for each in found.compared
@@ -217,6 +238,7 @@ def render_json(found: Measurement) -> str:
         "unfinished": found.unfinished,
         "calibrations": [calibration_object(use) for use in found.calibrations],
         "waiting": found.waiting,
+        "trace": clean_path(found.trace) or None,
         "csv": clean_path(found.csv) or None,
         "notes": [clean(note) for note in found.notes],
         "errors": [error_object(error) for error in found.errors],

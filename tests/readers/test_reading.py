@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from msgspec.structs import replace
 from onnx import helper
 from onnx_graphs import model, save, value, weight
 
@@ -166,13 +167,14 @@ def test_limits_of_all_formats_hold_for_onnx_too(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.readers import Reader, reading
+    import convlint.readers
+    from convlint.readers import SPEC, Reader
 
     def endless(*_: object) -> None:
         while True:
             pass
 
-    monkeypatch.setattr(reading, "TEXT_CPU_S", 0.2)
+    monkeypatch.setitem(convlint.readers._BY_SUFFIX, ".yaml", replace(SPEC, cpu_s=0.2))
     monkeypatch.setattr("convlint.readers.spec.reader.READER", Reader(read=endless))
     with Reading() as open_reading:
         network, errors = open_reading.read(file_input("a.yaml"), ReadOptions())

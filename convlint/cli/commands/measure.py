@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import date
 
 from msgspec import Struct
@@ -33,7 +33,7 @@ from convlint.gpus.devices import Device, Kind, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.calibrate import calibration_file
 from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
-from convlint.measuring.session import Bench, NoDevice, timed
+from convlint.measuring.session import Bench, NoDevice, RecordedTimer, Timer, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Workload
 from convlint.mend.checking import (
@@ -53,6 +53,7 @@ from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode, framework_of
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
+from convlint.readers.trace.reader import read_with_device
 from convlint.reporters import Style
 from convlint.reporters.measurements import Measurement, percent, render_json, render_text
 from convlint.reporters.words import batch_note, calibration_notes
@@ -116,6 +117,7 @@ class MeasureRequest(Struct, frozen=True, kw_only=True):
     """What the command line asks of timing."""
 
     kind: Kind = "cuda"
+    trace: str | None = None  # takes timings from it
     csv: str | None = None
     again: bool = False
     tries: bool = True
@@ -148,26 +150,52 @@ def _measured(
     errors: list[InputError] = []
     found = Measurement(path=source.name)
     with last_resort(errors, source.name):
-        with Reading(on_output=say) as reading:
-            network, read_errors = read_input(source, job, reading)
+        trace = None if asked.trace is None else read_with_device(asked.trace)
+        if trace is not None and source.name == asked.trace:
+            network, _, read_errors = trace
+        else:
+            with Reading(on_output=say) as reading:
+                network, read_errors = read_input(source, job, reading)
+            errors += () if trace is None else trace[2]
         errors += read_errors
         if network is not None and not network.layers and not errors:
             errors.append(InputError(path=network.path, message="nothing to time: no convolution in it"))
         if network is not None and network.layers:
             try:
-                with Bench(asked.kind) as bench:
-                    network = as_asked(network, job)
-                    csv = asked.csv or f"convlint-{_name(bench.device)}.csv"
+                network = as_asked(network, job)
+                if trace is not None and trace[0] is not None and network.mode is None:
+                    network = replace(network, mode=trace[0].mode)
+                with Bench(asked.kind) if trace is None else nullcontext(_recorded(*trace[:2], network)) as timer:
+                    csv = asked.csv or f"convlint-{_name(timer.device)}.csv"
                     if asked.csv is None:
                         refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
-                    found = _timed_on(bench, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
+                    found = _timed_on(timer, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
                 errors.append(InputError(path=source.name, message=str(error)))
     return replace(found, errors=tuple(errors))
 
 
+def _recorded(trace: Network | None, device: Device | None, network: Network) -> RecordedTimer:
+    """The timings of a trace. Raises NoDevice."""
+    gpu = None if device is None else gpu_of(device)
+    if device is None or gpu is None:
+        name = "" if device is None else f" {device.name}"
+        raise NoDevice(f"the trace tells of no GPU that convlint knows{name and ','}{name}")
+    return RecordedTimer(device, () if trace is None else trace.layers, gpu, network.runtime)
+
+
+def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Wanted:
+    """What the trace can tell: of an open layout the one that ran; of its own layers the passes that ran."""
+    parts = []
+    for part in wants.parts:
+        there = tuple(option for option in part.options if option in timer.timings)
+        if there or not whole:
+            parts.append(part._replace(options=there or part.options))
+    return replace(wants, parts=tuple(parts), trials=())
+
+
 def _timed_on(
-    bench: Bench,
+    bench: Timer,
     network: Network,
     job: Job,
     asked: MeasureRequest,
@@ -183,11 +211,13 @@ def _timed_on(
     (target,), uses = calibrated([target], network.runtime, job.calibrations)
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
+    if isinstance(bench, RecordedTimer):
+        wants = _recorded_alone(wants, bench, whole=network.path == asked.trace)
     if not asked.tries:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))
     kept.settle()  # before timing too: an interrupt of the run before may have left a line cut off
-    known = {} if asked.again else kept.known(bench.device, frozenset(workloads))
+    known = {} if asked.again or asked.trace is not None else kept.known(bench.device, frozenset(workloads))
     with _noting_interrupts(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
@@ -202,6 +232,8 @@ def _timed_on(
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
+    if asked.trace is not None and network.runtime.cudnn_benchmark is None:
+        notes.append("no trace says whether cudnn.benchmark was on; --runtime cudnn_benchmark=true says it was")
     if network.unbatched:
         notes.append(batch_note(network.unbatched))
     if asked.calibration is not None:
@@ -211,7 +243,9 @@ def _timed_on(
         path=network.path, device=bench.device, gpu=target.label, mode=mode,
         benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
         agreement=agreement(some) if bench.device.kind == "cuda" else None,
-        outcomes=tuple(outcomes), untried=wants.findings - len(wants.trials) if asked.tries else 0,
+        outcomes=tuple(outcomes),
+        untried=wants.findings - len(wants.trials) if asked.tries and asked.trace is None else 0,
+        trace=asked.trace or "",
         unfinished=len(wants.trials) - len(outcomes), csv=kept.path, calibrations=uses,
         fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),

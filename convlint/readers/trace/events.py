@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import codecs
 import io
 import json
 import zlib
@@ -44,17 +44,24 @@ class TraceFile:
     `fault` says where a trace ends too early; what came before it was yielded.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        """`stream` is at the beginning of a regular file."""
+    def __init__(self, path: str) -> None:
+        """Raises InputFault where it cannot be opened."""
         self.top: dict[str, Any] = {}
         self.fault = ""
-        self._text = _Text(stream)
+        self._stream = open_regular(path)
+        self._text = _Text(self._stream)
+
+    def __enter__(self) -> TraceFile:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._stream.close()
 
     def events(self) -> Iterator[dict[str, Any]]:
         """Each event that is an object. Raises InputFault for what is no trace at all."""
         text = self._text
-        first = text.peek()
         try:
+            first = text.peek()
             if first == "[":
                 yield from self._array()
             elif first == "{":
@@ -66,7 +73,7 @@ class TraceFile:
                         yield from self._array()
                     else:
                         self.top[str(key)] = text.value()
-                    if text.peek() == ",":
+                    if text.peek() != "}":
                         text.take(",")
             else:
                 raise InputFault("not a trace: no JSON object and no array")
@@ -80,18 +87,30 @@ class TraceFile:
             event = text.value()
             if isinstance(event, dict):
                 yield event
-            if text.peek() == ",":
+            if text.peek() != "]":
                 text.take(",")
         text.take("]")
 
 
-def opened(path: str) -> BinaryIO:
-    """A trace for reading. Raises InputFault where it cannot be."""
-    return open_regular(path)
-
-
 class _EndsEarly(Exception):
     """The text ends before the value does."""
+
+
+def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
+    """What gzip packed, bit by bit; of a file that was cut, all that can be had. Raises InputFault for garbage."""
+    while True:
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        packed = stream.read(_CHUNK >> 2)
+        while packed and not inflater.eof:
+            try:
+                yield inflater.decompress(packed, _CHUNK)
+            except zlib.error as error:
+                raise InputFault(f"not a sound trace: it cannot be unpacked ({error})") from None
+            packed = inflater.unconsumed_tail or (b"" if inflater.eof else stream.read(_CHUNK >> 2))
+        yield inflater.flush()
+        if not inflater.unused_data.strip(b"\0"):
+            return
+        stream.seek(-len(inflater.unused_data), io.SEEK_CUR)  # files of gzip may stand one after the other
 
 
 class _Text:
@@ -103,8 +122,8 @@ class _Text:
         self._most = MOST_BYTES
         if packed:
             self._most = min(MOST_BYTES, max(_FREE_BYTES, _MOST_UNPACKED * file_size(stream)))
-            stream = gzip.GzipFile(fileobj=stream)  # type: ignore[assignment]
-        self._stream = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
+        self._chunks = _unpacked(stream) if packed else iter(lambda: stream.read(_CHUNK), b"")
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._buffer, self._at, self._read, self._over = "", 0, 0, False
 
     def peek(self) -> str:
@@ -148,16 +167,10 @@ class _Text:
         """Reads on. Raises InputFault where that is too much."""
         if self._over:
             return False
-        try:
-            chunk = self._stream.read(_CHUNK)
-        except (OSError, EOFError, zlib.error) as error:
-            if isinstance(error, EOFError):  # a gzip that was cut
-                self._over = True
-                return False
-            raise InputFault(f"not a sound trace: it cannot be unpacked ({error})") from None
+        chunk = next((chunk for chunk in self._chunks if chunk), b"")
         self._read += len(chunk)
         if self._read > self._most:
             raise InputFault(f"a trace of more than {self._most >> 20:,} MiB unpacked is not read")
-        self._buffer, self._at = self._buffer[self._at :] + chunk, 0
         self._over = not chunk
+        self._buffer, self._at = self._buffer[self._at :] + self._decoder.decode(chunk, final=self._over), 0
         return bool(chunk)

@@ -16,6 +16,7 @@ from checkout import ROOT
 from command_line import Ran, default_interrupt
 from command_line import convlint as run
 from measured import DEVICE, Pretender, predicted_us
+from traces import DGRAD, FPROP, NCHW_TO_NHWC, WGRAD, TraceWriter
 
 from convlint.cli.commands import measure as command
 from convlint.measuring.rows import header, rows_of
@@ -341,3 +342,84 @@ def test_a_real_interrupt_ends_the_child_and_the_next_run_goes_on(here: Path) ->
     rows = list(rows_of(file.read_text(encoding="utf-8")))
     assert rows[: len(kept)] == kept
     assert len({row.workload for row in rows}) == len(rows)
+
+
+SHAPES = [
+    ((64, 64, 56, 56), (256, 64, 1, 1)), ((64, 256, 28, 28), (128, 256, 1, 1)), ((64, 128, 28, 28), (96, 128, 1, 1)),
+]  # fmt: skip
+
+
+def trace_of_a_training(path: Path, *, us: float = 500.0) -> None:
+    """Three layers with their gradients, of which the last mixes kernels that do not say what they are for."""
+    trace = TraceWriter()
+    for sequence, (shape, weight) in enumerate(SHAPES):
+        trace.conv(shape, weight, [(NCHW_TO_NHWC, us / 5), (FPROP, us)], sequence=sequence, module=f"Conv2d_{sequence}")
+    for sequence, (shape, weight) in reversed(list(enumerate(SHAPES))):
+        own = [(DGRAD, us), (WGRAD, us)] if sequence < 2 else [("volta_h884cudnn", us), (WGRAD, us)]
+        trace.gradient(shape, weight, own, sequence=sequence)
+    trace.write(path)
+
+
+def test_a_trace_gives_the_timings_of_its_layers(here: Path) -> None:
+    trace_of_a_training(here / "t.json.gz")
+    ran = run("measure", "--from-trace", "t.json.gz", "-o", "json")
+    assert ran.code == 0, ran.out + ran.err
+    found = document(ran)
+    assert (found["gpu"], found["mode"], found["trace"]) == ("a100-40gb-sxm", "training", "t.json.gz")
+    measured = {(each["layer"], each["pass"]): each["measured_us"] for each in found["passes"]}
+    assert measured[("Conv2d_0", "fprop")] == 600.0  # its transpose is part of the call
+    assert measured[("Conv2d_1", "wgrad")] == 500.0
+    assert not {("Conv2d_2", "dgrad"), ("Conv2d_2", "wgrad")} & set(measured)  # nobody can tell these apart
+    rows = list(rows_of((here / "convlint-a100-40gb-sxm.csv").read_text(encoding="utf-8")))
+    assert [row.timing.us for row in rows] == list(measured.values())
+    assert {row.device for row in rows} == {"NVIDIA A100-SXM4-40GB"}
+    # What is predicted is the layer as it is, not scaled to what was measured.
+    assert all(each["predicted_us"] < 0.75 * each["measured_us"] for each in found["passes"])
+    text = said(run("measure", "--from-trace", "t.json.gz"))
+    assert f"{len(measured)} of {len(measured)} predictions off by more than a factor of 1.5" in text
+    assert "--runtime cudnn_benchmark=true says it was" in text
+
+
+def test_the_timings_of_a_trace_serve_a_spec_of_the_same_layers(here: Path) -> None:
+    trace_of_a_training(here / "t.json")
+    (here / "own.yaml").write_text(
+        "version: 1\ndefaults: { N: 64, dtype: fp16, kernel_size: 1 }\nlayers:\n"
+        "  - { name: a, C: 64, H: 56, W: 56, K: 256 }\n  - { name: b, C: 32, H: 7, W: 7, K: 64 }\n",
+        encoding="utf-8",
+    )
+    ran = run("measure", "own.yaml", "--from-trace", "t.json", "-o", "json")
+    assert ran.code == 3
+    found = document(ran)
+    times = {(each["layer"], each["pass"]): each["measured_us"] for each in found["passes"]}
+    assert (times["a", "fprop"], times["a", "dgrad"], times["b", "fprop"]) == (600.0, 500.0, None)
+    assert any("b not timed" in error["message"] and "no timing" in error["message"] for error in found["errors"])
+
+
+def test_a_trace_calibrates_like_timings(here: Path) -> None:
+    trace = TraceWriter()
+    for number in range(24):
+        shape, weight = (32, 64, 14 + number, 14), (64 + 8 * number, 64, 3, 3)
+        trace.conv(shape, weight, [(FPROP, 300.0 + number)], pad=1, nhwc=True)
+    trace.write(here / "t.json")
+    ran = run("measure", "--from-trace", "t.json", "--calibrate", "gpu.toml")
+    assert "gpu.toml: calibrated on 24 timings" in said(ran), ran.out
+    assert 'gpu = "a100-40gb-sxm"' in (here / "gpu.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("more", [("--device", "cpu"), ("--again",), ("--limit-seconds", "3")])
+def test_a_trace_times_nothing(here: Path, more: tuple[str, ...]) -> None:
+    trace_of_a_training(here / "t.json")
+    ran = run("measure", "--from-trace", "t.json", *more)
+    assert ran.code == 2
+    assert "--from-trace times nothing" in ran.err
+
+
+def test_what_is_no_trace_of_a_known_gpu_gives_no_timings(here: Path) -> None:
+    assert run("measure", "--from-trace", "net.yaml").code == 3
+    trace = TraceWriter({})
+    trace.conv(*SHAPES[0], [(FPROP, 3.0)])
+    trace.write(here / "t.json")
+    ran = run("measure", "--from-trace", "t.json")
+    assert ran.code == 3
+    assert "the trace tells of no GPU that convlint knows" in said(ran)
+    assert not list(here.glob("*.csv"))

@@ -1,0 +1,300 @@
+"""The reader of traces of PyTorch's profiler: the convolutions that ran, with what they took on their GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from convlint.estimate import estimate_pass
+from convlint.files.safe import clean
+from convlint.gpus.devices import Device, gpu_of
+from convlint.gpus.gpu import Gpu
+from convlint.model.errors import InputFault
+from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
+from convlint.model.network import Network
+from convlint.model.report import InputError
+from convlint.model.runtime import Runtime
+from convlint.readers import Reader, ReadOptions
+from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts
+from convlint.readers.trace.recording import Argument, Call, Recording, recorded
+
+HOW = "record with torch.profiler.profile(record_shapes=True) and export_chrome_trace; with_stack=True adds names"
+_DTYPES: Mapping[str, Dtype] = {
+    "double": Dtype.fp64, "float": Dtype.fp32, "c10::Half": Dtype.fp16, "c10::BFloat16": Dtype.bf16,
+    "c10::Float8_e4m3fn": Dtype.fp8, "c10::Float8_e5m2": Dtype.fp8, "signed char": Dtype.int8,
+    "unsigned char": Dtype.int8, "c10::qint8": Dtype.int8,
+}  # fmt: skip
+_WHOLE = re.compile(r"-?\d{1,9}")
+_LARGEST = 2**31
+_Key = tuple[Any, ...]
+_TOO_LONG = 3.0  # times the median of a layer's calls: its algorithms were tried in it
+
+
+def read(path: str, _options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network of a trace, and what is wrong with it."""
+    network, _, errors = read_with_device(path)
+    return network, errors
+
+
+def read_with_device(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
+    """The network, the device that it ran on, None where the trace tells none, and what is wrong."""
+    errors: list[str] = []
+    try:
+        with TraceFile(path) as file:
+            recording = recorded(file)
+        network = _network(path, recording, errors)
+    except InputFault as fault:
+        return None, None, (InputError(path=path, message=fault.message),)
+    if recording.fault:
+        errors.append(f"not a whole trace: {recording.fault}")
+    return network, _device(recording), tuple(InputError(path=path, message=message) for message in errors)
+
+
+def _network(path: str, recording: Recording, errors: list[str]) -> Network:
+    if not recording.calls:
+        cut = f" ({recording.fault})" if recording.fault else ""
+        raise InputFault(f"no convolution ran in it, or its operators were not recorded{cut}: {HOW}")
+    notes: list[str] = []
+    device = _device(recording)
+    gpu = None if device is None else gpu_of(device)
+    if not recording.has_kernels:
+        notes.append("no kernel of a GPU in the trace: its layers are predicted, not measured")
+    elif gpu is None:
+        name = clean(str(recording.device.get("name", "?")))
+        notes.append(f"convlint does not know the GPU {name}: --gpu names one like it")
+    runtime = Runtime(framework="pytorch", tf32=recording.tf32 or not recording.has_kernels)
+    groups, unknown = _grouped(recording.calls)
+    sized = bool(groups)
+    if not sized:
+        groups = _by_kernels(recording.calls)
+        errors.append(f"its {len(recording.calls)} calls of convolutions have no sizes: {HOW}")
+    elif unknown:
+        notes.append(f"{unknown} calls of convolutions have no sizes, strides or padding: they are left out")
+    steps = _steps(recording, groups.values())
+    layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
+    if recording.has_kernels:
+        layers = [_measured(layer, calls, gpu, runtime) for layer, calls in zip(layers, groups.values(), strict=True)]
+    trains = any(call.kind == "backward" for call in recording.calls)
+    return Network(
+        path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
+        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
+    """Calls without sizes, by their place in a step: the kernels that they launch recur from one step to the next."""
+    calls = list(calls)
+    names = [(call.kind, *(kernel.name for kernel in call.kernels if "Mem" not in kernel.name)) for call in calls]
+    period = next(
+        length
+        for length in range(1, len(calls) + 1)
+        if len(calls) % length == 0 and all(names[at] == names[at % length] for at in range(len(calls)))
+    )
+    return {(place,): calls[place::period] for place in range(period)}
+
+
+def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
+    """A layer of which only its kernels are known."""
+    return ConvLayer(name=_module(calls), path=path, layout=_layout_of_kernels(calls), H=None, W=None)
+
+
+def _layout_of_kernels(calls: Sequence[Call]) -> Layout:
+    """NCHW where kernels turn it around, NHWC where they read it as it is; the names of others say nothing."""
+    names = [kernel.name.lower() for call in calls for kernel in call.kernels]
+    if any("nchwtonhwc" in name for name in names):
+        return "NCHW"
+    return "NHWC" if any("nhwc" in name for name in names) else "auto"
+
+
+def _module(calls: Sequence[Call]) -> str:
+    return next((".".join(call.modules[-2:]) for call in calls if call.modules), "")
+
+
+def _device(recording: Recording) -> Device | None:
+    device = recording.device
+    found = [device.get(name) for name in ("computeMajor", "computeMinor", "numSms", "totalGlobalMem")]
+    numbers = [number for number in found if isinstance(number, int) and 0 <= number < 2**50]
+    if len(numbers) < len(found):
+        return None
+    major, minor, sms, memory = numbers
+    return Device(
+        kind="cuda", name=clean(str(device.get("name", "")))[:200], framework_version="", sms=sms, memory_bytes=memory,
+        compute_capability=f"{major}.{minor}",
+    )  # fmt: skip
+
+
+def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], int]:
+    """The calls of each layer, forward ones with their gradients; and how many tell too little."""
+    groups: dict[_Key, list[Call]] = {}
+    of_sequence: dict[int, _Key] = {}
+    of_sizes: dict[_Key, _Key] = {}
+    unknown = 0
+    for call in calls:
+        sizes = _sizes(call)
+        if sizes is None:
+            unknown += 1
+            continue
+        if call.kind == "forward":
+            key = (*sizes, call.modules, call.place)
+            groups.setdefault(key, []).append(call)
+            of_sizes.setdefault(sizes, key)
+            if call.sequence is not None:
+                of_sequence[call.sequence] = key
+        else:
+            found = of_sequence.get(call.sequence) if call.sequence is not None else None
+            key = (
+                found if found is not None and found[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
+            )
+            groups.setdefault(key, []).append(call)
+    return groups, unknown
+
+
+def _sizes(call: Call) -> _Key | None:
+    """Everything that tells the layer, but for where it stands; None where a part is unknown."""
+    arguments = call.arguments
+    source, weight = arguments["input"], arguments["weight"]
+    dims = len(weight.sizes) - 2
+    if (
+        dims not in (1, 2, 3)
+        or len(source.sizes) not in (dims + 1, dims + 2)
+        or not all((*source.sizes, *weight.sizes))
+    ):
+        return None
+    if max(*source.sizes, *weight.sizes) > _LARGEST:
+        return None
+    lists = [_list(arguments.get(name, Argument()).value, dims) for name in ("stride", "padding", "dilation")]
+    groups = _list(arguments.get("groups", Argument()).value, 1)
+    if None in lists or groups is None:
+        return None
+    transposed = arguments.get("transposed", Argument()).value == "True" or call.operator.endswith("transpose")
+    output_padding = _list(arguments.get("output_padding", Argument()).value, dims) or (0,) * dims
+    shape = source.sizes if len(source.sizes) == dims + 2 else (1, *source.sizes)
+    return (
+        shape, weight.sizes, *lists, groups[0], transposed, output_padding, source.dtype, _layout(source, weight),
+        _is_channels_last(source) is False and _is_channels_last(weight) is True,
+    )  # fmt: skip
+
+
+def _list(text: str, dims: int) -> tuple[int, ...] | None:
+    """`[16, 16]` or `1`: a number for each dimension."""
+    numbers = tuple(map(int, _WHOLE.findall(text)))
+    if len(numbers) == 1:
+        numbers *= dims
+    return numbers if len(numbers) == dims and min(numbers) >= 0 and max(numbers) < _LARGEST else None
+
+
+def _is_channels_last(tensor: Argument) -> bool | None:
+    """Whether its channels lie side by side; None where that is not told, or is so in both layouts."""
+    sizes, strides = tensor.sizes, tensor.strides
+    if len(strides) != len(sizes) or len(sizes) < 4:
+        return None
+    if sizes[1] == 1 or all(size == 1 for size in sizes[2:]):
+        return None
+    return strides[1] == 1
+
+
+def _layout(source: Argument, weight: Argument) -> Layout:
+    """PyTorch runs a layer in NHWC where its input or its weights have that."""
+    if True in (_is_channels_last(source), _is_channels_last(weight)):
+        return "NHWC"
+    return "NCHW" if source.strides or len(source.sizes) < 4 else "auto"
+
+
+def _steps(recording: Recording, groups: Iterable[Sequence[Call]]) -> int:
+    """How many steps were recorded: as the profiler counts them; else as often as every layer ran."""
+    if recording.steps:
+        return len(recording.steps)
+    counts = [sum(call.kind == "forward" for call in calls) for calls in groups]
+    known = [count for count in counts if count]
+    repeated = min(known, default=1)
+    return repeated if all(count % repeated == 0 for count in known) and len(known) > 1 else 1
+
+
+def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
+    first = calls[0]
+    sizes = _sizes(first)
+    assert sizes is not None  # it was grouped by them
+    shape, filters, stride, padding, dilation, groups, transposed, output_padding, dtype, layout, copies = sizes
+    dims = len(filters) - 2
+    ran = [call for call in calls if call.kind == "forward"]
+    masks = [call.arguments["mask"].value for call in calls if call.kind == "backward"]
+    T, R, S = (1, 1, 1, *filters[2:])[-3:]
+    D, H, W = (1, 1, 1, *shape[2:])[-3:]
+    strides, pads = (1, 1, *stride)[-3:], (0, 0, *padding)[-3:]
+    spreads, extra = (1, 1, *dilation)[-3:], (0, 0, *output_padding)[-3:]
+    place = next((call.place for call in ran if call.place is not None), None)
+    where: dict[str, Any] = {}
+    if place is not None:
+        where = {"path": place[0], "spans": {"layer": (place[1], 1, place[1], 1)}}
+    bias = first.arguments.get("bias")
+    return with_output(
+        ConvLayer(
+            name=_module(ran), op="conv_transpose" if transposed else "conv",
+            dims=dims, N=shape[0], C=shape[1], D=D, H=H, W=W, K=filters[1] * groups if transposed else filters[0],
+            T=T, R=R, S=S, StrideD=strides[0], U=strides[1], V=strides[2], PadD=pads[0], PadH=pads[1], PadW=pads[2],
+            PadD_end=pads[0], PadH_end=pads[1], PadW_end=pads[2], DilD=spreads[0], DilH=spreads[1], DilW=spreads[2],
+            OutPadD=extra[0], OutPadH=extra[1], OutPadW=extra[2], groups=groups, dtype=_DTYPES.get(dtype),
+            layout=_layout_of_kernels(ran) if layout == "auto" else layout,
+            bias=None if bias is None else bool(bias.sizes), copies_input=copies,
+            first=bool(masks) and all(mask.startswith("[False") for mask in masks),
+            calls=max(1, round((len(ran) or len(calls)) / steps)), **{"path": path, **where},
+        )
+    )  # fmt: skip
+
+
+def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
+    """The layers with names of their own: those of their modules, else what they are, numbered."""
+    taken: dict[str, int] = {}
+    for layer in layers:
+        sides = "x".join(map(str, (layer.T, layer.R, layer.S)[-layer.dims :]))
+        form = "convolution" if layer.C is None else f"conv {sides} {layer.C}-{layer.K} at {layer.H}x{layer.W}"
+        name = clean(layer.name) or form
+        taken[name] = count = taken.get(name, 0) + 1
+        yield replace(layer, name=name if count == 1 else f"{name}#{count}")
+
+
+def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, runtime: Runtime) -> ConvLayer:
+    """The layer with what its passes took on the GPU, and by how much that is more than is predicted."""
+    of_pass: dict[Pass, list[Parts]] = {}
+    for call in _steady([call for call in calls if call.kind == "forward"]):
+        of_pass.setdefault("fprop", []).append(forward_parts(call.kernels))
+    for call in _steady([call for call in calls if call.kind == "backward"]):
+        for which, parts in backward_parts(call.kernels, _computed(call)).items():
+            of_pass.setdefault(which, []).append(parts)
+    passes = {which: combined(several) for which, several in of_pass.items() if any(map(_taken, several))}
+    scales = {}
+    for which, measured in passes.items():
+        predicted = None if gpu is None else estimate_pass(layer, which, gpu, runtime)
+        if predicted is not None and measured.us > 0:
+            scales[which] = measured.us / predicted.time_us
+    found = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes.items()), scales=tuple(scales.items()))
+    return replace(layer, measured=found) if passes else layer
+
+
+def _taken(parts: Parts) -> float:
+    return sum(parts.values())
+
+
+def _computed(call: Call) -> tuple[Pass, ...]:
+    """Which gradients a backward call computes, by the mask of its outputs."""
+    mask = re.findall(r"True|False", call.arguments["mask"].value) or ["True", "True", "True"]
+    wanted: tuple[tuple[str, Pass], ...] = ((mask[0], "dgrad"), (mask[1] if len(mask) > 1 else "True", "wgrad"))
+    return tuple(which for said, which in wanted if said == "True")
+
+
+def _steady(calls: Sequence[Call]) -> list[Call]:
+    """The calls without those that warm up: named so, or much longer than the others, as while algorithms are tried."""
+    with_kernels = [call for call in calls if call.kernels]
+    named = [call for call in with_kernels if not call.warm_up] or with_kernels
+    times = sorted(sum(kernel.us for kernel in call.kernels) for call in named)
+    if len(times) < 2:
+        return named
+    usual = times[(len(times) - 1) // 2]
+    return [call for call in named if sum(kernel.us for kernel in call.kernels) <= _TOO_LONG * usual] or named
+
+
+READER = Reader(read=read)

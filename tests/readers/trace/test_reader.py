@@ -1,0 +1,329 @@
+"""Traces of PyTorch's profiler: sizes, layouts, kernels and times of what ran, and what is no trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import convlint as run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from traces import ADD, DGRAD, FPROP, NCHW_TO_NHWC, SUM, WGRAD, TraceWriter
+
+from convlint.model.layer import ConvLayer, Pass
+from convlint.model.network import Network
+from convlint.readers import ReadOptions
+from convlint.readers.trace.reader import read
+
+SHAPE, WEIGHT = (64, 256, 56, 56), (64, 256, 1, 1)
+
+
+def network(path: Path) -> Network:
+    found, errors = read(str(path), ReadOptions())
+    assert errors == ()
+    assert found is not None
+    return found
+
+
+def message(path: Path) -> str:
+    _, errors = read(str(path), ReadOptions())
+    return " ".join(error.message for error in errors)
+
+
+def taken(layer: ConvLayer, which: Pass) -> tuple[float, float, float, float, float]:
+    assert layer.measured is not None
+    found = layer.measured.of(which)
+    assert found is not None
+    return found.us, found.convolution, found.transpose, found.bias, found.other
+
+
+def test_a_call_has_its_sizes_its_layout_its_place_and_what_its_kernels_took(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    kernels = [(NCHW_TO_NHWC, 100.0), (NCHW_TO_NHWC, 37.0), (FPROP, 300.0), (ADD, 14.0)]
+    trace.conv((8, 64, 57, 57), (128, 64, 3, 3), kernels, stride=2, pad=1, bias=True, module="Conv2d_4",
+               line="models/net.py(12): forward")  # fmt: skip
+    found = network(trace.write(tmp_path / "t.json.gz"))
+    (layer,) = found.layers
+    assert (layer.name, layer.path, layer.locate().line) == ("Conv2d_4", "models/net.py", 12)
+    sizes = (layer.N, layer.C, layer.H, layer.W, layer.K, layer.R, layer.S, layer.U, layer.PadH, layer.P, layer.groups)
+    assert sizes == (8, 64, 57, 57, 128, 3, 3, 2, 1, 29, 1)
+    assert (layer.dtype, layer.layout, layer.bias, layer.copies_input) == ("fp16", "NCHW", True, False)
+    assert taken(layer, "fprop") == (451.0, 300.0, 137.0, 14.0, 0.0)
+    assert (found.targets, found.mode, found.runtime.framework) == (("a100-40gb-sxm",), "inference", "pytorch")
+
+
+def test_gradients_go_to_their_layer_and_their_pass(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for sequence in (1, 2):  # two layers of one size, which only their sequence numbers tell apart
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0 * sequence)], sequence=sequence, module=f"Conv2d_{sequence}")
+    for sequence in (2, 1):
+        kernels = [(NCHW_TO_NHWC, 5.0), (DGRAD, 20.0 * sequence), (NCHW_TO_NHWC, 7.0), (WGRAD, 30.0 * sequence),
+                   (SUM, 3.0)]  # fmt: skip
+        trace.gradient(SHAPE, WEIGHT, kernels, sequence=sequence)
+    found = network(trace.write(tmp_path / "t.json"))
+    assert found.mode == "training"
+    for number, layer in enumerate(found.layers, 1):
+        assert layer.name == f"Conv2d_{number}"
+        assert taken(layer, "fprop")[0] == 10.0 * number
+        assert taken(layer, "dgrad") == (20.0 * number + 5, 20.0 * number, 5.0, 0.0, 0.0)
+        assert taken(layer, "wgrad") == (30.0 * number + 10, 30.0 * number, 7.0, 3.0, 0.0)
+    assert [layer.first for layer in found.layers] == [False, False]
+
+
+def test_a_first_layer_has_no_gradient_of_its_input_and_what_names_no_pass_is_other(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.gradient(SHAPE, WEIGHT, [("ampere_sgemm_128x64_nt", 9.0)], mask="[False, True, False]")
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert layer.first
+    assert taken(layer, "wgrad") == (9.0, 9.0, 0.0, 0.0, 0.0)
+    both = TraceWriter()
+    both.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    both.gradient(SHAPE, WEIGHT, [("ampere_sgemm_128x64_nt", 9.0), (WGRAD, 4.0)])
+    (layer,) = network(both.write(tmp_path / "u.json")).layers
+    assert taken(layer, "wgrad") == (13.0, 4.0, 0.0, 0.0, 9.0)
+
+
+def test_calls_of_all_steps_are_one_layer_without_those_that_try_algorithms(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for number, us in enumerate((900.0, 100.0, 104.0, 102.0)):
+        begin = trace.now
+        trace.conv(SHAPE, WEIGHT, [(FPROP, us)])
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 101.0)])
+        trace.step(number, begin)
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert layer.calls == 2
+    assert layer.measured is not None
+    measured = layer.measured.of("fprop")
+    assert measured is not None
+    assert (measured.us, measured.calls) == (101.0, 7)
+    assert measured.spread == pytest.approx(0.5 / 101.0)
+
+
+def test_channels_last_is_told_by_strides_and_weights_alone_copy_the_input(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 1.0)], nhwc=True)
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert (layer.layout, layer.copies_input) == ("NHWC", False)
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz", "pt.trace.json", "pt.trace.json.gz"])
+def test_every_command_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(NCHW_TO_NHWC, 60.0), (FPROP, 100.0)])
+    trace.write(tmp_path / f"t.{suffix}")
+    for command in ("check", "estimate", "plan", "export"):
+        assert run(command, f"t.{suffix}").code in (0, 1)
+    found = json.loads(run("check", f"t.{suffix}", "-o", "json").out)
+    fprop = found["layers"][0]["estimates"][0]["passes"]["fprop"]
+    assert (fprop["measured_us"], fprop["time_us"]) == (160.0, pytest.approx(160.0, abs=1e-3))
+    assert fprop["measured_parts"] == {"convolution": 100.0, "transpose": 60.0, "bias": 0.0, "other": 0.0}
+    assert found["layers"][0]["estimates"][0]["basis"] == "measured"
+    elsewhere = json.loads(run("check", f"t.{suffix}", "-o", "json", "--gpu", "h100").out)
+    assert "measured_us" not in elsewhere["layers"][0]["estimates"][0]["passes"]["fprop"]
+
+
+# (C, K, filter, stride, map that it reads, how often) of ResNet-50
+RESNET50 = [
+    (3, 64, 7, 2, 224, 1), (64, 64, 1, 1, 56, 1), (64, 64, 3, 1, 56, 3), (64, 256, 1, 1, 56, 4), (256, 64, 1, 1, 56, 2),
+    (256, 128, 1, 1, 56, 1), (128, 128, 3, 2, 56, 1), (128, 512, 1, 1, 28, 4), (256, 512, 1, 2, 56, 1),
+    (512, 128, 1, 1, 28, 3), (128, 128, 3, 1, 28, 3), (512, 256, 1, 1, 28, 1), (256, 256, 3, 2, 28, 1),
+    (256, 1024, 1, 1, 14, 6), (512, 1024, 1, 2, 28, 1), (1024, 256, 1, 1, 14, 5), (256, 256, 3, 1, 14, 5),
+    (1024, 512, 1, 1, 14, 1), (512, 512, 3, 2, 14, 1), (512, 2048, 1, 1, 7, 3), (1024, 2048, 1, 2, 14, 1),
+    (2048, 512, 1, 1, 7, 2), (512, 512, 3, 1, 7, 2),
+]  # fmt: skip
+
+
+def test_a_resnet50_whose_kernels_turn_nchw_around_is_advised_nhwc_at_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = TraceWriter()
+    whole = 0.0
+    for C, K, size, stride, side, count in RESNET50:
+        for _ in range(count):
+            own = [(NCHW_TO_NHWC, 120.0), (NCHW_TO_NHWC, 10.0), (FPROP, 200.0)]
+            trace.conv((128, C, side, side), (K, C, size, size), own, stride=stride, pad=size // 2)
+            whole += 330.0
+    trace.write(tmp_path / "resnet50.json.gz")
+    document = json.loads(run("check", "resnet50.json.gz", "-o", "json").out)
+    assert sum(layer["calls"] for layer in document["layers"]) == 53
+    assert document["summary"]["time_us"] == pytest.approx(whole, rel=1e-4)
+    (advice,) = (finding for finding in document["findings"] if finding["code"] == "CL401")
+    assert advice["severity"] == "warning"
+    assert 0.1 * whole < advice["lost_us"] < 0.6 * whole
+    assert "measured 17.5 ms a step, of which 6.89 ms in transposes" in advice["message"]
+    assert document["summary"]["time_after_us"] < whole
+
+
+def test_what_pytorch_records_on_a_processor_is_read_but_for_kernels(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 16, 7, stride=2, padding=3)
+        self.b = nn.Conv2d(16, 32, 3, padding=1, groups=2, bias=False)
+        self.c = nn.ConvTranspose2d(32, 8, 4, stride=2, padding=1, output_padding=1)
+        self.d = nn.Conv1d(8, 4, 5, dilation=2)
+        self.e = nn.Conv3d(1, 2, (1, 2, 3))
+
+    def forward(self, x):
+        y = self.c(self.b(self.a(x).relu()))
+        return self.d(y.flatten(2)).mean() + self.e(y[:, :1, None]).mean()
+
+
+net, x = Net(), torch.randn(4, 3, 32, 32)
+net.a.to(memory_format=torch.channels_last)
+with torch.profiler.profile(record_shapes=True, with_stack=True) as profile:
+    net(x).backward()
+profile.export_chrome_trace("trace.json")
+""",
+        encoding="utf-8",
+    )
+    subprocess.run([sys.executable, "net.py"], cwd=tmp_path, check=True, capture_output=True)
+    found = network(tmp_path / "trace.json")
+    assert found.mode == "training"
+    assert found.version_notes == ("no kernel of a GPU in the trace: its layers are predicted, not measured",)
+    a, b, c, d, e = sorted(found.layers, key=lambda layer: (layer.dims != 2, layer.dims, layer.op != "conv", layer.C))
+    assert (a.C, a.K, a.R, a.U, a.PadH, a.layout, a.copies_input, a.first) == (3, 16, 7, 2, 3, "NHWC", True, True)
+    assert (b.C, b.K, b.groups, b.bias, b.P) == (16, 32, 2, False, 16)
+    assert (c.op, c.C, c.K, c.R, c.OutPadH, c.P) == ("conv_transpose", 32, 8, 4, 1, 33)
+    assert (d.dims, d.C, d.K, d.S, d.DilW, d.H) == (1, 8, 4, 5, 2, 1)
+    assert (e.dims, e.C, e.K, e.T, e.R, e.S, e.layout) == (3, 1, 2, 1, 2, 3, "NCHW")
+    assert {layer.path for layer in found.layers} == {"net.py"}
+    assert a.name == "Net_0.Conv2d_0"
+
+
+def test_a_trace_without_shapes_says_how_to_record_one_and_tells_what_it_can(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for _ in range(2):
+        for us in (10.0, 20.0):
+            trace.conv(SHAPE, WEIGHT, [(NCHW_TO_NHWC, 3.0), (f"{FPROP}{us}", us)],
+                       **{"Input Dims": [], "Input Strides": [], "Concrete Inputs": []})  # fmt: skip
+    path = trace.write(tmp_path / "t.json")
+    found, errors = read(str(path), ReadOptions())
+    assert "record with torch.profiler.profile(record_shapes=True)" in errors[0].message
+    assert found is not None
+    assert [(layer.C, layer.layout, taken(layer, "fprop")[:3]) for layer in found.layers] == [
+        (None, "NCHW", (13.0, 10.0, 3.0)), (None, "NCHW", (23.0, 20.0, 3.0)),
+    ]  # fmt: skip
+
+
+def test_an_unknown_gpu_and_an_amd_one(tmp_path: Path) -> None:
+    trace = TraceWriter({**TraceWriter().device, "name": "NVIDIA A100X", "numSms": 99})
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    found = network(trace.write(tmp_path / "t.json"))
+    assert found.targets == ()
+    assert "convlint does not know the GPU NVIDIA A100X" in found.version_notes[0]
+    amd = TraceWriter({"name": "AMD Instinct MI300X"})
+    amd.conv(SHAPE, WEIGHT, [("miopenSp3AsmConv", 10.0)])
+    assert "recorded on an AMD GPU" in message(amd.write(tmp_path / "amd.json"))
+
+
+def test_a_trace_that_was_cut_is_read_up_to_there_and_said(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for _ in range(3):
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    whole = trace.write(tmp_path / "t.json").read_bytes()
+    (tmp_path / "cut.json").write_bytes(whole[: len(whole) * 2 // 3])
+    found, errors = read(str(tmp_path / "cut.json"), ReadOptions())
+    assert found is not None
+    assert "it ends in the middle" in errors[0].message
+    packed = gzip.compress(whole)
+    (tmp_path / "cut.json.gz").write_bytes(packed[: len(packed) * 2 // 3])
+    assert "it ends in the middle" in message(tmp_path / "cut.json.gz")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no convolution ran in it"), (b"[]", "no convolution ran in it"), (b"null", "not a trace"),
+        (b'{"traceEvents": {}}', "no convolution ran in it"),
+        (b'{"traceEvents": [1, "a", null, [], {}]}', "no convolution"),
+        (b'{"traceEvents": [{"ph": "X"} {"ph"', "not a sound trace"), (b'{"a": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "nested too deeply or too long"), (b"\x1f\x8bgarbage", "cannot be unpacked"),
+        (b"\0\0\0\0", "not a trace"),
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_what_is_no_trace(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "t.json.gz").write_bytes(content)
+    assert words in message(tmp_path / "t.json.gz")
+
+
+def test_a_bomb_in_its_gzip_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "t.json.gz"
+    with gzip.open(path, "wb", compresslevel=9) as stream:
+        stream.write(b'{"traceEvents": [')
+        for _ in range(600):
+            stream.write(b" " * (1 << 20))
+    begin = time.perf_counter()
+    assert "MiB unpacked is not read" in message(path)
+    assert time.perf_counter() - begin < 60
+
+
+def test_events_out_of_order_with_ids_that_repeat_and_negative_times(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for _ in range(3):
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    bad: list[dict[str, Any]] = [
+        {**event, "dur": -1} if event["cat"] == "kernel" and number % 9 == 0 else event
+        for number, event in enumerate(trace.events)
+    ]
+    extra = [{**event, "ts": "soon"} for event in bad[:3]] + [{**event, "name": 7} for event in bad[:3]]
+    trace.events = [*reversed(bad), *extra, {"ph": "X", "cat": "kernel", "name": "\x1b[31mx", "ts": 1, "dur": 1,
+                                             "args": {"correlation": 1}}]  # fmt: skip
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert layer.measured is not None
+    ran = run("check", os.fspath(tmp_path / "t.json"))
+    assert "\x1b" not in ran.out
+
+
+def test_a_folder_stands_for_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.write(tmp_path / "t.json")
+    trace.write(tmp_path / "u.json.gz")
+    ran = run("check", ".")
+    assert ran.code == 3
+    assert "nothing here that convlint" in ran.out
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_change_of_a_trace_ends_in_a_crash(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(NCHW_TO_NHWC, 3.0), (FPROP, 10.0)], module="Conv2d_0", line="a.py(1): f")
+    trace.gradient(SHAPE, WEIGHT, [(DGRAD, 3.0), (WGRAD, 10.0)])
+    for _ in range(data.draw(st.integers(1, 4))):
+        event = data.draw(st.sampled_from(trace.events))
+        place = data.draw(st.sampled_from([event, event["args"]]))
+        if place:
+            place[data.draw(st.sampled_from(sorted(place)))] = data.draw(_VALUES)
+        if not isinstance(event.get("args"), dict):
+            event["args"] = {}
+    trace.device = data.draw(st.just(trace.device) | _VALUES)
+    path = trace.write(tmp_path_factory.mktemp("t") / "t.json")
+    found, errors = read(str(path), ReadOptions())
+    assert found is not None or errors
