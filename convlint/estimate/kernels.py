@@ -325,18 +325,19 @@ def priced_untiled(
     return Priced(unit, choice, time, overhead, around)
 
 
-def calibrated(priced: Priced, factor: float) -> Priced:
-    """The same pass with all of its times multiplied by `factor`, the calibration of its group."""
+def calibrated(priced: Priced, factor: float, transposes: float | None = None) -> Priced:
+    """The same pass with all of its times multiplied by `factor`; `transposes` is that of transposes, if another."""
     choice, copies = priced.choice, priced.copies
+    transposes_us = copies.transposes_us * (factor if transposes is None else transposes)
     lowering = replace(choice.lowering, peak_share=choice.lowering.peak_share / factor)
     return replace(
         priced,
         choice=replace(
             choice, lowering=lowering, compute_us=choice.compute_us * factor, memory_us=choice.memory_us * factor
         ),
-        copies=replace(copies, transposes_us=copies.transposes_us * factor, padding_us=copies.padding_us * factor),
+        copies=replace(copies, transposes_us=transposes_us, padding_us=copies.padding_us * factor),
         overhead_us=priced.overhead_us * factor,
-        time_us=priced.time_us * factor,
+        time_us=(priced.time_us - copies.transposes_us) * factor + transposes_us,
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from convlint.estimate import constants as const
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
@@ -22,7 +24,19 @@ from convlint.estimate.results import TURNED, Problem, Runs, basis, is_volume, k
 from convlint.gpus.gpu import LEAST_OF_GROUP, Gpu, Kind
 from convlint.gpus.support import lack_of
 from convlint.model.estimates import BASES, Basis, LayerEstimate, PassEstimate
-from convlint.model.layer import MODES, PASSES, ConvLayer, Dtype, Mode, Op, Pass, as_product, gemm, tensor_elements
+from convlint.model.layer import (
+    MODES,
+    PASSES,
+    ConvLayer,
+    Dtype,
+    MeasuredScale,
+    Mode,
+    Op,
+    Pass,
+    as_product,
+    gemm,
+    tensor_elements,
+)
 from convlint.model.runtime import Runtime, Version, framework_of
 
 _MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
@@ -89,8 +103,30 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         time_us=time * layer.calls,
         unquantized_us=unquantized * layer.calls,
         basis=_basis(layer, passes, mode),
-        scales=passes.scales,
+        predicted={which: us for which, us in passes.predicted.items() if which in estimates},
     )
+
+
+def held_to_measurement(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> ConvLayer:
+    """A layer that was measured on this GPU, with what its predicted times are multiplied by there.
+
+    Transposes have a ratio of their own, so that a layout costs what its transposes took; those that nothing predicts
+    count among all else.
+    """
+    measured = layer.measured
+    passes = None if measured is None else _passes_of(replace(layer, measured=None), gpu, runtime)
+    if measured is None or passes is None:
+        return layer
+    scales = []
+    for which, found in measured.passes:
+        priced = passes.price(which)
+        if priced is None:
+            continue
+        turning_us = priced.copies.transposes_us
+        turned_us = found.transpose if turning_us else 0.0
+        others = (found.us - turned_us) / (priced.time_us - turning_us)
+        scales.append((which, MeasuredScale(turned_us / turning_us if turning_us else 1.0, others)))
+    return replace(layer, measured=replace(measured, scales=tuple(scales)))
 
 
 def basis_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> Basis:
@@ -237,21 +273,22 @@ class _Passes:
     """The passes of one problem in one situation: priced and described when first asked for."""
 
     __slots__ = (
-        "board", "described", "has_bias", "op", "priced", "problem", "refused", "scales", "situation",
+        "board", "described", "has_bias", "op", "predicted", "priced", "problem", "refused", "scales", "situation",
         "unfolded",
     )  # fmt: skip
 
     def __init__(
         self, problem: Problem, board: Board, situation: Situation, op: Op, *, has_bias: bool, refused: bool,
-        unfolded: bool, scales: Mapping[Pass, float],
+        unfolded: bool, scales: Mapping[Pass, MeasuredScale],
     ) -> None:  # fmt: skip
         """`has_bias`: one that kernels of its own add and sum up. `refused`: PyTorch keeps it from cuDNN.
 
         `unfolded`: patches are copied side by side before they are multiplied. `scales` are measured times over
-        predicted ones.
+        predicted ones, of which `predicted` then keeps those without.
         """
         self.problem, self.board, self.situation, self.op = problem, board, situation, op
         self.has_bias, self.refused, self.unfolded, self.scales = has_bias, refused, unfolded, scales
+        self.predicted: dict[Pass, float] = {}
         self.priced: dict[Pass, Priced | None] = {}
         self.described: dict[Pass, PassEstimate | None] = {}
 
@@ -283,7 +320,8 @@ class _Passes:
             if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
                 priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and which in self.scales:
-                priced = calibrated(priced, self.scales[which])
+                self.predicted[which] = priced.time_us
+                priced = calibrated(priced, self.scales[which].others, self.scales[which].transposes)
             self.priced[which] = priced
         return self.priced[which]
 

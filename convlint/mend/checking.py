@@ -289,7 +289,7 @@ def with_versions(network: Network, job: Job) -> Network:
     runtime, origins, notes = versioned(network.runtime, folder, job)
     if runtime is network.runtime and not notes:
         return network
-    return replace(network, runtime=runtime, origins=origins, version_notes=notes)
+    return replace(network, runtime=runtime, origins=origins, version_notes=(*network.version_notes, *notes))
 
 
 def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, Mapping[str, str], tuple[str, ...]]:
@@ -522,7 +522,12 @@ def as_configured(network: Network, model: Model) -> Network:
 def as_asked(network: Network, job: Job) -> Network:
     """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
     network = replace(network, mode=job.mode or network.mode or job.default_mode)
-    return with_versions(as_it_runs(network, job.asked, job.usual), job)
+    network = with_versions(as_it_runs(network, job.asked, job.usual), job)
+    if any(layer.measured is not None for layer in network.layers):
+        from convlint.engine.measured import held_to_trace
+
+        network = held_to_trace(network)
+    return network
 
 
 def judged(

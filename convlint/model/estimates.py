@@ -99,15 +99,15 @@ class LayerEstimate(Struct, frozen=True, kw_only=True):
     """The passes of one layer that its mode runs.
 
     `time_us` is the sum over the passes, times the layer's `calls`; `unquantized_us` the same sum if neither tiles nor
-    waves were wasted, all else equal. `scales` are measured over predicted times, of passes that a trace has of this
-    GPU; the times of their estimates are scaled.
+    waves were wasted, all else equal. `predicted` is what a call of passes was predicted to take that a trace has of
+    this GPU: their estimates are scaled to what it says.
     """
 
     passes: Mapping[Pass, PassEstimate]
     time_us: float
     unquantized_us: float
     basis: Basis  # of the pass that rests on least
-    scales: Mapping[Pass, float] = {}
+    predicted: Mapping[Pass, float] = {}
 
 
 # The parts of a step, in the order in which reports name those of equal time.

@@ -117,21 +117,26 @@ class MeasuredPass(Struct, frozen=True, kw_only=True):
     other: float = 0.0
     spread: float = 0.0
     calls: int = 1
+    tensor_cores: bool | None = None  # None where no kernel's name says whether they multiply
+
+
+class MeasuredScale(Struct, frozen=True):
+    """What predicted times are multiplied by: those of transposes, and all others."""
+
+    transposes: float
+    others: float
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """What a trace recorded of a layer: the GPU's id, and each pass that ran, with measured over predicted time.
+    """What a trace recorded of a layer: the GPU's id, empty where it is unknown, and each pass that ran.
 
-    `scales` are those ratios, by which times of the layer on that GPU are multiplied, whatever is changed in it.
+    `scales` are measured over predicted times of the layer as it ran: its times on that GPU are multiplied by them,
+    whatever is changed in it.
     """
 
     gpu: str
     passes: tuple[tuple[Pass, MeasuredPass], ...]
-    scales: tuple[tuple[Pass, float], ...] = ()
-
-    def scale(self, which: Pass) -> float:
-        """Of one pass; 1 where it was not measured, or has no prediction."""
-        return next((scale for name, scale in self.scales if name == which), 1.0)
+    scales: tuple[tuple[Pass, MeasuredScale], ...] = ()
 
     def of(self, which: Pass) -> MeasuredPass | None:
         """What one pass took; None where it was not measured."""

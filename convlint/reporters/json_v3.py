@@ -248,7 +248,8 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     if layer.unfolded:
         result["unfolded"] = True
     result["estimates"] = [
-        _estimate(gpu, entry.estimates[gpu], entry.times.get(gpu), layer.measured) for gpu in entry.estimates
+        _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, estimate))
+        for gpu, estimate in entry.estimates.items()
     ]
     return result
 
@@ -261,12 +262,17 @@ def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
     return {key: getattr(layer, key) for key in keys}
 
 
+def _measured_on(layer: ConvLayer, estimate: LayerEstimate | None) -> Measured | None:
+    """What a trace says of the layer, unless it was recorded on another GPU than the estimate is for."""
+    return layer.measured if estimate is None or estimate.predicted else None
+
+
 def _estimate(
     gpu: str, estimate: LayerEstimate | None, times: LayerTimes | None, measured: Measured | None
 ) -> dict[str, Any]:
     if estimate is None or times is None:
         unknown = dict.fromkeys(("grade", "time_us", "time_after_us", "ideal_us", "basis"))
-        passes = {} if measured is None else {which: _measured(measured, which) for which, _ in measured.passes}
+        passes = {} if measured is None else {which: _measured(measured, which, None) for which, _ in measured.passes}
         return {"gpu": clean(gpu), **unknown, "passes": passes}
     return {
         "gpu": clean(gpu),
@@ -278,7 +284,7 @@ def _estimate(
         "passes": {
             which: {
                 **_pass(estimate.passes[which]),
-                **(_measured(measured, which) if measured is not None and which in estimate.scales else {}),
+                **({} if measured is None else _measured(measured, which, estimate.predicted.get(which))),
             }
             for which in PASSES
             if which in estimate.passes
@@ -286,9 +292,9 @@ def _estimate(
     }
 
 
-def _measured(measured: Measured, which: Pass) -> dict[str, Any]:
+def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> dict[str, Any]:
     """What a call of the pass took beside what was predicted; nothing where it was not recorded."""
-    found, scale = measured.of(which), measured.scale(which)
+    found = measured.of(which)
     if found is None:
         return {}
     parts = ("convolution", "transpose", "bias", "other")
@@ -297,7 +303,8 @@ def _measured(measured: Measured, which: Pass) -> dict[str, Any]:
         "measured_parts": {part: number(getattr(found, part)) for part in parts},
         "measured_calls": found.calls,
         "measured_spread": number(found.spread),
-        "predicted_us": number(found.us / scale) if measured.scales else None,
+        "measured_tensor_cores": found.tensor_cores,
+        "predicted_us": number(predicted_us),
     }
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from math import log
 from typing import Any
 
 from msgspec import Struct
 
 from convlint import __version__
+from convlint.engine.measured import far_off
 from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, number, settings_object
 from convlint.gpus.devices import Device
@@ -31,8 +31,6 @@ from convlint.reporters.ink import (
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.words import place
 
-FAR_OFF = 1.5  # predicted over measured, or the other way round
-MOST_NAMED = 5
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 
 
@@ -111,22 +109,11 @@ def tally(one: Measurement) -> str:
     return f"{line}, {', '.join(others)}" if others else line
 
 
-def far_off(one: Measurement) -> str:
-    """Which predictions are off by more than FAR_OFF, the most of all first; empty where none is."""
-    ratios = [(each.layer, each.which, each.ratio) for each in one.compared if each.ratio]
-    far = [pair for pair in ratios if pair[2] is not None and abs(log(pair[2])) > log(FAR_OFF)]
-    far.sort(key=lambda pair: -abs(log(pair[2] or 1.0)))
-    if not far:
-        return ""
-    named = ", ".join(f"{layer} {which} ({ratio:.2f})" for layer, which, ratio in far[:MOST_NAMED])
-    more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
-    return f"{len(far)} of {plural(len(ratios), 'prediction')} off by more than a factor of {FAR_OFF:g}: {named}{more}"
-
-
 def notes(one: Measurement) -> Iterator[str]:
     """What else has to be said."""
-    if one.agreement is not None and (off := far_off(one)):
-        yield off
+    ratios = [(f"{each.layer} {each.which}", each.ratio) for each in one.compared if each.ratio]
+    if one.agreement is not None and (off := far_off(ratios)):
+        yield clean(off)
     yield from one.notes
     if one.clocks is not None:
         low, high = one.clocks

@@ -95,6 +95,7 @@ def navigation() -> list[Mapping[str, Any]]:
                 {"Auditing many models": "guide/auditing.md"},
                 {"Measuring": "guide/measuring.md"},
                 {"Versions and changes": "guide/versions.md"},
+                {"Traces": "guide/traces.md"},
                 {"CI": "guide/ci.md"},
                 {"Rules of your own": "guide/own-rules.md"},
             ]

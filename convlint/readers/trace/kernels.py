@@ -24,7 +24,24 @@ _WGRAD = re.compile(
 )
 _DGRAD = re.compile(r"dgrad|bwd_data|backward_data|backward_input|grad_input|depthwise\w*backward", re.IGNORECASE)
 
+# How libraries name kernels by what multiplies: shapes of the instructions of Volta to Blackwell, and CUTLASS's words.
+_TENSOR = re.compile(
+    r"tensorop|tensor\d+x\d+x\d+|[hsdi](884|1688|16816|16832)|gmma|hmma|imma|utcmma",
+    re.IGNORECASE,
+)
+_CUDA_CORES = re.compile(
+    r"sgemm|simt|scudnn|implicit_convolve|ffma|fft|winograd_3x3Kernel|conv_depthwise|DepthwiseConv", re.IGNORECASE
+)
+
 Parts = dict[str, float]
+
+
+def uses_tensor_cores(kernels: Iterable[Kernel]) -> bool | None:
+    """Whether Tensor Cores multiply in a call, as the names of its kernels say; None where they do not say."""
+    names = [kernel.name for kernel in kernels]
+    if any(map(_TENSOR.search, names)):
+        return True
+    return False if any(map(_CUDA_CORES.search, names)) else None
 
 
 def forward_parts(kernels: Iterable[Kernel]) -> Parts:

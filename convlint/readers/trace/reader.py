@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.estimate import estimate_pass
 from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
@@ -19,7 +18,7 @@ from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
 from convlint.readers.trace.events import TraceFile
-from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts
+from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
 from convlint.readers.trace.recording import Argument, Call, Recording, recorded
 
 HOW = "record with torch.profiler.profile(record_shapes=True) and export_chrome_trace; with_stack=True adds names"
@@ -77,7 +76,7 @@ def _network(path: str, recording: Recording, errors: list[str]) -> Network:
     steps = _steps(recording, groups.values())
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
     if recording.has_kernels:
-        layers = [_measured(layer, calls, gpu, runtime) for layer, calls in zip(layers, groups.values(), strict=True)]
+        layers = [_measured(layer, calls, gpu) for layer, calls in zip(layers, groups.values(), strict=True)]
     trains = any(call.kind == "backward" for call in recording.calls)
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
@@ -257,22 +256,28 @@ def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
         yield replace(layer, name=name if count == 1 else f"{name}#{count}")
 
 
-def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, runtime: Runtime) -> ConvLayer:
-    """The layer with what its passes took on the GPU, and by how much that is more than is predicted."""
+def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None) -> ConvLayer:
+    """The layer with what its passes took on the GPU."""
     of_pass: dict[Pass, list[Parts]] = {}
     for call in _steady([call for call in calls if call.kind == "forward"]):
         of_pass.setdefault("fprop", []).append(forward_parts(call.kernels))
     for call in _steady([call for call in calls if call.kind == "backward"]):
         for which, parts in backward_parts(call.kernels, _computed(call)).items():
             of_pass.setdefault(which, []).append(parts)
-    passes = {which: combined(several) for which, several in of_pass.items() if any(map(_taken, several))}
-    scales = {}
-    for which, measured in passes.items():
-        predicted = None if gpu is None else estimate_pass(layer, which, gpu, runtime)
-        if predicted is not None and measured.us > 0:
-            scales[which] = measured.us / predicted.time_us
-    found = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes.items()), scales=tuple(scales.items()))
+    passes = {
+        which: replace(combined(several), tensor_cores=_multiplies(which, calls))
+        for which, several in of_pass.items()
+        if any(map(_taken, several))
+    }
+    found = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes.items()))
     return replace(layer, measured=found) if passes else layer
+
+
+def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
+    """Whether Tensor Cores do in a pass; of a gradient only where it is the only one of its call."""
+    kind = "forward" if which == "fprop" else "backward"
+    own = [call for call in calls if call.kind == kind and (kind == "forward" or _computed(call) == (which,))]
+    return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
 
 
 def _taken(parts: Parts) -> float:

@@ -1,0 +1,70 @@
+"""A network from a trace: its times are what was measured, and where predictions differ is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from msgspec.structs import replace
+
+from convlint.engine.timing import as_laid_out
+from convlint.estimate import estimate_layer
+from convlint.estimate.passes import held_to_measurement
+from convlint.facts.network import shortened
+from convlint.files.languages import duration, plural
+from convlint.gpus.gpu import load_gpu
+from convlint.model.network import Network
+from convlint.model.runtime import default_mode
+
+FAR_OFF = 1.5  # predicted over measured, or the other way round
+_NAMES = 3  # in one note
+
+
+def held_to_trace(network: Network) -> Network:
+    """The network with its times scaled to what a trace has of them, and notes on what was predicted otherwise."""
+    layers = tuple(
+        held_to_measurement(layer, load_gpu(layer.measured.gpu), network.runtime)
+        if layer.measured is not None and layer.measured.gpu
+        else layer
+        for layer in network.layers
+    )
+    network = replace(network, layers=layers)
+    return replace(network, version_notes=(*network.version_notes, *_notes(network)))
+
+
+def far_off(ratios: Sequence[tuple[str, float]]) -> str:
+    """Which predictions are off by more than FAR_OFF, the most of all first; empty where none is.
+
+    `ratios` are predicted over measured times with what each is of.
+    """
+    far = sorted(((abs(log(ratio)), f"{name} ({ratio:.2f})") for name, ratio in ratios), reverse=True)
+    names = [name for distance, name in far if distance > log(FAR_OFF)]
+    if not names:
+        return ""
+    several, shown = plural(len(ratios), "prediction"), shortened(names, _NAMES)
+    return f"predicted over measured, {len(names)} of {several} off by more than a factor of {FAR_OFF:g}: {shown}"
+
+
+def _notes(network: Network) -> list[str]:
+    mode, us, predicted_us = network.mode or default_mode(network.runtime), 0.0, 0.0
+    ratios: list[tuple[str, float]] = []
+    without: dict[str, None] = {}
+    for layer in as_laid_out(network):
+        measured = layer.measured
+        if measured is None or not measured.gpu:
+            continue
+        estimate = estimate_layer(layer, load_gpu(measured.gpu), network.runtime, mode)
+        for which, found in measured.passes:
+            predicted = None if estimate is None else estimate.predicted.get(which)
+            if estimate is None or predicted is None:
+                continue
+            us, predicted_us = us + found.us * layer.calls, predicted_us + predicted * layer.calls
+            ratios.append((f"{layer.name} {which}", predicted / found.us))
+            if found.tensor_cores is False and estimate.passes[which].tensor_cores:
+                without[layer.name] = None
+    if not ratios:
+        return []
+    notes = [f"convolutions measured: {duration(us)} a step; predicted: {duration(predicted_us)}", far_off(ratios)]
+    if without:
+        notes.append(f"ran without Tensor Cores, where convlint predicts them: {shortened(list(without), _NAMES)}")
+    return list(filter(None, notes))

@@ -1,0 +1,78 @@
+"""Networks from traces: times are those that were measured, whatever is changed, and differences are said."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import conv
+from msgspec.structs import replace
+
+from convlint.engine.measured import far_off, held_to_trace
+from convlint.estimate import estimate_layer, estimate_pass
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import ConvLayer, Measured, MeasuredPass
+from convlint.model.network import Network
+from convlint.model.runtime import Runtime
+
+GPU = load_gpu("a100-40gb-sxm")
+RUNTIME = Runtime(framework="pytorch", tf32=False)
+LAYER = replace(conv(N=64, K=256, layout="NCHW"), name="body")
+
+
+def held(layer: ConvLayer, **parts: float) -> tuple[ConvLayer, tuple[str, ...]]:
+    """The layer with one measured pass, and what is said of it."""
+    us = sum(parts.values())
+    measured = Measured(gpu=GPU.id, passes=(("fprop", MeasuredPass(us=us, tensor_cores=False, **parts)),))
+    network = held_to_trace(
+        Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference")
+    )
+    return network.layers[0], network.version_notes
+
+
+def test_times_are_those_that_were_measured_and_predictions_stand_beside_them() -> None:
+    layer, _ = held(LAYER, convolution=700.0, transpose=300.0)
+    estimate, plain = (estimate_layer(each, GPU, RUNTIME, "inference") for each in (layer, LAYER))
+    assert estimate is not None
+    assert plain is not None
+    assert estimate.time_us == pytest.approx(1000.0)
+    assert estimate.passes["fprop"].transposes_us == pytest.approx(300.0)
+    assert estimate.predicted == {"fprop": plain.time_us}
+    assert (estimate.basis, plain.predicted) == ("measured", {})
+
+
+def test_a_layout_without_transposes_costs_what_they_did_not_take() -> None:
+    turned, _ = held(LAYER, convolution=700.0, transpose=300.0)
+    straight, _ = held(LAYER, convolution=1000.0)
+    nchw, nhwc = (estimate_pass(replace(LAYER, layout=layout), "fprop", GPU, RUNTIME) for layout in ("NCHW", "NHWC"))
+    assert nchw is not None
+    assert nhwc is not None
+    rest = nhwc.time_us / (nchw.time_us - nchw.transposes_us)
+    for layer, others_us in ((turned, 700.0), (straight, 1000.0)):
+        found = estimate_pass(replace(layer, layout="NHWC"), "fprop", GPU, RUNTIME)
+        assert found is not None
+        assert found.time_us == pytest.approx(others_us * rest)
+
+
+def test_another_gpu_is_predicted() -> None:
+    layer, _ = held(LAYER, convolution=1000.0)
+    other = load_gpu("h100-sxm")
+    assert estimate_layer(layer, other, RUNTIME, "inference") == estimate_layer(LAYER, other, RUNTIME, "inference")
+
+
+def test_what_was_predicted_otherwise_is_said() -> None:
+    plain = estimate_layer(LAYER, GPU, RUNTIME, "inference")
+    assert plain is not None
+    _, notes = held(LAYER, convolution=plain.time_us / 3)
+    assert notes[1:] == (
+        "predicted over measured, 1 of 1 prediction off by more than a factor of 1.5: body fprop (3.00)",
+        "ran without Tensor Cores, where convlint predicts them: body",
+    )
+    _, notes = held(LAYER, convolution=plain.time_us)
+    assert len(notes) == 2
+
+
+def test_the_farthest_off_come_first() -> None:
+    assert far_off([]) == ""
+    assert far_off([("a", 1.4), ("b", 0.7)]) == ""
+    assert far_off([("a", 1.6), ("b", 0.2), ("c", 1.0), ("d", 2.0), ("e", 1.7)]).endswith(
+        "4 of 5 predictions off by more than a factor of 1.5: b (0.20), d (2.00), e (1.70) and 1 more"
+    )
