@@ -17,18 +17,22 @@ from convlint.model.network import Network
 from convlint.model.runtime import default_mode
 
 FAR_OFF = 1.5  # predicted over measured, or the other way round
-_NAMES = 3  # in one note
+_NAMES, _LONGEST = 3, 50  # names in one note, and characters in a name
 
 
-def held_to_trace(network: Network) -> Network:
-    """The network with its times scaled to what a trace has of them, and notes on what was predicted otherwise."""
-    layers = tuple(
-        held_to_measurement(layer, load_gpu(layer.measured.gpu), network.runtime)
-        if layer.measured is not None and layer.measured.gpu
-        else layer
-        for layer in network.layers
-    )
-    network = replace(network, layers=layers)
+def held_to_trace(network: Network, like: str | None) -> Network:
+    """The network with its times scaled to what a trace has of them, and notes on what was predicted otherwise.
+
+    `like` is the GPU that the user says it ran on, where the trace tells none that is known.
+    """
+    layers = []
+    for layer in network.layers:
+        measured = layer.measured
+        if measured is not None and (gpu := measured.gpu or like):
+            layer = replace(layer, measured=replace(measured, gpu=gpu))
+            layer = held_to_measurement(layer, load_gpu(gpu), network.runtime)
+        layers.append(layer)
+    network = replace(network, layers=tuple(layers))
     return replace(network, version_notes=(*network.version_notes, *_notes(network)))
 
 
@@ -37,12 +41,17 @@ def far_off(ratios: Sequence[tuple[str, float]]) -> str:
 
     `ratios` are predicted over measured times with what each is of.
     """
-    far = sorted(((abs(log(ratio)), f"{name} ({ratio:.2f})") for name, ratio in ratios), reverse=True)
+    far = sorted(((abs(log(ratio)), f"{_short(name)} ({ratio:.2f})") for name, ratio in ratios), reverse=True)
     names = [name for distance, name in far if distance > log(FAR_OFF)]
     if not names:
         return ""
     several, shown = plural(len(ratios), "prediction"), shortened(names, _NAMES)
     return f"predicted over measured, {len(names)} of {several} off by more than a factor of {FAR_OFF:g}: {shown}"
+
+
+def _short(name: str) -> str:
+    """A name for a note; TensorRT joins those of all operations that it fuses."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _notes(network: Network) -> list[str]:
@@ -61,7 +70,7 @@ def _notes(network: Network) -> list[str]:
             us, predicted_us = us + found.us * layer.calls, predicted_us + predicted * layer.calls
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
-                without[layer.name] = None
+                without[_short(layer.name)] = None
     if not ratios:
         return []
     notes = [f"convolutions measured: {duration(us)} a step; predicted: {duration(predicted_us)}", far_off(ratios)]

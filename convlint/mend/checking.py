@@ -526,7 +526,8 @@ def as_asked(network: Network, job: Job) -> Network:
     if any(layer.measured is not None for layer in network.layers):
         from convlint.engine.measured import held_to_trace
 
-        network = held_to_trace(network)
+        gpus = resolve_targets(job.gpus)
+        network = held_to_trace(network, gpus[0].gpu.id if len(gpus) == 1 else None)
     return network
 
 

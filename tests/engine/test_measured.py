@@ -23,7 +23,7 @@ def held(layer: ConvLayer, **parts: float) -> tuple[ConvLayer, tuple[str, ...]]:
     us = sum(parts.values())
     measured = Measured(gpu=GPU.id, passes=(("fprop", MeasuredPass(us=us, tensor_cores=False, **parts)),))
     network = held_to_trace(
-        Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference")
+        Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference"), None
     )
     return network.layers[0], network.version_notes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -17,25 +18,38 @@ _MOST_UNPACKED, _FREE_BYTES = 300, 1 << 28  # times the size on disk, from so ma
 _MOST_VALUE = 32 << 20  # characters of one event, or of one entry beside them
 _CHUNK = 4 << 20
 _SNIFFED = 1 << 16
+_ENGINE = re.compile(rb'\{\s*"Layers"\s*:|\[\s*\{\s*"count"\s*:')
 _DECODER = json.JSONDecoder()
 
 
 def is_trace(path: str) -> bool:
-    """Whether a file looks like a trace, by how it begins."""
+    """Whether a file looks like a trace, or like what trtexec says of an engine, by how it begins."""
+    text = _beginning(path)
+    return (
+        (text[:1] == b"{" and (b'"traceEvents"' in text or b'"deviceProperties"' in text))
+        or (text[:1] == b"[" and b'"ph"' in text)
+        or is_engine(path)
+    )
+
+
+def is_engine(path: str) -> bool:
+    """Whether a file looks like the layers of a TensorRT engine, or like their times."""
+    return _ENGINE.match(_beginning(path)) is not None
+
+
+def _beginning(path: str) -> bytes:
+    """What a file begins with, unpacked; nothing of one that cannot be read."""
     try:
         with open_regular(path) as stream:
             start = stream.read(_SNIFFED)
     except InputFault:
-        return False
+        return b""
     if start[:2] == b"\x1f\x8b":
         try:
             start = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, _SNIFFED)
         except zlib.error:
-            return False
-    text = start.lstrip()
-    return (text[:1] == b"{" and (b'"traceEvents"' in text or b'"deviceProperties"' in text)) or (
-        text[:1] == b"[" and b'"ph"' in text
-    )
+            return b""
+    return start.lstrip()
 
 
 class TraceFile:

@@ -17,7 +17,8 @@ from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
-from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.engine import read_engine
+from convlint.readers.trace.events import TraceFile, is_engine
 from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
 from convlint.readers.trace.recording import Argument, Call, Recording, recorded
 
@@ -33,8 +34,10 @@ _Key = tuple[Any, ...]
 _TOO_LONG = 3.0  # times the median of a layer's calls: its algorithms were tried in it
 
 
-def read(path: str, _options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
-    """The network of a trace, and what is wrong with it."""
+def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network of a trace or an engine, and what is wrong with it."""
+    if is_engine(path):
+        return read_engine(path, options.batch)
     network, _, errors = read_with_device(path)
     return network, errors
 
@@ -43,6 +46,8 @@ def read_with_device(path: str) -> tuple[Network | None, Device | None, tuple[In
     """The network, the device that it ran on, None where the trace tells none, and what is wrong."""
     errors: list[str] = []
     try:
+        if is_engine(path):
+            raise InputFault("an engine of TensorRT, and no trace of PyTorch, whose convolutions measure is about")
         with TraceFile(path) as file:
             recording = recorded(file)
         network = _network(path, recording, errors)

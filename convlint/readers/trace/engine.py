@@ -1,0 +1,212 @@
+"""The reader of TensorRT's engines as `trtexec` describes them: convolutions with their formats, tactics and times.
+
+`--exportLayerInfo` writes the layers (with `--profilingVerbosity=detailed` their sizes), `--exportProfile` what each
+took. The engine explorer of TensorRT calls them `NAME.graph.json` and `NAME.profile.json`, and writes the device into
+`NAME.profile.metadata.json` (github.com/NVIDIA/TensorRT, tools/experimental/trt-engine-explorer).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.files.languages import duration
+from convlint.files.safe import clean
+from convlint.gpus.devices import Device, gpu_of
+from convlint.model.errors import InputFault
+from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, MeasuredPass, with_output
+from convlint.model.network import Network
+from convlint.model.report import InputError
+from convlint.model.runtime import Runtime
+from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.kernels import uses_tensor_cores
+from convlint.readers.trace.recording import Kernel
+
+HOW = "build with trtexec --profilingVerbosity=detailed"
+_MOST_LAYERS = 100_000
+_PROFILES = (("graph", "profile"), ("layers", "profile"), ("layer-info", "profile"), ("layer_info", "profile"))
+_CONVOLUTIONS = {"Convolution": "conv", "Deconvolution": "conv_transpose"}
+_DTYPES: tuple[tuple[re.Pattern[str], Dtype], ...] = (
+    (re.compile(r"BF16|BFloat16", re.IGNORECASE), Dtype.bf16), (re.compile(r"FP16|Half", re.IGNORECASE), Dtype.fp16),
+    (re.compile(r"FP8", re.IGNORECASE), Dtype.fp8), (re.compile(r"Int8", re.IGNORECASE), Dtype.int8),
+    (re.compile(r"FP32|Float", re.IGNORECASE), Dtype.fp32),
+)  # fmt: skip
+_MIB = re.compile(r"(\d{1,9}) MiB")
+
+
+class _Profile(Struct, frozen=True):
+    """Times in us of one run by layer, and of how many runs they are the medians."""
+
+    us: Mapping[str, float]
+    runs: int
+
+
+def read_engine(path: str, batch: int | None) -> tuple[Network | None, tuple[InputError, ...]]:
+    """The network of an engine, and what is wrong with it; `batch` is that of layers built for any."""
+    try:
+        with TraceFile(path) as file:
+            for _ in file.events():
+                raise InputFault("times of an engine without its layers: name the file of --exportLayerInfo")
+        if file.fault:
+            raise InputFault(f"not a whole description of an engine: {file.fault}")
+        return _network(path, file.top.get("Layers"), batch), ()
+    except InputFault as fault:
+        return None, (InputError(path=path, message=fault.message),)
+
+
+def _network(path: str, listed: Any, batch: int | None) -> Network:
+    if not isinstance(listed, list) or len(listed) > _MOST_LAYERS:
+        raise InputFault(f"not the layers of an engine, or more than {_MOST_LAYERS:,}")
+    known = [layer for layer in listed if isinstance(layer, dict)]
+    if listed and not known:
+        raise InputFault(f"its layers are names without sizes: {HOW}")
+    convolutions = [layer for layer in known if layer.get("ParameterType") in _CONVOLUTIONS]
+    if not convolutions:
+        raise InputFault("no convolution in the engine")
+    profile, device = _profile(path)
+    gpu = None if device is None else gpu_of(device)
+    notes = list(_notes(known, profile, device))
+    layers = []
+    for number, described in enumerate(convolutions):
+        name = str(described.get("Name", ""))[:2000]
+        layer = _layer(path, clean(name) or f"convolution {number}", described)
+        layer = replace(layer, N=batch) if layer.N is None else layer
+        us = None if profile is None else profile.us.get(name)
+        if profile is not None and us:
+            tactic = Kernel(str(described.get("TacticName", ""))[:2000], us)
+            measured = MeasuredPass(us=us, convolution=us, calls=profile.runs, tensor_cores=uses_tensor_cores([tactic]))
+            layer = replace(layer, measured=Measured(gpu=gpu.id if gpu else "", passes=(("fprop", measured),)))
+        layers.append(layer)
+    return Network(
+        path=path, layers=tuple(layers), runtime=Runtime(framework="tensorrt"), mode="inference",
+        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _layer(path: str, name: str, described: Mapping[str, Any]) -> ConvLayer:
+    kernel, shape = _sizes(described, "Kernel"), _sizes(_first(described, "Inputs"), "Dimensions")
+    dims = len(kernel)
+    if dims not in (1, 2, 3) or len(shape) != dims + 2:
+        raise InputFault(f"{name}: a convolution without the sizes of its filter and its input: {HOW}")
+    op = _CONVOLUTIONS[described["ParameterType"]]
+    stride, dilation = (_axes(_sizes(described, key), dims, 1) for key in ("Stride", "Dilation"))
+    begin, end = (_axes(_sizes(described, key), dims, 0) for key in ("PrePadding", "PostPadding"))
+    filters, image = _axes(kernel, dims, 1), _axes(shape[2:], dims, 1)
+    stored = str(_first(described, "Inputs").get("Format/Datatype", ""))
+    weights = described.get("Weights")
+    multiplied = str(weights.get("Type", "")) if isinstance(weights, dict) else ""
+    return with_output(
+        ConvLayer(
+            name=name, path=path, op="conv" if op == "conv" else "conv_transpose", dims=dims, N=shape[0], C=shape[1],
+            D=image[0], H=image[1], W=image[2], K=_count(described.get("OutMaps")), T=filters[0], R=filters[1],
+            S=filters[2], StrideD=stride[0] or 1, U=stride[1] or 1, V=stride[2] or 1, PadD=begin[0], PadH=begin[1],
+            PadW=begin[2], PadD_end=end[0], PadH_end=end[1], PadW_end=end[2], DilD=dilation[0] or 1,
+            DilH=dilation[1] or 1, DilW=dilation[2] or 1, groups=_count(described.get("Groups")) or 1,
+            dtype=_dtype(multiplied) or _dtype(stored), layout=_layout(stored), bias=described.get("HasBias") == 1,
+            residual_inputs=max(0, len(list(_tensors(described))) - 1),
+        )
+    )  # fmt: skip
+
+
+def _axes(sizes: Sequence[int | None], dims: int, missing: int) -> tuple[int | None, int | None, int | None]:
+    """Depth, height and width; those that an engine of fewer dimensions has not are `missing`."""
+    found = [*[missing] * (3 - dims), *(sizes if len(sizes) == dims else [missing] * dims)]
+    return found[0], found[1], found[2]
+
+
+def _sizes(described: Mapping[str, Any], key: str) -> list[int | None]:
+    """A list of sizes, None for those that are open (-1)."""
+    found = described.get(key)
+    return [_count(value) for value in found[:8]] if isinstance(found, list) else []
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
+
+
+def _first(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = described.get(key)
+    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
+
+
+def _tensors(described: Mapping[str, Any], key: str = "Inputs") -> Iterator[str]:
+    """The names of what a layer reads or writes."""
+    found = described.get(key)
+    for tensor in found if isinstance(found, list) else ():
+        if isinstance(tensor, dict):
+            yield str(tensor.get("Name", ""))
+
+
+def _dtype(text: str) -> Dtype | None:
+    return next((dtype for pattern, dtype in _DTYPES if pattern.search(text)), None)
+
+
+def _layout(stored: str) -> Layout:
+    """Of `Channel major FP16 format where channel % 8 == 0` and the like; vectors of channels are neither."""
+    if stored.startswith("Channel major"):
+        return "NHWC"
+    return "NCHW" if stored.startswith("Row major") else "auto"
+
+
+def _beside(path: str, ending: str) -> str | None:
+    """The file of that ending beside the layers; None where their name tells none, or where it is not there."""
+    folder, name = os.path.split(path)
+    for mine, other in _PROFILES:
+        head, found, tail = name.rpartition(mine)
+        beside = os.path.join(folder, head + other + tail.removesuffix(".json") + ending)
+        if found and os.path.isfile(beside):
+            return beside
+    return None
+
+
+def _profile(path: str) -> tuple[_Profile | None, Device | None]:
+    """The times of the layers, and the device that has them. Raises InputFault for files that are neither."""
+    beside, told = _beside(path, ".json"), _beside(path, ".metadata.json")
+    times: dict[str, float] = {}
+    runs = 1
+    if beside is not None:
+        with TraceFile(beside) as file:
+            for event in file.events():
+                runs = max(1, _count(event.get("count")) or runs)
+                us = event.get("medianMs", event.get("averageMs"))
+                if isinstance(us, int | float) and not isinstance(us, bool) and 0 <= us < 1e9:
+                    name = str(event.get("name", ""))[:2000]
+                    times[name] = times.get(name, 0.0) + us * 1e3
+    device = None
+    if told is not None:
+        with TraceFile(told) as file:
+            for _ in file.events():
+                break
+        device = _device(file.top.get("device_information"))
+    return (_Profile(times, runs) if times else None), device
+
+
+def _device(told: Any) -> Device | None:
+    if not isinstance(told, dict):
+        return None
+    capability, sms = told.get("Compute Capability"), told.get("SMs")
+    memory = _MIB.fullmatch(str(told.get("Device Global Memory", "")))
+    if not isinstance(capability, int | float) or not isinstance(sms, int | float) or memory is None:
+        return None
+    return Device(
+        kind="cuda", name=clean(str(told.get("Selected Device", "")))[:200], framework_version="",
+        compute_capability=f"{capability:.1f}", sms=int(sms), memory_bytes=int(memory[1]) << 20,
+    )  # fmt: skip
+
+
+def _notes(layers: Sequence[Mapping[str, Any]], profile: _Profile | None, device: Device | None) -> Iterator[str]:
+    if profile is None:
+        yield "no times of the engine: --exportProfile beside it, as NAME.profile.json of NAME.graph.json, has them"
+        return
+    copies = {str(layer.get("Name", "")) for layer in layers if layer.get("ParameterType") == "Reformat"}
+    whole_us, copied_us = sum(profile.us.values()), sum(profile.us.get(name, 0.0) for name in copies)
+    yield f"the whole engine: {duration(whole_us)} a run, of which {duration(copied_us)} in reformats of tensors"
+    if device is None:
+        yield "nothing says which GPU timed the engine: --gpu names it"
+    elif gpu_of(device) is None:
+        yield f"convlint does not know the GPU {device.name}: --gpu names one like it"
