@@ -360,7 +360,7 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
-        taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id)
+        taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
         if taken and hit.rule.loss != "none":
             hit = hit._replace(message=Text("{message}; {taken}", message=hit.message, taken=taken))
         made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
@@ -394,12 +394,18 @@ class _Heard:
             self.groups.add((hit.rule.info.code, hit.flaw.group))
 
 
-def _measured_words(layers: Sequence[ConvLayer], gpu: str) -> Text | None:
+def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text | None:
     """`measured 451 us a call, of which 137 us in transposes`; of several layers what a step takes."""
     known = [layer for layer in layers if layer.measured is not None and layer.measured.gpu == gpu]
     if not known or len(known) < len(layers):
         return None
-    passes = [(each, layer.calls) for layer in known if layer.measured is not None for _, each in layer.measured.passes]
+    passes = [
+        (each, layer.calls * each.times)
+        for layer in known
+        if layer.measured is not None
+        for which, each in layer.measured.passes
+        if which == "fprop" or mode == "training"
+    ]
     calls = known[0].calls if len(known) == 1 else 1
     us = sum(each.us * count for each, count in passes) / calls
     turned = sum(each.transpose * count for each, count in passes) / calls

@@ -20,12 +20,12 @@ FAR_OFF = 1.5  # predicted over measured, or the other way round
 _NAMES, _LONGEST = 3, 50  # names in one note, and characters in a name
 
 
-def held_to_trace(network: Network, like: str | None) -> Network:
-    """The network with its times scaled to what a trace has of them, and notes on what was predicted otherwise.
+def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
+    """The network as it was recorded, with its times scaled to what was measured, and notes on other predictions.
 
-    `like` is the GPU that the user says it ran on, where the trace tells none that is known.
+    `gpus` are those that the user asks for; where the trace tells none that is known, a single one is like it.
     """
-    layers = []
+    layers, like = [], gpus[0] if len(gpus) == 1 else ""
     for layer in network.layers:
         measured = layer.measured
         if measured is not None and (gpu := measured.gpu or like):
@@ -33,7 +33,13 @@ def held_to_trace(network: Network, like: str | None) -> Network:
             layer = held_to_measurement(layer, load_gpu(gpu), network.runtime)
         layers.append(layer)
     network = replace(network, layers=tuple(layers))
-    return replace(network, version_notes=(*network.version_notes, *_notes(network)))
+    recorded_on = {layer.measured.gpu for layer in layers if layer.measured is not None}
+    if gpus and not recorded_on & set(gpus):
+        names = " and ".join(sorted(recorded_on))
+        notes = [f"measured on {names}, which --gpu does not name: all times are predicted"] if names else []
+    else:
+        notes = _notes(network)
+    return replace(network, version_notes=(*network.version_notes, *notes))
 
 
 def far_off(ratios: Sequence[tuple[str, float]]) -> str:
@@ -67,7 +73,8 @@ def _notes(network: Network) -> list[str]:
             predicted = None if estimate is None else estimate.predicted.get(which)
             if estimate is None or predicted is None:
                 continue
-            us, predicted_us = us + found.us * layer.calls, predicted_us + predicted * layer.calls
+            times = layer.calls * found.times
+            us, predicted_us = us + found.us * times, predicted_us + predicted * times
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None

@@ -29,6 +29,7 @@ from convlint.model.layer import (
     PASSES,
     ConvLayer,
     Dtype,
+    MeasuredPass,
     MeasuredScale,
     Mode,
     Op,
@@ -107,11 +108,21 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
     )
 
 
+def _of_tensor_cores(
+    layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, found: MeasuredPass, others_us: float
+) -> float:
+    """What ran on Tensor Cores over what is predicted of them in NHWC; 1 where something else ran."""
+    passes = _passes_of(replace(layer, measured=None, layout="NHWC"), gpu, runtime)
+    priced = passes.price(which) if passes is not None and found.tensor_cores else None
+    if priced is None or not priced.unit.tensor:
+        return 1.0
+    return others_us / (priced.time_us - priced.copies.transposes_us)
+
+
 def held_to_measurement(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> ConvLayer:
     """A layer that was measured on this GPU, with what its predicted times are multiplied by there.
 
-    Transposes have a ratio of their own, so that a layout costs what its transposes took; those that nothing predicts
-    count among all else.
+    Transposes have a ratio of their own, so that a layout costs what its transposes took.
     """
     measured = layer.measured
     passes = None if measured is None else _passes_of(replace(layer, measured=None), gpu, runtime)
@@ -120,12 +131,19 @@ def held_to_measurement(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> ConvLay
     scales = []
     for which, found in measured.passes:
         priced = passes.price(which)
-        if priced is None:
+        others_us = found.us - found.transpose
+        if priced is None or others_us <= 0:
             continue
-        turning_us = priced.copies.transposes_us
-        turned_us = found.transpose if turning_us else 0.0
-        others = (found.us - turned_us) / (priced.time_us - turning_us)
-        scales.append((which, MeasuredScale(turned_us / turning_us if turning_us else 1.0, others)))
+        turning_us, unit = priced.copies.transposes_us, priced.unit.tensor
+        scale = MeasuredScale(
+            transposes=found.times * (found.transpose / turning_us if turning_us else 1.0),
+            others=found.times * others_us / (priced.time_us - turning_us),
+            unpredicted=0.0 if turning_us else found.transpose / others_us, layout=passes.problem.layout,
+            dtype=passes.problem.dtype,
+        )  # fmt: skip
+        if found.tensor_cores is not None and found.tensor_cores != unit:
+            scale = replace(scale, changed=found.times * _of_tensor_cores(layer, which, gpu, runtime, found, others_us))
+        scales.append((which, scale))
     return replace(layer, measured=replace(measured, scales=tuple(scales)))
 
 
@@ -144,7 +162,7 @@ def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
     # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
-    if passes.scales:
+    if passes.scales and all(which in passes.scales for which in _running(layer, mode)):
         return "measured"
     if passes.refused or passes.runs_without_cudnn():  # the factor was seen on other layers, and on GPUs not named
         rests_on = BASES.index("extrapolated")
@@ -197,9 +215,11 @@ def _each(
 
 
 def _running(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
-    """The passes of a layer that `mode` runs; of an int8 layer fprop alone."""
+    """The passes of a layer that `mode` runs: of an int8 layer fprop alone, of one in a trace those that ran."""
     if mode == "inference" or layer.dtype == Dtype.int8:
         return ("fprop",)
+    if layer.measured is not None and layer.measured.trained:
+        return tuple(which for which in PASSES if layer.measured.of(which) is not None)
     return ("fprop", "wgrad") if layer.first else PASSES
 
 
@@ -321,9 +341,21 @@ class _Passes:
                 priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
             if priced is not None and which in self.scales:
                 self.predicted[which] = priced.time_us
-                priced = calibrated(priced, self.scales[which].others, self.scales[which].transposes)
+                priced = self._as_measured(priced, self.scales[which])
             self.priced[which] = priced
         return self.priced[which]
+
+    def _as_measured(self, priced: Priced, scale: MeasuredScale) -> Priced:
+        """The pass with its times as a trace says: of what ran, or of what it would be with what is changed."""
+        alike = self.problem.layout == scale.layout
+        if scale.changed is not None and not (alike and self.problem.dtype == scale.dtype):
+            return calibrated(priced, scale.changed)
+        priced = calibrated(priced, scale.others, scale.transposes)
+        if not alike or not scale.unpredicted:
+            return priced
+        added = (priced.time_us - priced.copies.transposes_us) * scale.unpredicted
+        copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + added)
+        return replace(priced, copies=copied, time_us=priced.time_us + added)
 
     def _adds_it_itself(self, which: Pass) -> bool:
         """Whether PyTorch's own depthwise kernel runs fprop, which has the bias in it; cuDNN's has it nowhere."""

@@ -102,7 +102,7 @@ class RecordedTimer:
         self.device = device
         self.timings: dict[Workload, CallTiming] = {}
         for layer in layers:
-            if layer.measured is None or why_not(layer):
+            if layer.measured is None or layer.layout == "auto" or why_not(layer):
                 continue
             for which, found in layer.measured.passes:
                 us = found.us - found.bias  # kernels of its own, which a timing of the convolution leaves out
@@ -113,7 +113,7 @@ class RecordedTimer:
     def time(self, workload: Workload, _seconds: float) -> TimingAnswer:
         """The timing of that workload."""
         timing = self.timings.get(workload)
-        return TimingAnswer(timing=timing, error="" if timing is not None else "the trace has no timing of it")
+        return TimingAnswer(timing=timing, error="" if timing is not None else "the trace has no timing of it alone")
 
 
 class TimedSession(NamedTuple):

@@ -522,13 +522,11 @@ def as_configured(network: Network, model: Model) -> Network:
 def as_asked(network: Network, job: Job) -> Network:
     """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
     network = replace(network, mode=job.mode or network.mode or job.default_mode)
-    network = with_versions(as_it_runs(network, job.asked, job.usual), job)
     if any(layer.measured is not None for layer in network.layers):
         from convlint.engine.measured import held_to_trace
 
-        gpus = resolve_targets(job.gpus)
-        network = held_to_trace(network, gpus[0].gpu.id if len(gpus) == 1 else None)
-    return network
+        network = held_to_trace(network, [target.gpu.id for target in resolve_targets(job.gpus)])
+    return with_versions(as_it_runs(network, job.asked, job.usual), job)
 
 
 def judged(

@@ -107,7 +107,7 @@ _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8
 class MeasuredPass(Struct, frozen=True, kw_only=True):
     """What one call of a pass took on a device, in us: the median of all calls, and its parts.
 
-    `spread` is the width of their middle half over it.
+    `spread` is the width of their middle half over it, `times` how often the pass runs for each call of fprop.
     """
 
     us: float
@@ -117,18 +117,30 @@ class MeasuredPass(Struct, frozen=True, kw_only=True):
     other: float = 0.0
     spread: float = 0.0
     calls: int = 1
+    times: float = 1.0
     tensor_cores: bool | None = None  # None where no kernel's name says whether they multiply
 
 
-class MeasuredScale(Struct, frozen=True):
-    """What predicted times are multiplied by: those of transposes, and all others."""
+class MeasuredScale(Struct, frozen=True, kw_only=True):
+    """What predicted times are multiplied by: those of transposes, and all others.
+
+    `unpredicted` are transposes that ran and were not predicted, relative to all others: there are some while the layer
+    keeps its `layout`. `changed` is there where another unit multiplied than is predicted: what all times of another
+    layout or dtype are multiplied by.
+    """
 
     transposes: float
     others: float
+    unpredicted: float
+    layout: Layout
+    dtype: Dtype | None
+    changed: float | None = None
 
 
 class Measured(Struct, frozen=True, kw_only=True):
     """What a trace recorded of a layer: the GPU's id, empty where it is unknown, and each pass that ran.
+
+    `trained`: the trace has gradients, so that a pass which is not there did not run.
 
     `scales` are measured over predicted times of the layer as it ran: its times on that GPU are multiplied by them,
     whatever is changed in it.
@@ -136,6 +148,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     gpu: str
     passes: tuple[tuple[Pass, MeasuredPass], ...]
+    trained: bool = False
     scales: tuple[tuple[Pass, MeasuredScale], ...] = ()
 
     def of(self, which: Pass) -> MeasuredPass | None:

@@ -197,29 +197,29 @@ def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
     """Reads in this process, for so many seconds at most: no reader is trusted to bound every loop over its input."""
     reader = known.reader()
     try:
-        with _time_bound(known.cpu_s):
+        with time_bound(known.cpu_s):
             if source.text is not None and reader.read_text is not None:
                 shown_name = "<stdin>" if source.kind == "stdin" else source.name
                 return reader.read_text(source.text, shown_name, options)
             return reader.read(source.name, options)
-    except _OutOfTime:
+    except OutOfTime:
         message = f"reading it takes more than {known.cpu_s:g} s of processor time; no network that can be judged does"
         return None, (InputError(path=source.name, message=message),)
 
 
-class _OutOfTime(BaseException):
+class OutOfTime(BaseException):
     """The processor time is used up; a BaseException, so that no reader takes it for a fault in its input."""
 
 
 @contextmanager
-def _time_bound(seconds: float) -> Iterator[None]:
-    """Raises _OutOfTime in the block after so much processor time, in the main thread and on platforms with timers."""
+def time_bound(seconds: float) -> Iterator[None]:
+    """Raises OutOfTime in the block after so much processor time, in the main thread and on platforms with timers."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(_signal: int, _frame: object) -> NoReturn:
-        raise _OutOfTime
+        raise OutOfTime
 
     before = signal.signal(signal.SIGPROF, end)
     signal.setitimer(signal.ITIMER_PROF, seconds)

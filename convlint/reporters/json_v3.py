@@ -248,7 +248,7 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     if layer.unfolded:
         result["unfolded"] = True
     result["estimates"] = [
-        _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, estimate))
+        _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, gpu))
         for gpu, estimate in entry.estimates.items()
     ]
     return result
@@ -262,9 +262,13 @@ def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
     return {key: getattr(layer, key) for key in keys}
 
 
-def _measured_on(layer: ConvLayer, estimate: LayerEstimate | None) -> Measured | None:
-    """What a trace says of the layer, unless it was recorded on another GPU than the estimate is for."""
-    return layer.measured if estimate is None or estimate.predicted else None
+def _measured_on(layer: ConvLayer, gpu: str) -> Measured | None:
+    """What a trace says of the layer, unless it was recorded on another GPU."""
+    if layer.measured is None:
+        return None
+    from convlint.gpus.gpu import load_gpu  # reads tables, which most reports need not
+
+    return layer.measured if layer.measured.gpu == load_gpu(gpu).id else None
 
 
 def _estimate(

@@ -70,7 +70,7 @@ def headline(one: Measurement) -> str:
     libraries = f"PyTorch {device.framework_version}" + (f" and cuDNN {device.cudnn}" if device.cudnn else "")
     search = f"cudnn.benchmark {'on' if one.benchmark else 'off'}"
     if one.trace:
-        return f"{one.mode}, on {where}, of which {clean_path(one.trace)} is a trace"
+        return f"{one.mode}, on {where}, from the trace {clean_path(one.trace)}"
     return f"{one.mode}, on {where} with {libraries}, {search}"
 
 

@@ -18,12 +18,14 @@ RUNTIME = Runtime(framework="pytorch", tf32=False)
 LAYER = replace(conv(N=64, K=256, layout="NCHW"), name="body")
 
 
-def held(layer: ConvLayer, **parts: float) -> tuple[ConvLayer, tuple[str, ...]]:
+def held(
+    layer: ConvLayer, *, tensor_cores: bool | None = None, **parts: float
+) -> tuple[ConvLayer, tuple[str, ...]]:  # fmt: skip
     """The layer with one measured pass, and what is said of it."""
     us = sum(parts.values())
-    measured = Measured(gpu=GPU.id, passes=(("fprop", MeasuredPass(us=us, tensor_cores=False, **parts)),))
+    measured = Measured(gpu=GPU.id, passes=(("fprop", MeasuredPass(us=us, tensor_cores=tensor_cores, **parts)),))
     network = held_to_trace(
-        Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference"), None
+        Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference"), ()
     )
     return network.layers[0], network.version_notes
 
@@ -61,13 +63,49 @@ def test_another_gpu_is_predicted() -> None:
 def test_what_was_predicted_otherwise_is_said() -> None:
     plain = estimate_layer(LAYER, GPU, RUNTIME, "inference")
     assert plain is not None
-    _, notes = held(LAYER, convolution=plain.time_us / 3)
+    _, notes = held(LAYER, tensor_cores=False, convolution=plain.time_us / 3)
     assert notes[1:] == (
         "predicted over measured, 1 of 1 prediction off by more than a factor of 1.5: body fprop (3.00)",
         "ran without Tensor Cores, where convlint predicts them: body",
     )
-    _, notes = held(LAYER, convolution=plain.time_us)
-    assert len(notes) == 2
+    _, notes = held(LAYER, tensor_cores=True, convolution=plain.time_us)
+    assert len(notes) == 1
+
+
+def test_another_kernel_than_is_predicted_says_nothing_of_other_layouts() -> None:
+    slow, _ = held(LAYER, tensor_cores=False, convolution=9000.0)
+    now, nhwc = (estimate_pass(replace(slow, layout=layout), "fprop", GPU, RUNTIME) for layout in ("NCHW", "NHWC"))
+    assert now is not None
+    assert now.time_us == pytest.approx(9000.0)
+    assert nhwc == estimate_pass(replace(LAYER, layout="NHWC"), "fprop", GPU, RUNTIME)
+
+
+def test_transposes_that_are_not_predicted_go_with_the_layout() -> None:
+    volta = load_gpu("v100-sxm2-16gb")
+    small = replace(LAYER, C=32, K=32)
+    predicted = estimate_pass(small, "fprop", volta, RUNTIME)
+    assert predicted is not None
+    assert predicted.transposes_us == 0
+    found = MeasuredPass(us=150.0, convolution=60.0, transpose=90.0)
+    measured = Measured(gpu=volta.id, passes=(("fprop", found),))
+    network = Network(path="t.json", layers=(replace(small, measured=measured),), runtime=RUNTIME, mode="inference")
+    (layer,) = held_to_trace(network, ()).layers
+    now, nhwc = (estimate_pass(replace(layer, layout=layout), "fprop", volta, RUNTIME) for layout in ("NCHW", "NHWC"))
+    assert now is not None
+    assert nhwc is not None
+    assert (now.time_us, now.transposes_us) == (pytest.approx(150.0), pytest.approx(90.0))
+    assert nhwc.time_us < 70.0
+
+
+def test_a_pass_that_did_not_run_or_runs_less_often_costs_as_much() -> None:
+    passes = (("fprop", MeasuredPass(us=100.0)), ("wgrad", MeasuredPass(us=60.0, times=0.5)))
+    measured = Measured(gpu=GPU.id, passes=passes, trained=True)
+    layer = replace(LAYER, calls=2, measured=measured)
+    network = held_to_trace(Network(path="t.json", layers=(layer,), runtime=RUNTIME, mode="training"), ())
+    estimate = estimate_layer(network.layers[0], GPU, RUNTIME, "training")
+    assert estimate is not None
+    assert set(estimate.passes) == {"fprop", "wgrad"}
+    assert estimate.time_us == pytest.approx(2 * 100.0 + 60.0)
 
 
 def test_the_farthest_off_come_first() -> None:

@@ -102,7 +102,7 @@ def passes() -> dict[str, Any]:
 
 
 def estimate(time_us: float = 812.5) -> Any:
-    return SimpleNamespace(time_us=time_us, unquantized_us=750.0, basis="measured", passes=passes())
+    return SimpleNamespace(time_us=time_us, unquantized_us=750.0, basis="measured", passes=passes(), predicted={})
 
 
 def layer_times(time_us: float, after_us: float, ideal_us: float) -> LayerTimes:

@@ -68,7 +68,7 @@ def test_every_suffix_leads_to_its_format(known: Format, tmp_path: Path) -> None
         assert find_format(f"a/b{suffix.upper()}") is known
         (tmp_path / f"net{suffix}").write_text(SPEC_TEXT if known.shared else "")
     found, _ = discover([str(tmp_path)])
-    assert len(found) == (0 if known.refused else len(known.suffixes))
+    assert len(found) == (0 if known.refused or known.named else len(known.suffixes))
 
 
 def test_what_no_reader_knows_names_all_that_are_known(tmp_path: Path) -> None:
@@ -92,9 +92,10 @@ def test_the_hook_takes_what_specs_are_written_in() -> None:
     [
         (MOST_HELD, "all", ["work"], "1 1 1"),
         (MOST_HELD, "specs only", ["work/a.yaml", "work/b.json", "work/other.yaml"], "1 1 1"),
-        (MOST_HELD, "all", ["work/a.yaml", "work/b.json"], "1 1 0"),
-        (len(SPEC_TEXT), "all", ["work"], "1 2 1"),  # no room for the second
-        (0, "all", ["work"], "2 2 1"),
+        # How a .json begins says whether it is a trace, unless its text is held.
+        (MOST_HELD, "all", ["work/a.yaml", "work/b.json"], "1 2 0"),
+        (len(SPEC_TEXT), "all", ["work"], "1 3 1"),  # no room for the second
+        (0, "all", ["work"], "2 3 1"),
     ],
 )
 def test_a_file_is_opened_once(tmp_path: Path, held: int, mode: str, arguments: list[str], reads: str) -> None:

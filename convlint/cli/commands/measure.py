@@ -51,8 +51,9 @@ from convlint.model.errors import ConvlintError, InputFault, UsageError
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode, framework_of
+from convlint.readers import TRACE
 from convlint.readers.inputs import Input
-from convlint.readers.reading import Reading
+from convlint.readers.reading import OutOfTime, Reading, time_bound
 from convlint.readers.trace.reader import read_with_device
 from convlint.reporters import Style
 from convlint.reporters.measurements import Measurement, percent, render_json, render_text
@@ -150,8 +151,8 @@ def _measured(
     errors: list[InputError] = []
     found = Measurement(path=source.name)
     with last_resort(errors, source.name):
-        trace = None if asked.trace is None else read_with_device(asked.trace)
-        if trace is not None and source.name == asked.trace:
+        trace = None if asked.trace is None else _read_trace(asked.trace)
+        if trace is not None and os.path.realpath(source.name) == os.path.realpath(asked.trace or ""):
             network, _, read_errors = trace
         else:
             with Reading(on_output=say) as reading:
@@ -171,17 +172,28 @@ def _measured(
                         refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
                     found = _timed_on(timer, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
-                errors.append(InputError(path=source.name, message=str(error)))
+                errors.append(InputError(path=asked.trace or source.name, message=str(error)))
     return replace(found, errors=tuple(errors))
+
+
+def _read_trace(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
+    """A trace, within the time that any input may take."""
+    try:
+        with time_bound(TRACE.cpu_s):
+            return read_with_device(path)
+    except OutOfTime:
+        return None, None, (InputError(path=path, message=f"reading it takes more than {TRACE.cpu_s:g} s"),)
 
 
 def _recorded(trace: Network | None, device: Device | None, network: Network) -> RecordedTimer:
     """The timings of a trace. Raises NoDevice."""
     gpu = None if device is None else gpu_of(device)
-    if device is None or gpu is None:
-        name = "" if device is None else f" {device.name}"
-        raise NoDevice(f"the trace tells of no GPU that convlint knows{name and ','}{name}")
-    return RecordedTimer(device, () if trace is None else trace.layers, gpu, network.runtime)
+    if trace is None or device is None or gpu is None:
+        name = "" if device is None else f": {device.name}"
+        raise NoDevice(f"the trace names no GPU that convlint knows{name}")
+    searched = {name: getattr(network.runtime, name) for name in ("cudnn_benchmark", "deterministic")}
+    runtime = replace(trace.runtime, **{name: value for name, value in searched.items() if value is not None})
+    return RecordedTimer(device, trace.layers, gpu, runtime)
 
 
 def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Wanted:
@@ -212,7 +224,9 @@ def _timed_on(
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
-        wants = _recorded_alone(wants, bench, whole=network.path == asked.trace)
+        wants = _recorded_alone(
+            wants, bench, whole=os.path.realpath(network.path) == os.path.realpath(asked.trace or "")
+        )
     if not asked.tries:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))
@@ -233,7 +247,7 @@ def _timed_on(
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
     if asked.trace is not None and network.runtime.cudnn_benchmark is None:
-        notes.append("no trace says whether cudnn.benchmark was on; --runtime cudnn_benchmark=true says it was")
+        notes.append("nothing says whether cudnn.benchmark was on; --runtime cudnn_benchmark=true says it was")
     if network.unbatched:
         notes.append(batch_note(network.unbatched))
     if asked.calibration is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -50,21 +51,21 @@ def read_engine(path: str, batch: int | None) -> tuple[Network | None, tuple[Inp
     """The network of an engine, and what is wrong with it; `batch` is that of layers built for any."""
     try:
         with TraceFile(path) as file:
-            for _ in file.events():
-                raise InputFault("times of an engine without its layers: name the file of --exportLayerInfo")
+            layers = list(islice(file.events(), _MOST_LAYERS + 1))
         if file.fault:
             raise InputFault(f"not a whole description of an engine: {file.fault}")
-        return _network(path, file.top.get("Layers"), batch), ()
+        if layers and "count" in layers[0]:
+            raise InputFault("times of an engine without its layers: name the file of --exportLayerInfo")
+        if len(layers) > _MOST_LAYERS:
+            raise InputFault(f"an engine of more than {_MOST_LAYERS:,} layers")
+        if file.others and not layers:
+            raise InputFault(f"its layers are names without sizes: {HOW}")
+        return _network(path, layers, batch), ()
     except InputFault as fault:
         return None, (InputError(path=path, message=fault.message),)
 
 
-def _network(path: str, listed: Any, batch: int | None) -> Network:
-    if not isinstance(listed, list) or len(listed) > _MOST_LAYERS:
-        raise InputFault(f"not the layers of an engine, or more than {_MOST_LAYERS:,}")
-    known = [layer for layer in listed if isinstance(layer, dict)]
-    if listed and not known:
-        raise InputFault(f"its layers are names without sizes: {HOW}")
+def _network(path: str, known: Sequence[Mapping[str, Any]], batch: int | None) -> Network:
     convolutions = [layer for layer in known if layer.get("ParameterType") in _CONVOLUTIONS]
     if not convolutions:
         raise InputFault("no convolution in the engine")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 from convlint.files.bounded_file import file_size, open_regular
@@ -15,10 +17,13 @@ from convlint.model.errors import InputFault
 
 MOST_BYTES = 4 << 30  # unpacked
 _MOST_UNPACKED, _FREE_BYTES = 300, 1 << 28  # times the size on disk, from so many bytes on; sound traces have 10 to 30
-_MOST_VALUE = 32 << 20  # characters of one event, or of one entry beside them
+_MOST_VALUE = 4 << 20  # characters of one event, or of one entry beside them
 _CHUNK = 4 << 20
 _SNIFFED = 1 << 16
 _ENGINE = re.compile(rb'\{\s*"Layers"\s*:|\[\s*\{\s*"count"\s*:')
+_ARRAYS = {"traceEvents", "Layers"}
+_KEPT = {"deviceProperties", "device_information"}
+_SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
@@ -40,6 +45,16 @@ def is_engine(path: str) -> bool:
 def _beginning(path: str) -> bytes:
     """What a file begins with, unpacked; nothing of one that cannot be read."""
     try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return b""
+    return _read_beginning(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read_beginning(path: str, _changed_ns: int, _size: int) -> bytes:
+    """The same while the file is: each input is asked for its format several times."""
+    try:
         with open_regular(path) as stream:
             start = stream.read(_SNIFFED)
     except InputFault:
@@ -53,15 +68,16 @@ def _beginning(path: str) -> bytes:
 
 
 class TraceFile:
-    """A trace that is read once: `events` yields its events, after which `top` has what stands beside them.
+    """A trace that is read once: `events` yields its events, after which `top` has what is of use beside them.
 
-    `fault` says where a trace ends too early; what came before it was yielded.
+    `others` is how many events are no objects, as an engine's layers are that have names alone. `fault` says where a
+    trace ends too early; what came before it was yielded.
     """
 
     def __init__(self, path: str) -> None:
         """Raises InputFault where it cannot be opened."""
         self.top: dict[str, Any] = {}
-        self.fault = ""
+        self.fault, self.others = "", 0
         self._stream = open_regular(path)
         self._text = _Text(self._stream)
 
@@ -83,10 +99,12 @@ class TraceFile:
                 while text.peek() != "}":
                     key = text.value()
                     text.take(":")
-                    if key == "traceEvents" and text.peek() == "[":
+                    if key in _ARRAYS and text.peek() == "[":
                         yield from self._array()
+                    elif key in _KEPT:
+                        self.top[key] = text.value()
                     else:
-                        self.top[str(key)] = text.value()
+                        text.value()
                     if text.peek() != "}":
                         text.take(",")
             else:
@@ -101,6 +119,8 @@ class TraceFile:
             event = text.value()
             if isinstance(event, dict):
                 yield event
+            else:
+                self.others += 1
             if text.peek() != "]":
                 text.take(",")
         text.take("]")
@@ -143,11 +163,10 @@ class _Text:
     def peek(self) -> str:
         """The next character that is no space. Raises _EndsEarly where there is none."""
         while True:
-            while self._at < len(self._buffer):
-                char = self._buffer[self._at]
-                if char not in " \t\r\n":
-                    return char
-                self._at += 1
+            space = _SPACE.match(self._buffer, self._at)
+            self._at = self._at if space is None else space.end()
+            if self._at < len(self._buffer):
+                return self._buffer[self._at]
             if not self._more():
                 raise _EndsEarly
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median, quantiles
+from statistics import quantiles
 
 from convlint.model.layer import MeasuredPass, Pass
 from convlint.readers.trace.recording import Kernel
@@ -15,6 +15,7 @@ _TRANSPOSE = re.compile(
     r"batched_transpose|permute",
     re.IGNORECASE,
 )
+_TO_NCHW = re.compile(r"nhwcToNchw", re.IGNORECASE)
 _OF_PYTORCH = re.compile(r"\bat::native::|\bat_cuda_detail::")
 _BIAS = re.compile(r"CUDAFunctor_add|CUDAFunctorOnSelf_add|AddFunctor|add_kernel", re.IGNORECASE)
 _BIAS_GRADIENT = re.compile(r"reduce_kernel|sum_functor|bias_grad", re.IGNORECASE)
@@ -56,36 +57,52 @@ def forward_parts(kernels: Iterable[Kernel]) -> Parts:
 def backward_parts(kernels: Sequence[Kernel], passes: Sequence[Pass]) -> dict[Pass, Parts]:
     """Times of one backward call in us, by pass and part; `passes` are those that it computes, dgrad first.
 
-    What stands before a kernel that names its pass belongs to that, what comes last to the last one. A kernel that says
-    nothing of itself counts as `other`.
+    A transpose into NHWC belongs to the product after it, one back into NCHW to the product before it. Products whose
+    names say nothing are `other`, of the pass that no name says; where none is said, the first half of them is dgrad's,
+    which PyTorch runs first (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp).
     """
     found: dict[Pass, Parts] = {which: {} for which in passes}
     if not passes:
         return found
-    waiting: list[tuple[str, float]] = []
-    at: Pass = passes[0]
-
-    def settle(which: Pass) -> None:
-        for part, us in waiting:
-            found[which][part] = found[which].get(part, 0.0) + us
-        waiting.clear()
-
-    for kernel in kernels:
-        part = _part(kernel.name, _BIAS_GRADIENT)
-        named: Pass | None = "wgrad" if _WGRAD.search(kernel.name) else "dgrad" if _DGRAD.search(kernel.name) else None
-        if part == "bias" and "wgrad" in found:
-            found["wgrad"]["bias"] = found["wgrad"].get("bias", 0.0) + kernel.us
-        elif named in found and named is not None:
-            at = named
-            waiting.append(("convolution", kernel.us))
-            settle(at)
-        elif len(passes) == 1:
-            waiting.append((part, kernel.us))
-            settle(at)
-        else:
-            waiting.append(("other" if part == "convolution" else part, kernel.us))
-    settle(at)
+    parts = [_part(kernel.name, _BIAS_GRADIENT) for kernel in kernels]
+    owners = _owners(kernels, parts, passes)
+    at = next((which for which in owners if which is not None), passes[0])
+    following: list[Pass] = []
+    for which in reversed(owners):
+        at = which or at
+        following.append(at)
+    following.reverse()
+    last: Pass | None = None
+    for kernel, part, named, after in zip(kernels, parts, owners, following, strict=True):
+        if named is not None:
+            last = named
+        is_back = part == "transpose" and _TO_NCHW.search(kernel.name) is not None
+        which = "wgrad" if part == "bias" and "wgrad" in found else last if is_back and last is not None else after
+        if part == "convolution" and len(passes) > 1 and _said(kernel.name) is None:
+            part = "other"
+        found[which][part] = found[which].get(part, 0.0) + kernel.us
     return found
+
+
+def _owners(kernels: Sequence[Kernel], parts: Sequence[str], passes: Sequence[Pass]) -> list[Pass | None]:
+    """The pass of each product, None for other kernels."""
+    owners: list[Pass | None] = [None] * len(kernels)
+    unnamed = []
+    for number, (kernel, part) in enumerate(zip(kernels, parts, strict=True)):
+        said = _said(kernel.name)
+        if said in passes:
+            owners[number] = said
+        elif part == "convolution":
+            unnamed.append(number)
+    lacking = [which for which in passes if which not in owners] or list(passes)
+    for place, number in enumerate(unnamed):
+        owners[number] = lacking[place * len(lacking) // len(unnamed)]
+    return owners
+
+
+def _said(name: str) -> Pass | None:
+    """The pass that a kernel's name says."""
+    return "wgrad" if _WGRAD.search(name) else "dgrad" if _DGRAD.search(name) else None
 
 
 def _part(name: str, bias: re.Pattern[str]) -> str:
@@ -98,14 +115,15 @@ def _part(name: str, bias: re.Pattern[str]) -> str:
     return "convolution"
 
 
-def combined(calls: Sequence[Mapping[str, float]]) -> MeasuredPass:
-    """Several calls of one pass: the median of all, in parts as the call nearest to it has them."""
-    totals = sorted(sum(call.values()) for call in calls)
-    us = median(totals)
-    middle = min(calls, key=lambda call: abs(sum(call.values()) - us))
+def combined(calls: Sequence[Mapping[str, float]], times: float) -> MeasuredPass:
+    """Several calls of one pass, as the median one has them; `times` is how often it runs for each forward call."""
+    ordered = sorted(calls, key=lambda call: sum(call.values()))
+    totals = [sum(call.values()) for call in ordered]
+    middle = ordered[(len(ordered) - 1) // 2]
+    us = sum(middle.values())
     low, _, high = quantiles(totals, n=4, method="inclusive") if len(totals) > 1 else (us, us, us)
     return MeasuredPass(
         us=us, convolution=middle.get("convolution", 0.0), transpose=middle.get("transpose", 0.0),
         bias=middle.get("bias", 0.0), other=middle.get("other", 0.0), spread=(high - low) / us if us else 0.0,
-        calls=len(totals),
+        calls=len(totals), times=times,
     )  # fmt: skip

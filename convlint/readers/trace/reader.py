@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from convlint.files.languages import duration, plural
 from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
@@ -70,19 +71,27 @@ def _network(path: str, recording: Recording, errors: list[str]) -> Network:
     elif gpu is None:
         name = clean(str(recording.device.get("name", "?")))
         notes.append(f"convlint does not know the GPU {name}: --gpu names one like it")
-    runtime = Runtime(framework="pytorch", tf32=recording.tf32 or not recording.has_kernels)
+    runtime = _runtime(recording)
     groups, unknown = _grouped(recording.calls)
     sized = bool(groups)
     if not sized:
         groups = _by_kernels(recording.calls)
         errors.append(f"its {len(recording.calls)} calls of convolutions have no sizes: {HOW}")
     elif unknown:
-        notes.append(f"{unknown} calls of convolutions have no sizes, strides or padding: they are left out")
-    steps = _steps(recording, groups.values())
+        us = sum(kernel.us for call in unknown for kernel in call.kernels)
+        took = f", which took {duration(us)}" if us else ""
+        errors.append(f"{plural(len(unknown), 'call')} of convolutions lack sizes, strides or padding{took}: left out")
+    if recording.has_kernels and not any(call.kernels for call in recording.calls):
+        notes.append("no kernel belongs to a convolution, as with CUDA graphs: its layers are predicted, not measured")
+    steps = len(recording.steps)
+    if not steps:
+        steps = _repetitions(groups)
+        if steps > 1:
+            notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
-    if recording.has_kernels:
-        layers = [_measured(layer, calls, gpu) for layer, calls in zip(layers, groups.values(), strict=True)]
     trains = any(call.kind == "backward" for call in recording.calls)
+    if recording.has_kernels:
+        layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
@@ -93,11 +102,7 @@ def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
     """Calls without sizes, by their place in a step: the kernels that they launch recur from one step to the next."""
     calls = list(calls)
     names = [(call.kind, *(kernel.name for kernel in call.kernels if "Mem" not in kernel.name)) for call in calls]
-    period = next(
-        length
-        for length in range(1, len(calls) + 1)
-        if len(calls) % length == 0 and all(names[at] == names[at % length] for at in range(len(calls)))
-    )
+    period = _period(names)
     return {(place,): calls[place::period] for place in range(period)}
 
 
@@ -131,16 +136,30 @@ def _device(recording: Recording) -> Device | None:
     )  # fmt: skip
 
 
-def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], int]:
-    """The calls of each layer, forward ones with their gradients; and how many tell too little."""
+def _runtime(recording: Recording) -> Runtime:
+    """The settings that operators were called with; TF32 where they do not say it, by the names of kernels."""
+
+    def told(name: str) -> bool | None:
+        values = {call.arguments[name].value for call in recording.calls if name in call.arguments}
+        return True if "True" in values else False if "False" in values else None
+
+    allowed = told("allow_tf32")
+    return Runtime(
+        framework="pytorch", cudnn_benchmark=told("benchmark"), deterministic=told("deterministic"),
+        tf32=(recording.has_tf32_kernels or not recording.has_kernels) if allowed is None else allowed,
+    )  # fmt: skip
+
+
+def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]:
+    """The calls of each layer, forward ones with their gradients; and those that tell too little."""
     groups: dict[_Key, list[Call]] = {}
     of_sequence: dict[int, _Key] = {}
     of_sizes: dict[_Key, _Key] = {}
-    unknown = 0
+    unknown: list[Call] = []
     for call in calls:
         sizes = _sizes(call)
         if sizes is None:
-            unknown += 1
+            unknown.append(call)
             continue
         if call.kind == "forward":
             key = (*sizes, call.modules, call.place)
@@ -208,14 +227,21 @@ def _layout(source: Argument, weight: Argument) -> Layout:
     return "NCHW" if source.strides or len(source.sizes) < 4 else "auto"
 
 
-def _steps(recording: Recording, groups: Iterable[Sequence[Call]]) -> int:
-    """How many steps were recorded: as the profiler counts them; else as often as every layer ran."""
-    if recording.steps:
-        return len(recording.steps)
-    counts = [sum(call.kind == "forward" for call in calls) for calls in groups]
-    known = [count for count in counts if count]
-    repeated = min(known, default=1)
-    return repeated if all(count % repeated == 0 for count in known) and len(known) > 1 else 1
+def _repetitions(groups: Mapping[_Key, Sequence[Call]]) -> int:
+    """How often all calls repeat, one after the other as before, where more than one layer runs."""
+    order = sorted((call.begin, number) for number, calls in enumerate(groups.values()) for call in calls)
+    numbers = [number for _, number in order]
+    return len(numbers) // _period(numbers) if len(groups) > 1 else 1
+
+
+def _period(values: Sequence[Any]) -> int:
+    """The length of what repeats from the first value to the last; all of it where nothing does."""
+    count = len(values)
+    return next(
+        length
+        for length in range(1, count + 1)
+        if count % length == 0 and all(values[at] == values[at % length] for at in range(count))
+    )
 
 
 def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
@@ -261,27 +287,28 @@ def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
         yield replace(layer, name=name if count == 1 else f"{name}#{count}")
 
 
-def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None) -> ConvLayer:
+def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: bool) -> ConvLayer:
     """The layer with what its passes took on the GPU."""
-    of_pass: dict[Pass, list[Parts]] = {}
-    for call in _steady([call for call in calls if call.kind == "forward"]):
-        of_pass.setdefault("fprop", []).append(forward_parts(call.kernels))
-    for call in _steady([call for call in calls if call.kind == "backward"]):
+    forward, backward = (_steady([call for call in calls if call.kind == kind]) for kind in ("forward", "backward"))
+    of_pass: dict[Pass, list[Parts]] = {"fprop": [forward_parts(call.kernels) for call in forward]}
+    for call in backward:
         for which, parts in backward_parts(call.kernels, _computed(call)).items():
             of_pass.setdefault(which, []).append(parts)
-    passes = {
-        which: replace(combined(several), tensor_cores=_multiplies(which, calls))
-        for which, several in of_pass.items()
-        if any(map(_taken, several))
-    }
-    found = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes.items()))
-    return replace(layer, measured=found) if passes else layer
+    ran = sum(call.kind == "forward" for call in calls)
+    often = sum(call.kind == "backward" for call in calls) / (ran or 1)
+    passes = []
+    for which, several in of_pass.items():
+        if any(map(_taken, several)):
+            found = combined(several, 1.0 if which == "fprop" else often if ran else 1.0)
+            multiplies = _multiplies(which, forward if which == "fprop" else backward)
+            passes.append((which, replace(found, tensor_cores=multiplies)))
+    measured = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes), trained=trains)
+    return replace(layer, measured=measured) if passes else layer
 
 
 def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
     """Whether Tensor Cores do in a pass; of a gradient only where it is the only one of its call."""
-    kind = "forward" if which == "fprop" else "backward"
-    own = [call for call in calls if call.kind == kind and (kind == "forward" or _computed(call) == (which,))]
+    own = [call for call in calls if which == "fprop" or _computed(call) == (which,)]
     return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
 from convlint.readers.trace.events import TraceFile
@@ -16,6 +18,9 @@ from convlint.readers.trace.events import TraceFile
 MOST_CALLS = 200_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
 _MOST_FRAMES = 20_000_000
+_MOST_ANNOTATIONS = 100_000
+_DEEPEST = 200  # frames that are looked at around a call
+_LONGEST_US, _LATEST_US = 1e10, 1e18
 
 # Operators whose call is a convolution, and where their arguments stand; one calls another.
 _FORWARD: Mapping[str, Mapping[str, int]] = {
@@ -25,7 +30,13 @@ _FORWARD: Mapping[str, Mapping[str, int]] = {
     },
     "aten::_convolution": {
         "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "transposed": 6,
-        "output_padding": 7, "groups": 8,
+        "output_padding": 7, "groups": 8, "benchmark": 9, "deterministic": 10, "allow_tf32": 12,
+    },
+    "aten::cudnn_convolution_relu": {
+        "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "groups": 6,
+    },
+    "aten::cudnn_convolution_add_relu": {
+        "input": 0, "weight": 1, "bias": 4, "stride": 5, "padding": 6, "dilation": 7, "groups": 8,
     },
     "aten::cudnn_convolution": {"input": 0, "weight": 1, "padding": 2, "stride": 3, "dilation": 4, "groups": 5},
     "aten::cudnn_convolution_transpose": {
@@ -38,7 +49,6 @@ _BACKWARD: Mapping[str, Mapping[str, int]] = {
         "groups": 9, "mask": 10,
     },
 }  # fmt: skip
-_WRAPPERS = re.compile(r"aten::conv(_transpose)?[123]d")  # the bias may be added in them
 _OF_AUTOGRAD = "autograd::engine::evaluate_function: ConvolutionBackward"
 _AMD = re.compile(r"miopen|\bAMD\b|Radeon|Instinct", re.IGNORECASE)
 _STEP = re.compile(r"ProfilerStep#\d+")
@@ -82,14 +92,14 @@ class Argument(Struct, frozen=True):
 
 
 class Recording(Struct, kw_only=True):
-    """All of a trace that convolutions are told from. `steps` are the spans of complete steps, in us."""
+    """All of a trace that convolutions are told from. `steps` are the spans of those with a convolution."""
 
     calls: list[Call]
     steps: list[tuple[float, float]]
     device: Mapping[str, Any]
     fault: str
     has_kernels: bool
-    tf32: bool
+    has_tf32_kernels: bool
 
 
 class _Names:
@@ -123,7 +133,7 @@ class _Spans:
         self.what.append(what)
 
     def ordered(self) -> list[int]:
-        """Their indices by time, what encloses another before it."""
+        """Their indices by time, enclosing spans first."""
         return sorted(range(len(self.begin)), key=lambda index: (self.begin[index], -self.end[index]))
 
 
@@ -138,14 +148,14 @@ def recorded(file: TraceFile) -> Recording:
 class _Reading:
     def __init__(self) -> None:
         self.calls: dict[str, list[Call]] = {}  # by thread
-        self.wrappers: dict[str, _Spans] = {}
         self.autograd: dict[str, _Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
         self.frames: dict[str, _Spans] = {}
         self.names = _Names()
         self.launches: dict[str, _Spans] = {}  # `what` is the correlation
-        self.kernel_of, self.kernel_us, self.kernel_name = array("q"), array("d"), array("q")
+        self.kernel_of, self.kernel_begin, self.kernel_us = array("q"), array("d"), array("d")
+        self.kernel_name, self.kernel_device = array("q"), array("q")
         self.annotations: list[tuple[float, float, str]] = []
-        self.count = 0
+        self.count = self.frame_count = 0
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Keeps what is needed of one event; whatever is not as it should be is passed over."""
@@ -155,7 +165,7 @@ class _Reading:
         begin, length = event.get("ts"), event.get("dur")
         if not isinstance(name, str) or not isinstance(begin, int | float) or not isinstance(length, int | float):
             return
-        if length < 0 or isinstance(begin, bool):
+        if not 0 <= length < _LONGEST_US or not abs(begin) < _LATEST_US:  # NaN is not either
             return
         arguments = event.get("args")
         values: Mapping[str, Any] = arguments if isinstance(arguments, dict) else {}
@@ -163,11 +173,14 @@ class _Reading:
         if category in ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"):
             correlation = values.get("correlation")
             if _is_count(correlation):
+                device = values.get("device")
                 self.kernel_of.append(correlation)
+                self.kernel_begin.append(float(begin))
+                self.kernel_device.append(device if _is_count(device) else 0)
                 self.kernel_us.append(float(length))
                 self.kernel_name.append(self.names.number(name[:2000]))
             return
-        thread = f"{event.get('pid')} {event.get('tid')}"
+        thread = f"{_id(event.get('pid'))} {_id(event.get('tid'))}"
         if category in ("cpu_op", "Operator"):
             self._operator(name, begin, end, thread, values)
         elif category in ("cuda_runtime", "cuda_driver", "Runtime"):
@@ -176,11 +189,13 @@ class _Reading:
                 self.launches.setdefault(thread, _Spans()).add(begin, end, correlation)
         elif category == "python_function":
             self._frame(name, begin, end, thread)
-        elif category == "user_annotation":
-            self.annotations.append((begin, end, name))
+        elif category == "user_annotation" and len(self.annotations) < _MOST_ANNOTATIONS:
+            name = name[:200]
+            if _STEP.fullmatch(name) is not None or _WARM_UP.search(name) is not None:
+                self.annotations.append((begin, end, name))
 
     def _operator(self, name: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
-        if "miopen" in name:
+        if name.startswith("aten::miopen_"):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
         kinds: tuple[tuple[Kind, Mapping[str, Mapping[str, int]]], ...] = (
             ("forward", _FORWARD), ("backward", _BACKWARD),
@@ -197,9 +212,7 @@ class _Reading:
                 )  # fmt: skip
                 self.calls.setdefault(thread, []).append(call)
                 return
-        if _WRAPPERS.fullmatch(name):
-            self.wrappers.setdefault(thread, _Spans()).add(begin, end, 0)
-        elif name.startswith(_OF_AUTOGRAD):
+        if name.startswith(_OF_AUTOGRAD):
             sequence = _whole(values.get("Sequence number"))
             self.autograd.setdefault(thread, _Spans()).add(begin, end, -1 if sequence is None else sequence)
 
@@ -207,13 +220,13 @@ class _Reading:
         is_module = name.startswith("nn.Module: ")
         if not is_module and (_LIBRARY.search(name) is not None or _FRAME.match(name) is None):
             return
-        spans = self.frames.setdefault(thread, _Spans())
-        if len(spans.begin) < _MOST_FRAMES:
-            spans.add(begin, end, self.names.number(name[:500]))
+        self.frame_count += 1
+        if self.frame_count <= _MOST_FRAMES:
+            self.frames.setdefault(thread, _Spans()).add(begin, end, self.names.number(name[:500]))
 
     def result(self, file: TraceFile) -> Recording:
         """What the events come to."""
-        device = _device(file.top)
+        device = self._device(file.top)
         if _AMD.search(str(device.get("name", ""))):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
         calls = [call for thread, several in self.calls.items() for call in self._outermost(thread, several)]
@@ -221,35 +234,41 @@ class _Reading:
         self._place(calls)
         by_correlation = self._launched(calls)
         tf32 = False
-        for number in range(len(self.kernel_of)):
+        for number in sorted(range(len(self.kernel_of)), key=self.kernel_begin.__getitem__):
             call = by_correlation.get(self.kernel_of[number])
             if call is not None:
                 name = self.names.texts[self.kernel_name[number]]
                 tf32 = tf32 or "tf32" in name
                 call.kernels.append(Kernel(name, self.kernel_us[number]))
         steps = [(begin, end) for begin, end, name in self.annotations if _STEP.fullmatch(name)]
-        warm = [(begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name)]
+        starts = sorted(call.begin for call in calls)
+        steps = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
+        warm = _merged((begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name))
+        begins = [begin for begin, _ in warm]
         for call in calls:
-            call.warm_up = any(begin <= call.begin <= end for begin, end in warm)
+            place = bisect_right(begins, call.begin) - 1
+            call.warm_up = place >= 0 and call.begin <= warm[place][1]
         return Recording(
             calls=calls, steps=sorted(steps), device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
-            tf32=tf32,
+            has_tf32_kernels=tf32,
         )  # fmt: skip
 
+    def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The properties of the device that ran most kernels; empty where they are not there."""
+        listed = top.get("deviceProperties")
+        devices = [each for each in listed[:1000] if isinstance(each, dict)] if isinstance(listed, list) else []
+        used = Counter(self.kernel_device).most_common(1)
+        index = used[0][0] if used else 0
+        return next((each for each in devices if each.get("id") == index), devices[0] if devices else {})
+
     def _outermost(self, thread: str, calls: Sequence[Call]) -> Iterator[Call]:
-        """The calls that no other is part of, from where the operator that wraps each begins to where it ends."""
-        wrappers = self.wrappers.get(thread, _Spans())
-        around = _Enclosing(wrappers)
+        """The calls that are part of no other, with what those inside of them tell more."""
         autograd = _Enclosing(self.autograd.get(thread, _Spans()))
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
             if last is not None and call.begin < last.end and call.kind == last.kind:
-                if not any(argument.sizes for argument in last.arguments.values()):
-                    last.arguments = call.arguments  # an older profiler tells more of an inner one
+                last.arguments = _joined(last.arguments, call.arguments)
                 continue
-            found = around.of(call.begin, call.end)
-            if found is not None:
-                call.begin, call.end = wrappers.begin[found], wrappers.end[found]
             if call.kind == "backward":
                 evaluated = autograd.of(call.begin, call.end)
                 if evaluated is not None and autograd.spans.what[evaluated] >= 0:
@@ -274,19 +293,22 @@ class _Reading:
 
     def _place(self, calls: Iterable[Call]) -> None:
         """Sets of each forward call the modules and the user's line around it, where they were recorded."""
+        of_thread: dict[str, list[Call]] = {}
+        for call in calls:
+            if call.kind == "forward":
+                of_thread.setdefault(call.thread, []).append(call)
         for thread, frames in self.frames.items():
-            own = [call for call in calls if call.thread == thread and call.kind == "forward"]
             order = frames.ordered()
             stack: list[int] = []
             at = 0
-            for call in own:
+            for call in of_thread.get(thread, ()):
                 while at < len(order) and frames.begin[order[at]] <= call.begin:
-                    index = order[at]
-                    stack = [each for each in stack if frames.end[each] >= frames.begin[index]]
-                    stack.append(index)
+                    while stack and frames.end[stack[-1]] < frames.begin[order[at]]:
+                        stack.pop()
+                    stack.append(order[at])
                     at += 1
-                stack = [each for each in stack if frames.end[each] >= call.begin]
-                names = [self.names.texts[frames.what[each]] for each in stack if frames.end[each] >= call.end]
+                around = [each for each in stack[-_DEEPEST:] if frames.end[each] >= call.end]
+                names = [self.names.texts[frames.what[each]] for each in around]
                 call.modules = tuple(name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module"))
                 lines = [match for name in names if (match := _FRAME.match(name)) is not None]
                 if lines:
@@ -349,7 +371,32 @@ def _whole(value: Any) -> int | None:
     return value if _is_count(value) else None
 
 
-def _device(top: Mapping[str, Any]) -> Mapping[str, Any]:
-    devices = top.get("deviceProperties")
-    first = devices[0] if isinstance(devices, list) and devices else None
-    return first if isinstance(first, dict) else {}
+def _id(value: Any) -> str:
+    """Of a process or a thread."""
+    return str(value)[:50] if isinstance(value, int | str) else ""
+
+
+def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans by time, those that overlap as one."""
+    found: list[tuple[float, float]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _joined(outer: Mapping[str, Argument], inner: Mapping[str, Argument]) -> Mapping[str, Argument]:
+    """The arguments of a call with what one inside tells: all of them if the outer has no sizes, else what it lacks.
+
+    The dtype is that of the inner one, since autocast may stand between them.
+    """
+    if not any(argument.sizes for argument in outer.values()):
+        return {**outer, **inner}
+    found = {**inner, **outer}
+    for name in ("input", "weight"):
+        mine, other = outer.get(name), inner.get(name)
+        if mine is not None and other is not None and other.dtype:
+            found[name] = replace(mine, dtype=other.dtype)
+    return found

@@ -136,7 +136,7 @@ def test_open_batches_are_set_as_of_any_model(tmp_path: Path, monkeypatch: pytes
     ("content", "words"),
     [
         ('{"Layers": ["conv1", "conv2"]}', "its layers are names without sizes: build with trtexec --profilingVerb"),
-        ('{"Layers": []}', "no convolution in the engine"), ('{"Layers": 7}', "not the layers of an engine"),
+        ('{"Layers": []}', "no convolution in the engine"), ('{"Layers": 7}', "no convolution in the engine"),
         ('{"Layers": [{"Name": "a"', "not a whole description of an engine"),
         ('{"Layers": [{"Name": "a", "ParameterType": "Convolution"}]}', "a: a convolution without the sizes"),
         ('[{"count": 3}, {"name": "a"}]', "times of an engine without its layers"),

@@ -88,7 +88,8 @@ def test_a_first_layer_has_no_gradient_of_its_input_and_what_names_no_pass_is_ot
     both.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
     both.gradient(SHAPE, WEIGHT, [("ampere_sgemm_128x64_nt", 9.0), (WGRAD, 4.0)])
     (layer,) = network(both.write(tmp_path / "u.json")).layers
-    assert taken(layer, "wgrad") == (13.0, 4.0, 0.0, 0.0, 9.0)
+    assert taken(layer, "dgrad") == (9.0, 0.0, 0.0, 0.0, 9.0)
+    assert taken(layer, "wgrad") == (4.0, 4.0, 0.0, 0.0, 0.0)
 
 
 def test_calls_of_all_steps_are_one_layer_without_those_that_try_algorithms(tmp_path: Path) -> None:
@@ -327,3 +328,117 @@ def test_no_change_of_a_trace_ends_in_a_crash(data: st.DataObject, tmp_path_fact
     path = trace.write(tmp_path_factory.mktemp("t") / "t.json")
     found, errors = read(str(path), ReadOptions())
     assert found is not None or errors
+
+
+def test_settings_are_those_that_operators_were_called_with(tmp_path: Path) -> None:
+    for told in ("True", "False"):
+        trace = TraceWriter()
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+        outer = next(event for event in trace.events if event["name"] == "aten::convolution")
+        values = [*outer["args"]["Concrete Inputs"], told, "False", "True", told]
+        inner = {**outer["args"], "Concrete Inputs": values, "Input type": ["c10::BFloat16", "c10::BFloat16"]}
+        trace.events.append(
+            {**outer, "name": "aten::_convolution", "ts": outer["ts"] + 0.5, "dur": outer["dur"] - 1, "args": inner}
+        )
+        found = network(trace.write(tmp_path / "t.json"))
+        assert (found.runtime.cudnn_benchmark, found.runtime.tf32) == (told == "True", told == "True")
+        assert found.runtime.deterministic is False
+        assert [layer.dtype for layer in found.layers] == ["bf16"]  # autocast stands between the two
+
+
+def test_the_gpu_is_the_one_that_ran_the_kernels(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    for event in trace.events:
+        if event["cat"] == "kernel":
+            event["args"]["device"] = 1
+    path = trace.write(tmp_path / "t.json")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    first = {**trace.device, "id": 0, "name": "Tesla T4", "numSms": 40, "computeMajor": 7, "computeMinor": 5}
+    path.write_text(json.dumps({**document, "deviceProperties": [first, {**trace.device, "id": 1}]}), encoding="utf-8")
+    assert network(path).targets == ("a100-40gb-sxm",)
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_steps_are_those_that_are_marked_or_what_repeats(tmp_path: Path, marked: bool) -> None:
+    other = (64, 64, 1, 1)
+    trace = TraceWriter()
+    for number in range(3):
+        begin = trace.now
+        for weight in (WEIGHT, WEIGHT, other, other):
+            trace.conv(SHAPE, weight, [(FPROP, 10.0)])
+        if marked:
+            trace.step(number, begin)
+    if marked:
+        trace.step(3, trace.now)  # a loader that ended
+    found = network(trace.write(tmp_path / "t.json"))
+    assert [layer.calls for layer in found.layers] == [2, 2]
+    assert any("taken as steps" in note for note in found.version_notes) is not marked
+
+
+def test_layers_that_run_twice_in_the_only_step_run_twice(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for weight in (WEIGHT, WEIGHT, (64, 64, 1, 1), (64, 64, 1, 1)):
+        trace.conv(SHAPE, weight, [(FPROP, 10.0)])
+    assert [layer.calls for layer in network(trace.write(tmp_path / "t.json")).layers] == [2, 2]
+
+
+def test_calls_that_lack_their_sizes_are_an_error_with_their_time(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 5000.0)], **{"Input Dims": []})
+    found, (error,) = read(str(trace.write(tmp_path / "t.json")), ReadOptions())
+    assert found is not None
+    assert "1 call of convolutions lack sizes, strides or padding, which took 5 ms: left out" in error.message
+
+
+def test_a_transpose_back_is_of_the_product_before_it(tmp_path: Path) -> None:
+    back = NCHW_TO_NHWC.replace("nchwToNhwc", "nhwcToNchw")
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.gradient(
+        SHAPE, WEIGHT, [(NCHW_TO_NHWC, 31.0), (DGRAD, 600.0), (back, 77.0), (NCHW_TO_NHWC, 32.0), (WGRAD, 500.0)]
+    )
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert taken(layer, "dgrad") == (708.0, 600.0, 108.0, 0.0, 0.0)
+    assert taken(layer, "wgrad") == (532.0, 500.0, 32.0, 0.0, 0.0)
+
+
+def test_gradients_of_which_no_kernel_says_anything_share_them(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.gradient(SHAPE, WEIGHT, [("ampere_fp16_s16816gemm_nt", 60.0), ("ampere_fp16_s16816gemm_tn", 70.0)])
+    path = trace.write(tmp_path / "t.json")
+    (layer,) = network(path).layers
+    assert taken(layer, "dgrad") == (60.0, 0.0, 0.0, 0.0, 60.0)
+    assert taken(layer, "wgrad") == (70.0, 0.0, 0.0, 0.0, 70.0)
+    document = json.loads(run("check", os.fspath(path), "-o", "json").out)
+    assert document["summary"]["time_us"] == pytest.approx(140.0)
+
+
+@pytest.mark.parametrize("us", [float("inf"), float("nan"), 1e308, 10**400, -1, 0])
+def test_times_that_cannot_be_are_passed_over(tmp_path: Path, us: float) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, us), (NCHW_TO_NHWC, 3.0)])
+    trace.gradient(SHAPE, WEIGHT, [(WGRAD, us)])
+    path = trace.write(tmp_path / "t.json")
+    for command in ("check", "estimate", "plan"):
+        assert run(command, os.fspath(path)).code in (0, 1)
+
+
+def test_deep_stacks_and_many_warm_ups_take_no_long(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    for number in range(300):
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+        trace.events.append(
+            {"ph": "X", "cat": "user_annotation", "name": "warmup", "ts": number, "dur": 1e6, "args": {}}
+        )
+    for depth in range(20_000):
+        trace.events.append(
+            {"ph": "X", "cat": "python_function", "name": f"a.py({depth}): f", "pid": 7, "tid": 7,
+             "ts": depth / 1e3, "dur": 1e6 - depth, "args": {}}
+        )  # fmt: skip
+    path = trace.write(tmp_path / "t.json")
+    begin = time.perf_counter()
+    network(path)
+    assert time.perf_counter() - begin < 30
