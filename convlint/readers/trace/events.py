@@ -17,7 +17,7 @@ from convlint.model.errors import InputFault
 
 MOST_BYTES = 4 << 30  # unpacked
 _MOST_UNPACKED, _FREE_BYTES = 300, 1 << 28  # times the size on disk, from so many bytes on; sound traces have 10 to 30
-_MOST_VALUE = 4 << 20  # characters of one event, or of one entry beside them
+_MOST_VALUE = 6 << 20  # characters of one event, or of one entry beside them
 _CHUNK = 4 << 20
 _SNIFFED = 1 << 16
 _ENGINE = re.compile(rb'\{\s*"Layers"\s*:|\[\s*\{\s*"count"\s*:')
@@ -185,10 +185,10 @@ class _Text:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
                 # What ends with the buffer may go on in the file; what is wrong long before that end is wrong.
-                if not self._more():
-                    raise _EndsEarly from None
                 if len(self._buffer) - self._at > _MOST_VALUE:
                     raise InputFault(f"not a sound trace: {error.msg}") from None
+                if not self._more():
+                    raise _EndsEarly from None
             except (RecursionError, ValueError):
                 raise InputFault("not a sound trace: a value in it is nested too deeply or too long") from None
             else:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
 from convlint.readers.trace.events import TraceFile
 
-MOST_CALLS = 200_000
+MOST_CALLS = 2_000_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
 _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
+_MOST_KEPT = 20_000  # distinct arguments
+_TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
 
@@ -77,7 +80,7 @@ class Call(Struct, kw_only=True):
     arguments: Mapping[str, Argument]
     sequence: int | None = None
     warm_up: bool = False
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: Sequence[Kernel] = ()
     modules: tuple[str, ...] = ()
     place: tuple[str, int] | None = None
 
@@ -150,6 +153,9 @@ class _Reading:
         self.calls: dict[str, list[Call]] = {}  # by thread
         self.autograd: dict[str, _Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
         self.frames: dict[str, _Spans] = {}
+        self.arguments: dict[str, Mapping[str, Argument]] = {}
+        # By the ids of two: an entry holds them, so that no other object gets their ids.
+        self.joined: dict[tuple[int, int], tuple[Mapping[str, Argument], ...]] = {}
         self.names = _Names()
         self.launches: dict[str, _Spans] = {}  # `what` is the correlation
         self.kernel_of, self.kernel_begin, self.kernel_us = array("q"), array("d"), array("d")
@@ -180,7 +186,7 @@ class _Reading:
                 self.kernel_us.append(float(length))
                 self.kernel_name.append(self.names.number(name[:2000]))
             return
-        thread = f"{_id(event.get('pid'))} {_id(event.get('tid'))}"
+        thread = sys.intern(f"{_id(event.get('pid'))} {_id(event.get('tid'))}")
         if category in ("cpu_op", "Operator"):
             self._operator(name, begin, end, thread, values)
         elif category in ("cuda_runtime", "cuda_driver", "Runtime"):
@@ -208,13 +214,25 @@ class _Reading:
                     raise InputFault(f"more than {MOST_CALLS:,} calls of convolutions: record fewer steps")
                 call = Call(
                     kind=kind, operator=name, begin=begin, end=end, thread=thread,
-                    arguments=_arguments(places, values), sequence=_whole(values.get("Sequence number")),
+                    arguments=self._arguments(name, places, values), sequence=_whole(values.get("Sequence number")),
                 )  # fmt: skip
                 self.calls.setdefault(thread, []).append(call)
                 return
         if name.startswith(_OF_AUTOGRAD):
             sequence = _whole(values.get("Sequence number"))
             self.autograd.setdefault(thread, _Spans()).add(begin, end, -1 if sequence is None else sequence)
+
+    def _arguments(
+        self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
+    ) -> Mapping[str, Argument]:  # fmt: skip
+        """Those of a call; equal ones are kept once, since a step runs the layers of the step before."""
+        told = repr((operator, *(values.get(key) for key in _TOLD)))
+        found = self.arguments.get(told)
+        if found is None:
+            found = _arguments(places, values)
+            if len(self.arguments) < _MOST_KEPT:
+                self.arguments[told] = found
+        return found
 
     def _frame(self, name: str, begin: float, end: float, thread: str) -> None:
         is_module = name.startswith("nn.Module: ")
@@ -233,13 +251,15 @@ class _Reading:
         calls.sort(key=lambda call: call.begin)
         self._place(calls)
         by_correlation = self._launched(calls)
-        tf32 = False
+        tf32, launched = False, dict[int, list[Kernel]]()
         for number in sorted(range(len(self.kernel_of)), key=self.kernel_begin.__getitem__):
             call = by_correlation.get(self.kernel_of[number])
             if call is not None:
                 name = self.names.texts[self.kernel_name[number]]
                 tf32 = tf32 or "tf32" in name
-                call.kernels.append(Kernel(name, self.kernel_us[number]))
+                launched.setdefault(id(call), []).append(Kernel(name, self.kernel_us[number]))
+        for call in calls:
+            call.kernels = launched.get(id(call), ())
         steps = [(begin, end) for begin, end, name in self.annotations if _STEP.fullmatch(name)]
         starts = sorted(call.begin for call in calls)
         steps = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
@@ -267,7 +287,7 @@ class _Reading:
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
             if last is not None and call.begin < last.end and call.kind == last.kind:
-                last.arguments = _joined(last.arguments, call.arguments)
+                last.arguments = self._join(last.arguments, call.arguments)
                 continue
             if call.kind == "backward":
                 evaluated = autograd.of(call.begin, call.end)
@@ -275,6 +295,15 @@ class _Reading:
                     call.sequence = autograd.spans.what[evaluated]
             last = call
             yield call
+
+    def _join(self, outer: Mapping[str, Argument], inner: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        pair = id(outer), id(inner)
+        entry = self.joined.get(pair)
+        if entry is None:
+            entry = outer, inner, _joined(outer, inner)
+            if len(self.joined) < _MOST_KEPT:
+                self.joined[pair] = entry
+        return entry[2]
 
     def _launched(self, calls: Iterable[Call]) -> dict[int, Call]:
         """The call in which each kernel of a convolution was launched, by correlation."""

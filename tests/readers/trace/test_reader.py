@@ -426,6 +426,22 @@ def test_times_that_cannot_be_are_passed_over(tmp_path: Path, us: float) -> None
         assert run(command, os.fspath(path)).code in (0, 1)
 
 
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_events_that_lie_across_what_is_read_at_once(tmp_path: Path, name: str) -> None:
+    trace = TraceWriter()
+    for number in range(9000):
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0 + number % 7)], module="Conv2d_0")
+    path = trace.write(tmp_path / name)
+    found, errors = read(str(path), ReadOptions())
+    assert not errors
+    assert found is not None
+    (layer,) = found.layers
+    assert layer.measured is not None
+    measured = layer.measured.of("fprop")
+    assert measured is not None
+    assert measured.calls == 9000
+
+
 def test_deep_stacks_and_many_warm_ups_take_no_long(tmp_path: Path) -> None:
     trace = TraceWriter()
     for number in range(300):
