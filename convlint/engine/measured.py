@@ -61,7 +61,8 @@ def _short(name: str) -> str:
 
 
 def _notes(network: Network) -> list[str]:
-    mode, us, predicted_us = network.mode or default_mode(network.runtime), 0.0, 0.0
+    mode = network.mode or default_mode(network.runtime)
+    us = turned_us = predicted_us = 0.0
     ratios: list[tuple[str, float]] = []
     without: dict[str, None] = {}
     for layer in as_laid_out(network):
@@ -74,13 +75,18 @@ def _notes(network: Network) -> list[str]:
             if estimate is None or predicted is None:
                 continue
             times = layer.calls * found.times
-            us, predicted_us = us + found.us * times, predicted_us + predicted * times
+            us, turned_us = us + found.us * times, turned_us + found.transpose * times
+            predicted_us += predicted * times
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None
     if not ratios:
         return []
-    notes = [f"convolutions measured: {duration(us)} a step; predicted: {duration(predicted_us)}", far_off(ratios)]
+    turned = f", of which {duration(turned_us)} in transposes" if turned_us else ""
+    notes = [
+        f"convolutions measured: {duration(us)} a step{turned}; predicted: {duration(predicted_us)}",
+        far_off(ratios),
+    ]
     if without:
         notes.append(f"ran without Tensor Cores, where convlint predicts them: {shortened(list(without), _NAMES)}")
     return list(filter(None, notes))
