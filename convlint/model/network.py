@@ -125,4 +125,5 @@ class Network(Struct, frozen=True, kw_only=True):
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
     origins: Mapping[str, str] = field(default_factory=dict)  # of versions that nobody stated: uv.lock:1203
     version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken; where a trace differs from it
+    measured_parts: Mapping[Part, float] = {}  # what the kernels of a step took on the GPU of a trace, in us
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one

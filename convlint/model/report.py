@@ -306,6 +306,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = ()
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of libraries: the version, and who says so
     version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken
+    measured_parts: Mapping[Part, float] = {}  # what a step's kernels took where a trace was recorded, in us
 
     @property
     def waits(self) -> bool:

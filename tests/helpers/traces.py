@@ -70,6 +70,11 @@ class TraceWriter:
         self._add("cpu_op", evaluated, begin - 1, self._now - begin + 1, {"Sequence number": sequence})
         self._now += 5
 
+    def operator(self, name: str, kernels: Iterable[tuple[str, float]]) -> None:
+        """A call of any operator, of which nothing but its kernels is told."""
+        self._call(name, kernels, {})
+        self._now += 5
+
     def _call(self, name: str, kernels: Iterable[tuple[str, float]], arguments: dict[str, Any]) -> None:
         begin = self._now
         for kernel, us in kernels:

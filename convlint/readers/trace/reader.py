@@ -13,6 +13,7 @@ from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
+from convlint.model.estimates import PARTS
 from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
 from convlint.model.network import Network
 from convlint.model.report import InputError
@@ -88,12 +89,17 @@ def _network(path: str, recording: Recording, errors: list[str]) -> Network:
         steps = _repetitions(groups)
         if steps > 1:
             notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
+    parts = {part: recording.parts[part] / steps for part in PARTS if recording.parts.get(part)}
+    if len(parts) > 1:
+        each = ", ".join(f"{part} {duration(us)}" for part, us in sorted(parts.items(), key=lambda one: -one[1]))
+        notes.append(f"kernels of a step: {duration(sum(parts.values()))}: {each}")
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
     trains = any(call.kind == "backward" for call in recording.calls)
     if recording.has_kernels:
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
+        measured_parts=parts,
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
+from convlint.model.estimates import PARTS, Part
 from convlint.readers.trace.events import TraceFile
 
 MOST_CALLS = 2_000_000
@@ -59,6 +60,16 @@ _WARM_UP = re.compile(r"warm[-_ ]?up", re.IGNORECASE)
 _FRAME = re.compile(r"(?P<path>.+\.py)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(r"(^|/)(torch|site-packages|dist-packages|lib/python[\d.]+|threading\.py|<)")
 
+# What an operator of PyTorch does; the first that fits counts, all others are pointwise.
+_PARTS: tuple[tuple[re.Pattern[str], Part], ...] = (
+    (re.compile(r"conv(olution|_|[123]d|$)"), "convolution"),
+    (re.compile(r"attention"), "attention"),
+    (re.compile(r"linear|matmul|(^|_)(b|v|badd|add)?(mm|mv)(_|$)|einsum|bilinear$"), "linear"),
+    (re.compile(r"(batch|layer|group|instance|rms)_norm"), "normalisation"),
+    (re.compile(r"pool|upsample|interpolate|grid_sampler|^(sum|mean|amax|argmax|max|var)"), "pool"),
+    (re.compile(r"^_?foreach|^_fused_(adam|sgd|adagrad)"), "optimizer"),
+    (re.compile(r"copy|^(to|clone|contiguous|cat|stack|.*pad.*|index.*|embedding.*|gather|repeat.*|im2col)$"), "copy"),
+)  # fmt: skip
 Kind = Literal["forward", "backward"]
 
 
@@ -103,6 +114,7 @@ class Recording(Struct, kw_only=True):
     fault: str
     has_kernels: bool
     has_tf32_kernels: bool
+    parts: Mapping[Part, float]  # what all kernels took, in us, of marked steps if there are any
 
 
 class _Names:
@@ -135,6 +147,15 @@ class _Spans:
         self.end.append(end)
         self.what.append(what)
 
+    def add_outer(self, begin: float, end: float, what: int) -> None:
+        """One more, unless the last one encloses it; those that it encloses go."""
+        if self.begin and self.begin[-1] <= begin and end <= self.end[-1]:
+            return
+        while self.begin and begin <= self.begin[-1] and self.end[-1] <= end:
+            for column in (self.begin, self.end, self.what):
+                column.pop()
+        self.add(begin, end, what)
+
     def ordered(self) -> list[int]:
         """Their indices by time, enclosing spans first."""
         return sorted(range(len(self.begin)), key=lambda index: (self.begin[index], -self.end[index]))
@@ -153,6 +174,8 @@ class _Reading:
         self.calls: dict[str, list[Call]] = {}  # by thread
         self.autograd: dict[str, _Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
         self.frames: dict[str, _Spans] = {}
+        self.operators: dict[str, _Spans] = {}  # of aten; `what` is the part, as it stands in PARTS
+        self.part_of: dict[str, int] = {}
         self.arguments: dict[str, Mapping[str, Argument]] = {}
         # By the ids of two: an entry holds them, so that no other object gets their ids.
         self.joined: dict[tuple[int, int], tuple[Mapping[str, Argument], ...]] = {}
@@ -203,6 +226,13 @@ class _Reading:
     def _operator(self, name: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
         if name.startswith("aten::miopen_"):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
+        if name.startswith("aten::"):
+            part = self.part_of.get(name)
+            if part is None:
+                part = PARTS.index(_part_of(name.removeprefix("aten::")[:200]))
+                if len(self.part_of) < _MOST_KEPT:
+                    self.part_of[name] = part
+            self.operators.setdefault(thread, _Spans()).add_outer(begin, end, part)
         kinds: tuple[tuple[Kind, Mapping[str, Mapping[str, int]]], ...] = (
             ("forward", _FORWARD), ("backward", _BACKWARD),
         )  # fmt: skip
@@ -270,7 +300,7 @@ class _Reading:
             call.warm_up = place >= 0 and call.begin <= warm[place][1]
         return Recording(
             calls=calls, steps=sorted(steps), device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
-            has_tf32_kernels=tf32,
+            has_tf32_kernels=tf32, parts=self._parts(sorted(steps)),
         )  # fmt: skip
 
     def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -318,6 +348,31 @@ class _Reading:
                 place = bisect_right(begins, begin) - 1
                 if place >= 0 and begin <= several[place].end:
                     found[launches.what[index]] = several[place]
+        return found
+
+    def _parts(self, steps: Sequence[tuple[float, float]]) -> Mapping[Part, float]:
+        """What all kernels took, by the operator around their launch that is in no other."""
+        part_of: dict[int, int] = {}
+        begins = [begin for begin, _ in steps]
+        for thread, launches in self.launches.items():
+            operators = self.operators.get(thread, _Spans())
+            outermost: list[int] = []
+            for index in operators.ordered():
+                if not outermost or operators.begin[index] >= operators.end[outermost[-1]]:
+                    outermost.append(index)
+            starts = [operators.begin[index] for index in outermost]
+            for number, begin in enumerate(launches.begin):
+                step = bisect_right(begins, begin) - 1
+                if steps and (step < 0 or begin > steps[step][1]):
+                    continue
+                place = bisect_right(starts, begin) - 1
+                known = place >= 0 and begin <= operators.end[outermost[place]]
+                part_of[launches.what[number]] = operators.what[outermost[place]] if known else PARTS.index("other")
+        found: dict[Part, float] = {}
+        for correlation, us in zip(self.kernel_of, self.kernel_us, strict=True):
+            number = part_of.get(correlation, -1)
+            if number >= 0:
+                found[PARTS[number]] = found.get(PARTS[number], 0.0) + us
         return found
 
     def _place(self, calls: Iterable[Call]) -> None:
@@ -398,6 +453,10 @@ def _text(value: Any) -> str:
 
 def _whole(value: Any) -> int | None:
     return value if _is_count(value) else None
+
+
+def _part_of(operator: str) -> Part:
+    return next((part for pattern, part in _PARTS if pattern.search(operator)), "pointwise")
 
 
 def _id(value: Any) -> str:

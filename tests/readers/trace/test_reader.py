@@ -458,3 +458,45 @@ def test_deep_stacks_and_many_warm_ups_take_no_long(tmp_path: Path) -> None:
     begin = time.perf_counter()
     network(path)
     assert time.perf_counter() - begin < 30
+
+
+def test_a_step_is_told_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = TraceWriter()
+    others = {
+        "aten::batch_norm": 30.0, "aten::linear": 40.0, "aten::scaled_dot_product_attention": 50.0, "aten::relu_": 7.0,
+        "aten::max_pool2d": 5.0, "aten::_foreach_addcdiv_": 9.0, "aten::cat": 3.0, "cudaGraphLaunch": 2.0,
+    }  # fmt: skip
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 1000.0)])  # before any step
+    for number in range(2):
+        begin = trace.now
+        trace.conv(SHAPE, WEIGHT, [(FPROP, 100.0)])
+        for name, us in others.items():
+            trace.operator(name, [("a_kernel", us)])
+        trace.step(number, begin)
+    trace.write(tmp_path / "t.json")
+    (found,) = json.loads(run("check", "t.json", "-o", "json").out)["networks"]
+    assert found["measured_step_parts"] == {
+        "convolution": 100.0, "linear": 40.0, "attention": 50.0, "normalisation": 30.0, "pointwise": 7.0, "copy": 3.0,
+        "pool": 5.0, "optimizer": 9.0, "other": 2.0,
+    }  # fmt: skip
+    assert found["measured_step_us"] == 246.0
+    said = " ".join(run("check", "t.json").out.split())
+    assert "kernels of a step: 246 us: convolution 100 us, attention 50 us, linear 40 us" in said
+
+
+@pytest.mark.parametrize(
+    ("operator", "part"),
+    [
+        ("convolution_backward", "convolution"), ("cudnn_convolution", "convolution"), ("conv1d", "convolution"),
+        ("native_batch_norm_backward", "normalisation"), ("cudnn_batch_norm", "normalisation"), ("addmm", "linear"),
+        ("bmm", "linear"), ("matmul", "linear"), ("mul", "pointwise"), ("add_", "pointwise"), ("to", "copy"),
+        ("_flash_attention_forward", "attention"), ("adaptive_avg_pool2d", "pool"), ("mean", "pool"),
+        ("upsample_nearest2d_backward", "pool"), ("_fused_adam_", "optimizer"), ("_to_copy", "copy"),
+        ("constant_pad_nd", "copy"), ("threshold_backward", "pointwise"), ("cumsum", "pointwise"), ("dim", "pointwise"),
+    ],
+)  # fmt: skip
+def test_operators_are_parts_of_a_step(operator: str, part: str) -> None:
+    from convlint.readers.trace.recording import _part_of
+
+    assert _part_of(operator) == part
