@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -128,6 +129,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda value: hint(_typed(value, str))
     if isinstance(hint, type) and issubclass(hint, Struct):
         return lambda value: _built(hint, value)
+    if hint is float:
+        return lambda value: value if type(value) is float and isfinite(value) else _refuse(value, hint)
     if hint in (int, str, bool):
         return lambda value: _typed(value, hint)
     raise TypeError(f"no way to read {hint}")

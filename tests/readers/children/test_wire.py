@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from checkout import ROOT
+from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer, Dtype
+from convlint.model.layer import ConvLayer, Dtype, Measured, MeasuredPass
 from convlint.model.network import Edge, Network, Operation
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime, Version
@@ -42,6 +43,10 @@ def test_all_that_a_network_can_hold_arrives() -> None:
     errors = (InputError(path="\ud800", message="é\n", line=3, column=None, internal=True),)
     assert decode(encode((NETWORK, errors))) == (NETWORK, errors)
     assert decode(encode((None, ()))) == (None, ())
+    passes = (("fprop", MeasuredPass(us=3.5, calls=2)),)
+    layer = replace(NETWORK.layers[0], measured=Measured(gpu="t4", passes=passes))
+    traced = replace(NETWORK, layers=(layer, *NETWORK.layers[1:]), measured_parts={"copy": 1.5, "linear": 2.0})
+    assert decode(encode((traced, ()))) == (traced, ())
 
 
 def change(*path: Any, to: Any) -> bytes:
@@ -69,7 +74,8 @@ def change(*path: Any, to: Any) -> bytes:
         change("network", "operations", 1, "weights", to=2), change("network", "operations", 1, "kind", to="add"),
         change("network", "operations", 0, "kind", to="pool"),
         change("network", "runtime", "cudnn", to="new"), change("network", "mode", to="both"),
-        change("errors", 0, "message", to=7), change("errors", to=None),
+        change("network", "measured_parts", to={"copy": float("nan")}),
+        change("network", "measured_parts", to={"copy": "1"}), change("errors", 0, "message", to=7), change("errors", to=None),
     ],
 )  # fmt: skip
 def test_what_is_no_outcome_is_refused(content: bytes) -> None:
