@@ -75,7 +75,8 @@ def change(*path: Any, to: Any) -> bytes:
         change("network", "operations", 0, "kind", to="pool"),
         change("network", "runtime", "cudnn", to="new"), change("network", "mode", to="both"),
         change("network", "measured_parts", to={"copy": float("nan")}),
-        change("network", "measured_parts", to={"copy": "1"}), change("errors", 0, "message", to=7), change("errors", to=None),
+        change("network", "measured_parts", to={"copy": "1"}), change("errors", 0, "message", to=7),
+        change("errors", to=None),
     ],
 )  # fmt: skip
 def test_what_is_no_outcome_is_refused(content: bytes) -> None:
