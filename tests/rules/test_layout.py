@@ -17,6 +17,10 @@ MAP = "N: 32, C: 64, K: 64, H: 56, W: 56, kernel_size: 3, padding: 1"
             "framework: pytorch",
             "Conv2d with H=1, memory_format=torch.channels_last for model and input: Conv1d has no such format",
         ),
+        (
+            "framework: pytorch, compile: true",  # which chooses layouts in two dimensions alone
+            "Conv2d with H=1, memory_format=torch.channels_last for model and input: Conv1d has no such format",
+        ),
         ("", "NWC (Keras: channels_last; PyTorch: Conv2d with H=1 and channels_last)"),
     ],
 )
@@ -39,7 +43,6 @@ CASES: dict[str, list[tuple[str, str, str, str]]] = {
         (f"{MAP}, dtype: fp32, layout: NCHW", "a100", "tf32: false", SILENT),
         (ROW, "a100", "framework: tensorflow", SILENT),
         (ROW, "a100", "framework: jax", SILENT),
-        (ROW, "a100", "framework: pytorch, compile: true", SILENT),
         (ROW.replace("NCHW", "NHWC"), "a100", "", SILENT),
         (UNSIZED, "a100", "", "info"),
         (f"{UNSIZED}, dims: 1", "a100", "", "info"),

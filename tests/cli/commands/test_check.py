@@ -299,7 +299,7 @@ TOTAL = ["grade", "time_us", "lost_us", "time_after_us", "grade_after", "time_af
          "step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"]  # fmt: skip
 SUMMARY = ["files", "layers", "errors", "warnings", "infos", "skipped", *TOTAL]
 LAYER = ["name", "path", "line", "column", "library", "model", "op", *"NCHWKPQRSUV", "PadH", "PadW", "DilH", "DilW",
-         "groups", "dtype", "layout", "estimates"]  # fmt: skip
+         "groups", "dtype", "layout", "bias", "calls", "estimates"]  # fmt: skip
 ESTIMATE = ["gpu", "grade", "time_us", "time_after_us", "ideal_us", "basis", "passes"]
 PASS = ["gemm", "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves", "tile_efficiency",
         "wave_efficiency", "workspace_bytes", "copies_us", "time_us", "tflops", "bound_by"]  # fmt: skip
