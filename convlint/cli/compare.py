@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,9 @@ from convlint.cli.options import (
 )
 from convlint.model.errors import UsageError
 
+if TYPE_CHECKING:
+    from convlint.run.plan import Options
+
 FORMATS = ("text", "json", "markdown")
 
 Gpu = Annotated[list[str] | None, gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
@@ -33,6 +36,19 @@ Tolerance = Annotated[
     typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=1e6, help="By how much a network may become slower."),
 ]
 Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")]
+
+
+def _options(
+    gpu: list[str] | None, mode: str | None, reading: ReadFlags, running: RunFlags, project: ProjectFlags, *,
+    files_only: bool, models: tuple[str, ...] | None = None,
+) -> Options:  # fmt: skip
+    """What both commands ask of a check. Raises UsageError."""
+    from convlint.run.plan import Options
+
+    return Options(
+        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
+        config=project.config, isolated=project.isolated, modules=not files_only, jobs=0, models=models,
+    )  # fmt: skip
 
 
 def compare(
@@ -54,12 +70,8 @@ def compare(
     Exit code 1 where a network takes more than --tolerance longer or has a new error, 3 where that cannot be told.
     """
     from convlint.cli.commands import compare as command
-    from convlint.run.plan import Options
 
-    options = Options(
-        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
-        config=project.config, isolated=project.isolated, modules=not files_only, jobs=0,
-    )  # fmt: skip
+    options = _options(gpu, mode, reading, running, project, files_only=files_only)
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
     raise typer.Exit(command.compare(old, new, options, shown, tolerance))
 
@@ -98,13 +110,9 @@ def versions(
     are those of compare.
     """
     from convlint.cli.commands import compare as command
-    from convlint.run.plan import Options
 
     if after is None:
         raise UsageError("give --to VERSION or --to FILE")
-    options = Options(
-        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
-        config=project.config, isolated=project.isolated, modules=not files_only, jobs=0, models=models.names(),
-    )  # fmt: skip
+    options = _options(gpu, mode, reading, running, project, files_only=files_only, models=models.names())
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
     raise typer.Exit(command.versions(paths or (), before, after, options, shown, tolerance))

@@ -26,7 +26,7 @@ from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers.trace.events import TraceFile
 from convlint.readers.trace.kernels import uses_tensor_cores
-from convlint.readers.trace.recording import Kernel
+from convlint.readers.trace.recording import KernelRun
 
 HOW = "build with trtexec --profilingVerbosity=detailed"
 _MOST_LAYERS = 100_000
@@ -79,7 +79,7 @@ def _network(path: str, known: Sequence[Mapping[str, Any]], batch: int | None) -
         layer = replace(layer, N=batch) if layer.N is None else layer
         us = None if profile is None else profile.us.get(name)
         if profile is not None and us:
-            tactic = Kernel(str(described.get("TacticName", ""))[:2000], us)
+            tactic = KernelRun(str(described.get("TacticName", ""))[:2000], us)
             measured = MeasuredPass(us=us, convolution=us, calls=profile.runs, tensor_cores=uses_tensor_cores([tactic]))
             layer = replace(layer, measured=Measured(gpu=gpu.id if gpu else "", passes=(("fprop", measured),)))
         layers.append(layer)

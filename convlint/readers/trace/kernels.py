@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import quantiles
 
 from convlint.model.layer import MeasuredPass, Pass
-from convlint.readers.trace.recording import Kernel
+from convlint.readers.trace.recording import KernelRun
 
 # cuDNN's transposes, and PyTorch's copies between layouts.
 _TRANSPOSE = re.compile(
@@ -37,7 +37,7 @@ _CUDA_CORES = re.compile(
 Parts = dict[str, float]
 
 
-def uses_tensor_cores(kernels: Iterable[Kernel]) -> bool | None:
+def uses_tensor_cores(kernels: Iterable[KernelRun]) -> bool | None:
     """Whether Tensor Cores multiply in a call, as the names of its kernels say; None where they do not say."""
     names = [kernel.name for kernel in kernels]
     if any(map(_TENSOR.search, names)):
@@ -45,7 +45,7 @@ def uses_tensor_cores(kernels: Iterable[Kernel]) -> bool | None:
     return False if any(map(_CUDA_CORES.search, names)) else None
 
 
-def forward_parts(kernels: Iterable[Kernel]) -> Parts:
+def forward_parts(kernels: Iterable[KernelRun]) -> Parts:
     """Times of one forward call in us, by part."""
     parts: Parts = {}
     for kernel in kernels:
@@ -54,7 +54,7 @@ def forward_parts(kernels: Iterable[Kernel]) -> Parts:
     return parts
 
 
-def backward_parts(kernels: Sequence[Kernel], passes: Sequence[Pass]) -> dict[Pass, Parts]:
+def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict[Pass, Parts]:
     """Times of one backward call in us, by pass and part; `passes` are those that it computes, dgrad first.
 
     A transpose into NHWC belongs to the product after it, one back into NCHW to the product before it. Products whose
@@ -84,7 +84,7 @@ def backward_parts(kernels: Sequence[Kernel], passes: Sequence[Pass]) -> dict[Pa
     return found
 
 
-def _owners(kernels: Sequence[Kernel], parts: Sequence[str], passes: Sequence[Pass]) -> list[Pass | None]:
+def _owners(kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence[Pass]) -> list[Pass | None]:
     """The pass of each product, None for other kernels."""
     owners: list[Pass | None] = [None] * len(kernels)
     unnamed = []

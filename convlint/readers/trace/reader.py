@@ -22,7 +22,7 @@ from convlint.readers import Reader, ReadOptions
 from convlint.readers.trace.engine import read_engine
 from convlint.readers.trace.events import TraceFile, is_engine
 from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
-from convlint.readers.trace.recording import Argument, Call, Recording, recorded
+from convlint.readers.trace.recording import Call, OperatorArgument, TraceRecording, recorded
 
 HOW = "record with torch.profiler.profile(record_shapes=True) and export_chrome_trace; with_stack=True adds names"
 _DTYPES: Mapping[str, Dtype] = {
@@ -60,7 +60,7 @@ def read_with_device(path: str) -> tuple[Network | None, Device | None, tuple[In
     return network, _device(recording), tuple(InputError(path=path, message=message) for message in errors)
 
 
-def _network(path: str, recording: Recording, errors: list[str]) -> Network:
+def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network:
     if not recording.calls:
         cut = f" ({recording.fault})" if recording.fault else ""
         raise InputFault(f"no convolution ran in it, or its operators were not recorded{cut}: {HOW}")
@@ -129,7 +129,7 @@ def _module(calls: Sequence[Call]) -> str:
     return next((".".join(call.modules[-2:]) for call in calls if call.modules), "")
 
 
-def _device(recording: Recording) -> Device | None:
+def _device(recording: TraceRecording) -> Device | None:
     device = recording.device
     found = [device.get(name) for name in ("computeMajor", "computeMinor", "numSms", "totalGlobalMem")]
     numbers = [number for number in found if isinstance(number, int) and 0 <= number < 2**50]
@@ -142,7 +142,7 @@ def _device(recording: Recording) -> Device | None:
     )  # fmt: skip
 
 
-def _runtime(recording: Recording) -> Runtime:
+def _runtime(recording: TraceRecording) -> Runtime:
     """The settings that operators were called with; TF32 where they do not say it, by the names of kernels."""
 
     def told(name: str) -> bool | None:
@@ -195,12 +195,12 @@ def _sizes(call: Call) -> _Key | None:
         return None
     if max(*source.sizes, *weight.sizes) > _LARGEST:
         return None
-    lists = [_list(arguments.get(name, Argument()).value, dims) for name in ("stride", "padding", "dilation")]
-    groups = _list(arguments.get("groups", Argument()).value, 1)
+    lists = [_list(arguments.get(name, OperatorArgument()).value, dims) for name in ("stride", "padding", "dilation")]
+    groups = _list(arguments.get("groups", OperatorArgument()).value, 1)
     if None in lists or groups is None:
         return None
-    transposed = arguments.get("transposed", Argument()).value == "True" or call.operator.endswith("transpose")
-    output_padding = _list(arguments.get("output_padding", Argument()).value, dims) or (0,) * dims
+    transposed = arguments.get("transposed", OperatorArgument()).value == "True" or call.operator.endswith("transpose")
+    output_padding = _list(arguments.get("output_padding", OperatorArgument()).value, dims) or (0,) * dims
     shape = source.sizes if len(source.sizes) == dims + 2 else (1, *source.sizes)
     return (
         shape, weight.sizes, *lists, groups[0], transposed, output_padding, source.dtype, _layout(source, weight),
@@ -216,7 +216,7 @@ def _list(text: str, dims: int) -> tuple[int, ...] | None:
     return numbers if len(numbers) == dims and min(numbers) >= 0 and max(numbers) < _LARGEST else None
 
 
-def _is_channels_last(tensor: Argument) -> bool | None:
+def _is_channels_last(tensor: OperatorArgument) -> bool | None:
     """Whether its channels lie side by side; None where that is not told, or is so in both layouts."""
     sizes, strides = tensor.sizes, tensor.strides
     if len(strides) != len(sizes) or len(sizes) < 4:
@@ -226,7 +226,7 @@ def _is_channels_last(tensor: Argument) -> bool | None:
     return strides[1] == 1
 
 
-def _layout(source: Argument, weight: Argument) -> Layout:
+def _layout(source: OperatorArgument, weight: OperatorArgument) -> Layout:
     """PyTorch runs a layer in NHWC where its input or its weights have that."""
     if True in (_is_channels_last(source), _is_channels_last(weight)):
         return "NHWC"

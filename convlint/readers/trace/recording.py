@@ -73,7 +73,7 @@ _PARTS: tuple[tuple[re.Pattern[str], Part], ...] = (
 Kind = Literal["forward", "backward"]
 
 
-class Kernel(Struct, frozen=True):
+class KernelRun(Struct, frozen=True):
     """A kernel that a call launched: its name and its time in us."""
 
     name: str
@@ -88,15 +88,15 @@ class Call(Struct, kw_only=True):
     begin: float  # in us
     end: float
     thread: str
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, OperatorArgument]
     sequence: int | None = None
     warm_up: bool = False
-    kernels: Sequence[Kernel] = ()
+    kernels: Sequence[KernelRun] = ()
     modules: tuple[str, ...] = ()
     place: tuple[str, int] | None = None
 
 
-class Argument(Struct, frozen=True):
+class OperatorArgument(Struct, frozen=True):
     """One argument of an operator; what was not recorded is empty."""
 
     sizes: tuple[int, ...] = ()
@@ -105,7 +105,7 @@ class Argument(Struct, frozen=True):
     value: str = ""
 
 
-class Recording(Struct, kw_only=True):
+class TraceRecording(Struct, kw_only=True):
     """All of a trace that convolutions are told from. `steps` are the spans of those with a convolution."""
 
     calls: list[Call]
@@ -161,7 +161,7 @@ class _Spans:
         return sorted(range(len(self.begin)), key=lambda index: (self.begin[index], -self.end[index]))
 
 
-def recorded(file: TraceFile) -> Recording:
+def recorded(file: TraceFile) -> TraceRecording:
     """Reads a whole trace. Raises InputFault for what is none, or is too much."""
     reading = _Reading()
     for event in file.events():
@@ -176,9 +176,9 @@ class _Reading:
         self.frames: dict[str, _Spans] = {}
         self.operators: dict[str, _Spans] = {}  # of aten; `what` is the part, as it stands in PARTS
         self.part_of: dict[str, int] = {}
-        self.arguments: dict[str, Mapping[str, Argument]] = {}
+        self.arguments: dict[str, Mapping[str, OperatorArgument]] = {}
         # By the ids of two: an entry holds them, so that no other object gets their ids.
-        self.joined: dict[tuple[int, int], tuple[Mapping[str, Argument], ...]] = {}
+        self.joined: dict[tuple[int, int], tuple[Mapping[str, OperatorArgument], ...]] = {}
         self.names = _Names()
         self.launches: dict[str, _Spans] = {}  # `what` is the correlation
         self.kernel_of, self.kernel_begin, self.kernel_us = array("q"), array("d"), array("d")
@@ -254,7 +254,7 @@ class _Reading:
 
     def _arguments(
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
-    ) -> Mapping[str, Argument]:  # fmt: skip
+    ) -> Mapping[str, OperatorArgument]:  # fmt: skip
         """Those of a call; equal ones are kept once, since a step runs the layers of the step before."""
         told = repr((operator, *(values.get(key) for key in _TOLD)))
         found = self.arguments.get(told)
@@ -272,7 +272,7 @@ class _Reading:
         if self.frame_count <= _MOST_FRAMES:
             self.frames.setdefault(thread, _Spans()).add(begin, end, self.names.number(name[:500]))
 
-    def result(self, file: TraceFile) -> Recording:
+    def result(self, file: TraceFile) -> TraceRecording:
         """What the events come to."""
         device = self._device(file.top)
         if _AMD.search(str(device.get("name", ""))):
@@ -281,13 +281,13 @@ class _Reading:
         calls.sort(key=lambda call: call.begin)
         self._place(calls)
         by_correlation = self._launched(calls)
-        tf32, launched = False, dict[int, list[Kernel]]()
+        tf32, launched = False, dict[int, list[KernelRun]]()
         for number in sorted(range(len(self.kernel_of)), key=self.kernel_begin.__getitem__):
             call = by_correlation.get(self.kernel_of[number])
             if call is not None:
                 name = self.names.texts[self.kernel_name[number]]
                 tf32 = tf32 or "tf32" in name
-                launched.setdefault(id(call), []).append(Kernel(name, self.kernel_us[number]))
+                launched.setdefault(id(call), []).append(KernelRun(name, self.kernel_us[number]))
         for call in calls:
             call.kernels = launched.get(id(call), ())
         steps = [(begin, end) for begin, end, name in self.annotations if _STEP.fullmatch(name)]
@@ -298,7 +298,7 @@ class _Reading:
         for call in calls:
             place = bisect_right(begins, call.begin) - 1
             call.warm_up = place >= 0 and call.begin <= warm[place][1]
-        return Recording(
+        return TraceRecording(
             calls=calls, steps=sorted(steps), device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
             has_tf32_kernels=tf32, parts=self._parts(sorted(steps)),
         )  # fmt: skip
@@ -326,7 +326,9 @@ class _Reading:
             last = call
             yield call
 
-    def _join(self, outer: Mapping[str, Argument], inner: Mapping[str, Argument]) -> Mapping[str, Argument]:
+    def _join(
+        self, outer: Mapping[str, OperatorArgument], inner: Mapping[str, OperatorArgument]
+    ) -> Mapping[str, OperatorArgument]:
         pair = id(outer), id(inner)
         entry = self.joined.get(pair)
         if entry is None:
@@ -417,11 +419,11 @@ class _Enclosing:
         return None
 
 
-def _arguments(places: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Argument]:
+def _arguments(places: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, OperatorArgument]:
     sizes, dtypes = _listed(values, "Input Dims", "Input dims"), _listed(values, "Input type")
     strides, concrete = _listed(values, "Input Strides"), _listed(values, "Concrete Inputs")
     return {
-        name: Argument(
+        name: OperatorArgument(
             sizes=_numbers(_at(sizes, place)), dtype=_text(_at(dtypes, place)),
             strides=_numbers(_at(strides, place)), value=_text(_at(concrete, place)),
         )
@@ -475,7 +477,9 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-def _joined(outer: Mapping[str, Argument], inner: Mapping[str, Argument]) -> Mapping[str, Argument]:
+def _joined(
+    outer: Mapping[str, OperatorArgument], inner: Mapping[str, OperatorArgument]
+) -> Mapping[str, OperatorArgument]:
     """The arguments of a call with what one inside tells: all of them if the outer has no sizes, else what it lacks.
 
     The dtype is that of the inner one, since autocast may stand between them.
