@@ -117,12 +117,12 @@ FORMATS: tuple[Format, ...] = (
 _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}
 
 
-def known_suffixes(*, refused: bool = True, source: bool = True) -> tuple[str, ...]:
-    """The suffixes of all formats, in the order of the registry; `refused` and `source` say whether to list those."""
+def known_suffixes(*, refused: bool = True, source: bool = True, named: bool = True) -> tuple[str, ...]:
+    """The suffixes of all formats, in the order of the registry; all of these say whether to list those."""
     return tuple(
         suffix
         for suffix, known in _BY_SUFFIX.items()
-        if (refused or not known.refused) and (source or not known.source)
+        if (refused or not known.refused) and (source or not known.source) and (named or not known.named)
     )
 
 

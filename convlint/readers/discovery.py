@@ -100,7 +100,7 @@ def nothing_in(argument: str, problem: str, *, source: bool) -> str:
         from convlint.readers.refusals import SAVED_MODEL
 
         return SAVED_MODEL
-    suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source)))
+    suffixes = ", ".join(sorted(known_suffixes(refused=False, source=source, named=False)))
     return (
         f"{problem} ({suffixes}). A model in Python: {_IN_PYTHON}, "
         "or under [[tool.convlint.models]] in pyproject.toml; `convlint export` makes it a spec"

@@ -76,7 +76,7 @@ def test_what_no_reader_knows_names_all_that_are_known(tmp_path: Path) -> None:
         _, (error,) = reading.read(file_input("a.txt"), ReadOptions())
     assert f"known are {', '.join(known_suffixes(refused=False))} and package.module:name" in error.message
     _, (error,) = discover([str(tmp_path)])
-    assert f"({', '.join(sorted(known_suffixes(refused=False)))})" in error.message
+    assert f"({', '.join(sorted(known_suffixes(refused=False, named=False)))})" in error.message
 
 
 def test_the_hook_takes_what_specs_are_written_in() -> None:

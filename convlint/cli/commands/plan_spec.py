@@ -108,6 +108,8 @@ def _changes(read: Network, planned: Network) -> Iterator[ValueChange]:
             yield ValueChange(layer=position, field="dtype", value=new.dtype.value)
         if new.layout != old.layout:
             yield ValueChange(layer=position, field="layout", value=new.layout)
+        if new.unfolded != old.unfolded:
+            yield ValueChange(layer=position, field="unfolded", value=new.unfolded)
     for number, (before, after) in enumerate(zip(read.operations, planned.operations, strict=True)):
         if before.kind == "input":
             if after.C != before.C and after.C is not None:
