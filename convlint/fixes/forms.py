@@ -96,7 +96,7 @@ def setting_word(name: str, value: int | str | bool, old: str | None) -> str:
 
 
 SIDES = ("front", "back", "top", "bottom", "left", "right")
-BOOLEANS = ("bias", "first", "head")
+BOOLEANS = ("bias", "first", "head", "unfolded")
 NUMBERS = (*SIZES, "groups", "calls", "residual_inputs")
 _PAD_LETTERS = tuple((pad, pad + "_end") for pad in PADS)
 _SAME = "same"
