@@ -125,6 +125,10 @@ class MeasureRequest(Struct, frozen=True, kw_only=True):
     limit_s: float | None = None
     calibration: str | None = None  # the file to write
 
+    def is_of_trace(self, path: str) -> bool:
+        """Whether the network at `path` is the one of the trace itself."""
+        return self.trace is not None and os.path.realpath(path) == os.path.realpath(self.trace)
+
 
 def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
@@ -152,7 +156,7 @@ def _measured(
     found = Measurement(path=source.name)
     with last_resort(errors, source.name):
         trace = None if asked.trace is None else _read_trace(asked.trace)
-        if trace is not None and os.path.realpath(source.name) == os.path.realpath(asked.trace or ""):
+        if trace is not None and asked.is_of_trace(source.name):
             network, _, read_errors = trace
         else:
             with Reading(on_output=say) as reading:
@@ -224,9 +228,7 @@ def _timed_on(
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
-        wants = _recorded_alone(
-            wants, bench, whole=os.path.realpath(network.path) == os.path.realpath(asked.trace or "")
-        )
+        wants = _recorded_alone(wants, bench, whole=asked.is_of_trace(network.path))
     if not asked.tries:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))

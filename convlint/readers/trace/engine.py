@@ -115,13 +115,13 @@ def _layer(path: str, name: str, described: Mapping[str, Any]) -> ConvLayer:
 
 
 def _axes(sizes: Sequence[int | None], dims: int, missing: int) -> tuple[int | None, int | None, int | None]:
-    """Depth, height and width; those that an engine of fewer dimensions has not are `missing`."""
+    """Depth, height and width; axes that the layer does not have get `missing`."""
     found = [*[missing] * (3 - dims), *(sizes if len(sizes) == dims else [missing] * dims)]
     return found[0], found[1], found[2]
 
 
 def _sizes(described: Mapping[str, Any], key: str) -> list[int | None]:
-    """A list of sizes, None for those that are open (-1)."""
+    """A list of sizes; None for open ones (-1)."""
     found = described.get(key)
     return [_count(value) for value in found[:8]] if isinstance(found, list) else []
 
@@ -155,7 +155,7 @@ def _layout(stored: str) -> Layout:
 
 
 def _beside(path: str, ending: str) -> str | None:
-    """The file of that ending beside the layers; None where their name tells none, or where it is not there."""
+    """The file with that ending beside the one of the layers; None if there is none."""
     folder, name = os.path.split(path)
     for mine, other in _PROFILES:
         head, found, tail = name.rpartition(mine)

@@ -43,7 +43,7 @@ def is_engine(path: str) -> bool:
 
 
 def _beginning(path: str) -> bytes:
-    """What a file begins with, unpacked; nothing of one that cannot be read."""
+    """The first bytes of a file, unpacked; empty if it cannot be read."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -53,7 +53,7 @@ def _beginning(path: str) -> bytes:
 
 @lru_cache(maxsize=8)
 def _read_beginning(path: str, _changed_ns: int, _size: int) -> bytes:
-    """The same while the file is: each input is asked for its format several times."""
+    """Cached until the file changes, since the format of each input is asked for several times."""
     try:
         with open_regular(path) as stream:
             start = stream.read(_SNIFFED)
@@ -68,10 +68,10 @@ def _read_beginning(path: str, _changed_ns: int, _size: int) -> bytes:
 
 
 class TraceFile:
-    """A trace that is read once: `events` yields its events, after which `top` has what is of use beside them.
+    """A trace, read once: `events` yields its events, and afterwards `top` holds the useful entries beside them.
 
-    `others` is how many events are no objects, as an engine's layers are that have names alone. `fault` says where a
-    trace ends too early; what came before it was yielded.
+    `others` counts events that are not objects, such as layers of an engine that are given by name only. `fault` says
+    where a trace ends too early; everything before that was yielded.
     """
 
     def __init__(self, path: str) -> None:
@@ -131,7 +131,7 @@ class _EndsEarly(Exception):
 
 
 def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
-    """What gzip packed, bit by bit; of a file that was cut, all that can be had. Raises InputFault for garbage."""
+    """The content of a gzip stream in pieces; of a truncated one, what can be had. Raises InputFault for garbage."""
     while True:
         inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         packed = stream.read(_CHUNK >> 2)
@@ -148,7 +148,7 @@ def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class _Text:
-    """The text of a trace, read ahead in chunks; values are taken from it one after the other."""
+    """The text of a trace, read in chunks; values are taken from it one after the other."""
 
     def __init__(self, stream: BinaryIO) -> None:
         packed = stream.read(2) == b"\x1f\x8b"
@@ -171,7 +171,7 @@ class _Text:
                 raise _EndsEarly
 
     def take(self, char: str) -> None:
-        """Goes past that character. Raises InputFault where another one stands."""
+        """Skips that character. Raises InputFault if it is another one."""
         found = self.peek()
         if found != char:
             raise InputFault(f"not a sound trace: {found!r} where {char!r} should stand")
@@ -197,7 +197,7 @@ class _Text:
                     return value
 
     def _more(self) -> bool:
-        """Reads on. Raises InputFault where that is too much."""
+        """Reads the next piece; False at the end. Raises InputFault beyond the limit."""
         if self._over:
             return False
         chunk = next((chunk for chunk in self._chunks if chunk), b"")

@@ -13,7 +13,7 @@ from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
-from convlint.model.estimates import PARTS
+from convlint.model.estimates import PARTS, Part
 from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
 from convlint.model.network import Network
 from convlint.model.report import InputError
@@ -84,28 +84,29 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
         errors.append(f"{plural(len(unknown), 'call')} of convolutions lack sizes, strides or padding{took}: left out")
     if recording.has_kernels and not any(call.kernels for call in recording.calls):
         notes.append("no kernel belongs to a convolution, as with CUDA graphs: its layers are predicted, not measured")
-    steps = len(recording.steps)
-    if not steps:
-        steps = _repetitions(groups)
-        if steps > 1:
-            notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
+    steps = len(recording.steps) or _repetitions(groups)
+    if steps > 1 and not recording.steps:
+        notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
     parts = {part: recording.parts[part] / steps for part in PARTS if recording.parts.get(part)}
     if len(parts) > 1:
-        each = ", ".join(f"{part} {duration(us)}" for part, us in sorted(parts.items(), key=lambda one: -one[1]))
-        notes.append(f"kernels of a step: {duration(sum(parts.values()))}: {each}")
+        notes.append(_parts_note(parts))
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
     trains = any(call.kind == "backward" for call in recording.calls)
     if recording.has_kernels:
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
-        measured_parts=parts,
-        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes), measured_parts=parts,
     )  # fmt: skip
 
 
+def _parts_note(parts: Mapping[Part, float]) -> str:
+    each = ", ".join(f"{part} {duration(us)}" for part, us in sorted(parts.items(), key=lambda one: -one[1]))
+    return f"kernels of a step: {duration(sum(parts.values()))}: {each}"
+
+
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
-    """Calls without sizes, by their place in a step: the kernels that they launch recur from one step to the next."""
+    """Calls without sizes, grouped by their position in a step: every step launches the same kernels."""
     calls = list(calls)
     names = [(call.kind, *(kernel.name for kernel in call.kernels if "Mem" not in kernel.name)) for call in calls]
     period = _period(names)
@@ -118,7 +119,7 @@ def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
 
 
 def _layout_of_kernels(calls: Sequence[Call]) -> Layout:
-    """NCHW where kernels turn it around, NHWC where they read it as it is; the names of others say nothing."""
+    """NCHW if kernels transpose it, NHWC if they read it directly; the names of others say nothing."""
     names = [kernel.name.lower() for call in calls for kernel in call.kernels]
     if any("nchwtonhwc" in name for name in names):
         return "NCHW"
@@ -143,7 +144,7 @@ def _device(recording: TraceRecording) -> Device | None:
 
 
 def _runtime(recording: TraceRecording) -> Runtime:
-    """The settings that operators were called with; TF32 where they do not say it, by the names of kernels."""
+    """The settings that operators were called with; the names of kernels tell TF32 if those do not."""
 
     def told(name: str) -> bool | None:
         values = {call.arguments[name].value for call in recording.calls if name in call.arguments}
@@ -157,7 +158,7 @@ def _runtime(recording: TraceRecording) -> Runtime:
 
 
 def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]:
-    """The calls of each layer, forward ones with their gradients; and those that tell too little."""
+    """The calls of each layer, forward calls and gradients, and the calls that lack information."""
     groups: dict[_Key, list[Call]] = {}
     of_sequence: dict[int, _Key] = {}
     of_sizes: dict[_Key, _Key] = {}
@@ -183,7 +184,7 @@ def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]
 
 
 def _sizes(call: Call) -> _Key | None:
-    """Everything that tells the layer, but for where it stands; None where a part is unknown."""
+    """Everything that identifies the layer except its place in the code; None if a part is unknown."""
     arguments = call.arguments
     source, weight = arguments["input"], arguments["weight"]
     dims = len(weight.sizes) - 2
@@ -217,7 +218,7 @@ def _list(text: str, dims: int) -> tuple[int, ...] | None:
 
 
 def _is_channels_last(tensor: OperatorArgument) -> bool | None:
-    """Whether its channels lie side by side; None where that is not told, or is so in both layouts."""
+    """Whether its channels are contiguous; None if the strides are missing or fit both layouts."""
     sizes, strides = tensor.sizes, tensor.strides
     if len(strides) != len(sizes) or len(sizes) < 4:
         return None
@@ -234,14 +235,14 @@ def _layout(source: OperatorArgument, weight: OperatorArgument) -> Layout:
 
 
 def _repetitions(groups: Mapping[_Key, Sequence[Call]]) -> int:
-    """How often all calls repeat, one after the other as before, where more than one layer runs."""
+    """How often the whole sequence of calls repeats; 1 if only one layer runs."""
     order = sorted((call.begin, number) for number, calls in enumerate(groups.values()) for call in calls)
     numbers = [number for _, number in order]
     return len(numbers) // _period(numbers) if len(groups) > 1 else 1
 
 
 def _period(values: Sequence[Any]) -> int:
-    """The length of what repeats from the first value to the last; all of it where nothing does."""
+    """The length of the shortest beginning whose repetition gives all values."""
     count = len(values)
     return next(
         length
@@ -283,7 +284,7 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
 
 
 def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
-    """The layers with names of their own: those of their modules, else what they are, numbered."""
+    """The layers with unique names: those of their modules, else a description, numbered."""
     taken: dict[str, int] = {}
     for layer in layers:
         sides = "x".join(map(str, (layer.T, layer.R, layer.S)[-layer.dims :]))
@@ -313,7 +314,7 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
 
 
 def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
-    """Whether Tensor Cores do in a pass; of a gradient only where it is the only one of its call."""
+    """Whether Tensor Cores multiply in a pass; of a gradient, known only if its call computes no other."""
     own = [call for call in calls if which == "fprop" or _computed(call) == (which,)]
     return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
 
@@ -330,7 +331,7 @@ def _computed(call: Call) -> tuple[Pass, ...]:
 
 
 def _steady(calls: Sequence[Call]) -> list[Call]:
-    """The calls without those that warm up: named so, or much longer than the others, as while algorithms are tried."""
+    """The calls without warm-up: those named so, and much longer ones, in which algorithms are tried."""
     with_kernels = [call for call in calls if call.kernels]
     named = [call for call in with_kernels if not call.warm_up] or with_kernels
     times = sorted(sum(kernel.us for kernel in call.kernels) for call in named)

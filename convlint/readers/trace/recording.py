@@ -118,14 +118,14 @@ class TraceRecording(Struct, kw_only=True):
 
 
 class _Names:
-    """Texts by number: millions of events have a few thousand names."""
+    """Numbers for texts: millions of events share a few thousand names."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """That of a text."""
+        """The number of a text."""
         found = self._numbers.get(text)
         if found is None:
             if len(self.texts) >= _MOST_NAMES:
@@ -142,13 +142,13 @@ class _Spans:
         self.begin, self.end, self.what = array("d"), array("d"), array("q")
 
     def add(self, begin: float, end: float, what: int) -> None:
-        """One more."""
+        """Appends a span."""
         self.begin.append(begin)
         self.end.append(end)
         self.what.append(what)
 
     def add_outer(self, begin: float, end: float, what: int) -> None:
-        """One more, unless the last one encloses it; those that it encloses go."""
+        """Appends a span unless the last one encloses it; removes those that it encloses."""
         if self.begin and self.begin[-1] <= begin and end <= self.end[-1]:
             return
         while self.begin and begin <= self.begin[-1] and self.end[-1] <= end:
@@ -187,7 +187,7 @@ class _Reading:
         self.count = self.frame_count = 0
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Keeps what is needed of one event; whatever is not as it should be is passed over."""
+        """Keeps what is needed of one event; malformed ones are ignored."""
         if event.get("ph") != "X":
             return
         category, name = event.get("cat"), event.get("name")
@@ -255,7 +255,7 @@ class _Reading:
     def _arguments(
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
     ) -> Mapping[str, OperatorArgument]:  # fmt: skip
-        """Those of a call; equal ones are kept once, since a step runs the layers of the step before."""
+        """The arguments of a call. Equal ones are shared, since every step runs the same layers."""
         told = repr((operator, *(values.get(key) for key in _TOLD)))
         found = self.arguments.get(told)
         if found is None:
@@ -273,7 +273,7 @@ class _Reading:
             self.frames.setdefault(thread, _Spans()).add(begin, end, self.names.number(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
-        """What the events come to."""
+        """The recording that the events add up to."""
         device = self._device(file.top)
         if _AMD.search(str(device.get("name", ""))):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
@@ -312,7 +312,7 @@ class _Reading:
         return next((each for each in devices if each.get("id") == index), devices[0] if devices else {})
 
     def _outermost(self, thread: str, calls: Sequence[Call]) -> Iterator[Call]:
-        """The calls that are part of no other, with what those inside of them tell more."""
+        """The calls that are not part of another one, completed with what the calls inside them say."""
         autograd = _Enclosing(self.autograd.get(thread, _Spans()))
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
@@ -353,7 +353,7 @@ class _Reading:
         return found
 
     def _parts(self, steps: Sequence[tuple[float, float]]) -> Mapping[Part, float]:
-        """What all kernels took, by the operator around their launch that is in no other."""
+        """The time of all kernels by part, which the outermost operator around each launch tells."""
         part_of: dict[int, int] = {}
         begins = [begin for begin, _ in steps]
         for thread, launches in self.launches.items():
@@ -378,7 +378,7 @@ class _Reading:
         return found
 
     def _place(self, calls: Iterable[Call]) -> None:
-        """Sets of each forward call the modules and the user's line around it, where they were recorded."""
+        """Sets the modules and the user's line of each forward call, where they were recorded."""
         of_thread: dict[str, list[Call]] = {}
         for call in calls:
             if call.kind == "forward":
@@ -402,7 +402,7 @@ class _Reading:
 
 
 class _Enclosing:
-    """Which of many spans encloses a given one; those of one thread are inside each other or apart."""
+    """Finds the span that encloses a given one. Spans of one thread are nested or disjoint."""
 
     def __init__(self, spans: _Spans) -> None:
         self.spans = spans
@@ -410,7 +410,7 @@ class _Enclosing:
         self._begins = [spans.begin[index] for index in self._order]
 
     def of(self, begin: float, end: float) -> int | None:
-        """The index of one that begins last before it and ends after it."""
+        """The index of the latest span that begins before it and ends after it."""
         place = bisect_right(self._begins, begin) - 1
         for back in range(place, max(-1, place - 3), -1):
             index = self._order[back]
@@ -462,12 +462,12 @@ def _part_of(operator: str) -> Part:
 
 
 def _id(value: Any) -> str:
-    """Of a process or a thread."""
+    """The id of a process or a thread as text."""
     return str(value)[:50] if isinstance(value, int | str) else ""
 
 
 def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans by time, those that overlap as one."""
+    """The spans in order of time, with overlapping ones merged."""
     found: list[tuple[float, float]] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -480,9 +480,9 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 def _joined(
     outer: Mapping[str, OperatorArgument], inner: Mapping[str, OperatorArgument]
 ) -> Mapping[str, OperatorArgument]:
-    """The arguments of a call with what one inside tells: all of them if the outer has no sizes, else what it lacks.
+    """The arguments of a call, completed by those of a call inside it; by all of them if the outer one has no sizes.
 
-    The dtype is that of the inner one, since autocast may stand between them.
+    The dtype is that of the inner call, since autocast may stand between them.
     """
     if not any(argument.sizes for argument in outer.values()):
         return {**outer, **inner}
