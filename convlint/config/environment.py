@@ -225,6 +225,9 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
     ranges: dict[str, str] = {}
     for package, version, line, origin in found:
         where = f"{origin or name}:{line}"
+        if version is None:
+            notes.append(f"{package} in {where} has no version that can be read: none is taken")
+            continue
         if not version:
             ranges[package] = f"{package} in {where} is a range: no version is taken"
             continue
@@ -241,7 +244,8 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
     return _File(pins=taken, notes=tuple(dict.fromkeys(notes)), ranges=ranges)
 
 
-_Found = tuple[str, str, int, str]  # package, version, line, the file where that is another
+# package, version (empty for a range, None where it cannot be read), line, the file where that is another
+_Found = tuple[str, str | None, int, str]
 
 
 def _not_taken(version: str) -> str:
@@ -276,13 +280,14 @@ def _of_lock(text: str) -> Iterator[_Found]:
         taken += 1
         try:
             tables = tomllib.loads(_without_next_table(text[start:end]))
+            block: Any = next(iter(tables.values()))[0]
         except (tomllib.TOMLDecodeError, RecursionError):
-            continue
-        block: Any = next(iter(tables.values()))[0]
+            block = {}
         version = block.get("version")
         markers = block.get("resolution-markers") or [block.get("marker") or block.get("markers")]
-        if isinstance(version, str) and _holds_somewhere(markers):
-            yield _name(named[1]), version, 1 + text.count("\n", 0, named.start()), ""
+        if _holds_somewhere(markers):
+            line = 1 + text.count("\n", 0, named.start())
+            yield _name(named[1]), version if isinstance(version, str) else None, line, ""
 
 
 def _without_next_table(block: str) -> str:

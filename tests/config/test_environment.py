@@ -174,6 +174,16 @@ def test_included_requirements_are_read_inside_their_folder_alone(tmp_path: Path
     assert origins["framework_version"].endswith("more.txt:2")
 
 
+@pytest.mark.parametrize("block", ["version = 2.9.0\n", 'version = "2.9.0\n', "version\n", ""])
+def test_a_broken_entry_is_said(tmp_path: Path, block: str) -> None:
+    (tmp_path / "uv.lock").write_text(f'version = 1\n[[package]]\nname = "torch"\n{block}{CUDNN}')
+    found = environment_near(str(tmp_path), None)
+    assert "torch" not in found.pins
+    assert found.pins["nvidia-cudnn-cu12"].version
+    (note,) = found.notes
+    assert note.endswith("uv.lock:3 has no version that can be read: none is taken")
+
+
 def test_a_huge_lock_is_not_read_and_a_hostile_one_is_soon_done(tmp_path: Path) -> None:
     with (tmp_path / "uv.lock").open("wb") as file:
         file.truncate(MOST_LOCK_BYTES + 1)
