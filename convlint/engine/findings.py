@@ -198,7 +198,7 @@ def network_report(
             if (version := getattr(network.runtime, name)) is not None
         },
         version_notes=network.version_notes,
-        measured_parts=network.measured_parts,
+        recorded=network.recorded,
     )
 
 

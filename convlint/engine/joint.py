@@ -444,7 +444,7 @@ class Promise(NamedTuple):
     ) -> float | None:  # fmt: skip
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
         timing, setting = self.search.timing, self.search.setting(choices)
-        if not timing.network.whole:
+        if not timing.network.tells_step:
             return None
         after = self.advice.changes(levers)
         layers = [timing.layer(setting, index, after.get(index, NOTHING)) for index in range(len(setting.layers))]

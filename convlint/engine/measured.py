@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from convlint.engine.timing import as_laid_out
 from convlint.estimate import estimate_layer
 from convlint.estimate.passes import held_to_measurement
+from convlint.estimate.step import Steps, predicted_parts
 from convlint.facts.network import shortened
 from convlint.files.languages import duration, plural
 from convlint.gpus.gpu import load_gpu
-from convlint.model.network import Network
+from convlint.model.estimates import Part
+from convlint.model.network import Network, RecordedStep
 from convlint.model.runtime import default_mode
 
 FAR_OFF = 1.5  # predicted over measured, or the other way round
@@ -38,7 +40,7 @@ def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
         names = " and ".join(sorted(recorded_on))
         notes = [f"measured on {names}, which --gpu does not name: all times are predicted"] if names else []
     else:
-        notes = _notes(network)
+        network, notes = _compared(network)
     return replace(network, version_notes=(*network.version_notes, *notes))
 
 
@@ -60,12 +62,14 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
-def _notes(network: Network) -> list[str]:
+def _compared(network: Network) -> tuple[Network, list[str]]:
+    """The network with what is predicted of its recorded step, and where predictions differ from measurements."""
     mode = network.mode or default_mode(network.runtime)
     us = turned_us = predicted_us = 0.0
     ratios: list[tuple[str, float]] = []
     without: dict[str, None] = {}
-    for layer in as_laid_out(network):
+    running = as_laid_out(network)
+    for layer in running:
         measured = layer.measured
         if measured is None or not measured.gpu:
             continue
@@ -80,13 +84,30 @@ def _notes(network: Network) -> list[str]:
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None
+    recorded, gpu = network.recorded, next((layer.measured.gpu for layer in running if layer.measured), "")
+    if recorded is not None and ratios:
+        steps = Steps(network, running, us, network.runtime, mode)
+        parts, _, _ = predicted_parts(steps, recorded, load_gpu(gpu))
+        recorded = replace(recorded, predicted={"convolution": predicted_us, **parts})
+        network = replace(network, recorded=recorded)
+    notes = [] if recorded is None or len(recorded.parts) < 2 else [_of_step(recorded)]
     if not ratios:
-        return []
+        return network, notes
     turned = f", of which {duration(turned_us)} in transposes" if turned_us else ""
-    notes = [
-        f"convolutions measured: {duration(us)} a step{turned}; predicted: {duration(predicted_us)}",
-        far_off(ratios),
-    ]
+    notes.append(f"convolutions measured: {duration(us)} a step{turned}; predicted: {duration(predicted_us)}")
+    notes.append(far_off(ratios))
     if without:
         notes.append(f"ran without Tensor Cores, where convlint predicts them: {shortened(list(without), _NAMES)}")
-    return list(filter(None, notes))
+    return network, list(filter(None, notes))
+
+
+def _of_step(recorded: RecordedStep) -> str:
+    """What all kernels took, by part, and in brackets what is predicted of the parts that have a prediction."""
+    parts, predicted = recorded.parts, recorded.predicted
+
+    def told(part: Part, us: float) -> str:
+        return f"{part} {duration(us)}" + (f" ({duration(predicted[part])})" if part in predicted else "")
+
+    each = ", ".join(told(part, us) for part, us in sorted(parts.items(), key=lambda one: -one[1]))
+    bracket = " (predicted)" if predicted else ""
+    return f"kernels of a step{bracket}: {duration(sum(parts.values()))}: {each}"

@@ -372,7 +372,7 @@ class _Planning:
         rule = self.rulebook.find(finding.rule.code)
         if finding.severity == "info" or finding.fix is None or rule is None:
             return False
-        return rule.loss == "none" or (rule.loss in OF_STEPS and not self.network.whole)
+        return rule.loss == "none" or (rule.loss in OF_STEPS and not self.network.tells_step)
 
 
 def _parts(step: Members) -> list[SettingChoice | Lever]:

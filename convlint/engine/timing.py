@@ -172,7 +172,7 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
         None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
     ]
     host = host_of(network, gpu)
-    if not network.whole or None in estimates:
+    if not network.tells_step or None in estimates:
         return hosted(network.layers, estimates, host)
     gpu_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
     step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
@@ -188,7 +188,7 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
     Inductor writes Triton, which begins at compute capability 7.0 (GPUTooOldForTriton in torch/_inductor/exc.py).
     """
     runtime = network.runtime
-    if not network.whole or not is_eager(runtime) or gpu.compute_capability < "7.0":
+    if not network.tells_step or not is_eager(runtime) or gpu.compute_capability < "7.0":
         return None
     runtime = replace(runtime, compile=True)
     running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))

@@ -30,7 +30,7 @@ from convlint.estimate.passes import time_us
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
-from convlint.model.network import PART_OF, Network, Operation, Work, WorkKind
+from convlint.model.network import PART_OF, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
 from convlint.model.runtime import Runtime, framework_of
 
 
@@ -106,6 +106,8 @@ def is_autocast(layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> bo
 def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
     """The whole step; None where the reader does not tell of all operations, a layer has no dtype, or much no price."""
     network, layers = steps.network, steps.layers
+    if network.recorded is not None:
+        return _recorded_step(steps, network.recorded, gpu)
     if not network.whole or any(layer.dtype is None for layer in layers):
         return None
     walk = _Walk(steps, gpu)
@@ -116,6 +118,49 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
         walk.eager()
     found = walk.finished()
     return found if found.unpriced_share <= _MOST_UNPRICED else None
+
+
+def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstimate | None:
+    """The step of a trace: as measured on the GPU that it ran on, else as predicted for what ran.
+
+    What torch.compile would make of it is not told: a trace does not say which operator reads what.
+    """
+    if is_compiled(steps.runtime) != is_compiled(steps.network.runtime):
+        return None
+    predicted, unpriced, unpriced_share = predicted_parts(steps, recorded, gpu)
+    ran_on = next((layer.measured.gpu for layer in steps.network.layers if layer.measured is not None), "")
+    parts: dict[Part, float] = dict(predicted)
+    if ran_on == gpu.id:
+        unpriced, unpriced_share = (), 0.0
+        images, _ = _scales(steps.network, steps.layers)
+        parts = {part: us * (1.0 if part == "optimizer" else images) for part, us in recorded.parts.items()}
+    elif unpriced_share > _MOST_UNPRICED:
+        return None
+    parts["convolution"] = steps.convolution_us
+    host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
+    return StepEstimate(parts=parts, host_us=host, unpriced=unpriced, unpriced_share=unpriced_share)
+
+
+def predicted_parts(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> tuple[dict[Part, float], tuple[int, ...], float]:
+    """(times of a trace's other operators by part, the numbers of those without, their share of the time recorded)."""
+    walk = _Walk(steps, gpu)
+    parts: dict[Part, float] = {}
+    unpriced = []
+    for number, work in enumerate(recorded.works):
+        if work.part == "convolution":
+            continue
+        us = walk.recorded(work)
+        if us is None:
+            unpriced.append(number)
+        else:
+            parts[work.part] = parts.get(work.part, 0.0) + us
+    whole = sum(work.us for work in recorded.works)
+    return parts, tuple(unpriced), sum(recorded.works[number].us for number in unpriced) / whole if whole else 0.0
+
+
+def is_compiled(runtime: Runtime) -> bool:
+    """Whether torch.compile is on."""
+    return bool(runtime.compile)
 
 
 class _Walk:
@@ -270,7 +315,7 @@ class _Walk:
             batch = round(batch * self.images)
         dtype = self._multiplied(size)
         if work.kind == "linear" and batch == 1 and M and N and K:
-            time = self._as_pointwise(M, N, K, dtype)
+            time = self._as_pointwise(M, N, K, dtype, self.steps.mode)
             if time is not None:
                 return time, 2 * M * N * K
         flops = (4 if work.kind == "attention" else 2) * batch * M * N * K
@@ -283,10 +328,10 @@ class _Walk:
         time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
         return (1 + (back if self.training else 0)) * time + _KERNEL_US, flops
 
-    def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype) -> float | None:
+    def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype, mode: Mode) -> float | None:
         """A product of M rows as the 1x1 convolution of M images of one position."""
         layer = ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC")
-        return time_us(with_output(layer), self.gpu, self.of_products, self.steps.mode)
+        return time_us(with_output(layer), self.gpu, self.of_products, mode)
 
     def _multiplied(self, size: int) -> Dtype:
         return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
@@ -294,6 +339,32 @@ class _Walk:
     def _stored(self) -> int:
         """Bytes of an element where nothing arrives: those of the layers."""
         return max((layer.dtype.bytes for layer in self.steps.layers if layer.dtype is not None), default=4)
+
+    # -- recorded
+
+    def recorded(self, work: RecordedWork) -> float | None:
+        """What operators of a trace take in a step; None where their sizes are not told."""
+        if not work.moved:
+            return None
+        images = 1.0 if work.part == "optimizer" else self.images
+        moved, launches = work.moved * images, work.kernels / work.calls
+        rate = self.strided_us_per_byte if work.strided else self.us_per_byte
+        us = (moved - self._held(round(moved / 2))) * rate
+        if work.flops:
+            us = max(us, self._multiplied_us(work))
+        return work.calls * (us + launches * _KERNEL_US)
+
+    def _multiplied_us(self, work: RecordedWork) -> float:
+        dtype = work.dtype or Dtype.fp32
+        if work.gemm:
+            M, N, K = work.gemm
+            time = self._as_pointwise(round(M * self.images), N, K, dtype, "inference")
+            if time is not None:
+                return time
+        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.of_products), tensorrt=False)
+        unit = tensor or simt
+        share = _ATTENTION_SHARE if work.part == "attention" else _PRODUCT_SHARE
+        return 0.0 if unit is None else work.flops * self.images / (unit.best_flops_per_us * share)
 
     # -- compiled
 

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from convlint.model.estimates import Part
-from convlint.model.layer import ConvLayer, Mode, equal_without
+from convlint.model.layer import ConvLayer, Dtype, Mode, equal_without
 from convlint.model.location import Span
 from convlint.model.runtime import Runtime
 
@@ -84,6 +84,44 @@ class Operation(Struct, frozen=True, kw_only=True):
     work: Work | None = None
 
 
+class RecordedWork(Struct, frozen=True, kw_only=True, gc=False):
+    """What the operators called `op` do with arguments of one size, and what they took in a step of a trace.
+
+    `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
+    single matrix product, in `dtype`. `strided`: it copies. Without `moved` nothing tells what it does.
+    """
+
+    part: Part
+    op: str = ""
+    us: float = 0.0
+    kernels: float = 0.0
+    calls: float = 0.0
+    moved: int = 0
+    flops: int = 0
+    gemm: tuple[int, ...] = ()
+    dtype: Dtype | None = None
+    strided: bool = False
+
+
+class RecordedStep(Struct, frozen=True, kw_only=True):
+    """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
+
+    `predicted` has the times in us of what can be predicted, on the GPU that it ran on.
+    """
+
+    works: tuple[RecordedWork, ...]
+    operations: float
+    predicted: Mapping[Part, float] = {}
+
+    @property
+    def parts(self) -> dict[Part, float]:
+        """What its kernels took, in us."""
+        found: dict[Part, float] = {}
+        for work in self.works:
+            found[work.part] = found.get(work.part, 0.0) + work.us
+        return found
+
+
 class Edge(Struct, frozen=True, kw_only=True):
     """The tensor that arrives at a convolution from its producers, after any pooling, concatenation and so on.
 
@@ -125,5 +163,10 @@ class Network(Struct, frozen=True, kw_only=True):
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
     origins: Mapping[str, str] = field(default_factory=dict)  # of versions that nobody stated: uv.lock:1203
     version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken; where a trace differs from it
-    measured_parts: Mapping[Part, float] = {}  # what the kernels of a step took on the GPU of a trace, in us
+    recorded: RecordedStep | None = None  # what a trace tells of a step beside `layers`
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one
+
+    @property
+    def tells_step(self) -> bool:
+        """Whether the time of a whole step can be told, from its operations or a trace."""
+        return self.whole or self.recorded is not None

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from convlint.model.estimates import PARTS, Basis, LayerEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Loss, Mode
 from convlint.model.location import CodeEdit, Location, TextEdit
-from convlint.model.network import Operation
+from convlint.model.network import Operation, RecordedStep
 from convlint.model.source import SourceReport
 
 Severity = Literal["error", "warning", "info"]
@@ -306,7 +306,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = ()
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of libraries: the version, and who says so
     version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken
-    measured_parts: Mapping[Part, float] = {}  # what a step's kernels took where a trace was recorded, in us
+    recorded: RecordedStep | None = None  # what a trace tells of a step
 
     @property
     def waits(self) -> bool:

@@ -214,18 +214,20 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         if network.step is None
         else {part: number(network.step.parts.get(part, 0.0)) for part in PARTS},
         "unpriced_operations": None if network.step is None else len(network.step.unpriced),
-        **_measured_parts(network),
+        **_recorded(network),
         "runtime": _versions([network]),
     }
 
 
-def _measured_parts(network: NetworkReport) -> dict[str, Any]:
-    """What all kernels of a step took where a trace was recorded, with their sum; nothing without a trace."""
-    parts = network.measured_parts
-    if not parts:
+def _recorded(network: NetworkReport) -> dict[str, Any]:
+    """What all kernels of a step took where a trace was recorded, beside what is predicted; nothing without a trace."""
+    if network.recorded is None:
         return {}
-    named = {part: number(parts.get(part, 0.0)) for part in PARTS}
-    return {"measured_step_us": number(sum(parts.values())), "measured_step_parts": named}
+    found: dict[str, Any] = {}
+    for kind, parts in (("measured", network.recorded.parts), ("predicted", network.recorded.predicted)):
+        found[f"{kind}_step_us"] = number(sum(parts.values())) if parts else None
+        found[f"{kind}_step_parts"] = {part: number(parts.get(part, 0.0)) for part in PARTS} if parts else None
+    return found
 
 
 def _versions(networks: Sequence[NetworkReport]) -> dict[str, Any]:

@@ -435,7 +435,9 @@ def step_notes(report: Report) -> list[str]:
             )
         if step is None or not step.unpriced:
             continue
-        operators = {work.op for number in step.unpriced if (work := network.operations[number].work) is not None}
+        recorded = network.recorded
+        works = [operation.work for operation in network.operations] if recorded is None else recorded.works
+        operators = {work.op for number in step.unpriced if (work := works[number]) is not None}
         notes.append(
             say(
                 "step{where}: {operations} without a price, {share:.0f} % of what it moves: {names}",

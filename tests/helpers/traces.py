@@ -70,9 +70,16 @@ class TraceWriter:
         self._add("cpu_op", evaluated, begin - 1, self._now - begin + 1, {"Sequence number": sequence})
         self._now += 5
 
-    def operator(self, name: str, kernels: Iterable[tuple[str, float]]) -> None:
-        """A call of any operator, of which nothing but its kernels is told."""
-        self._call(name, kernels, {})
+    def operator(
+        self, name: str, kernels: Iterable[tuple[str, float]], *tensors: tuple[str, Sequence[int]]
+    ) -> None:  # fmt: skip
+        """A call of any operator, of which only its kernels and the (dtype, sizes) of its tensors are told."""
+        shapes = [list(shape) for _, shape in tensors]
+        told = {
+            "Input Dims": shapes, "Input type": [dtype for dtype, _ in tensors], "Concrete Inputs": [""] * len(shapes),
+            "Input Strides": [strides(shape, nhwc=False) for shape in shapes],
+        }  # fmt: skip
+        self._call(name, kernels, told if tensors else {})
         self._now += 5
 
     def _call(self, name: str, kernels: Iterable[tuple[str, float]], arguments: dict[str, Any]) -> None:

@@ -13,9 +13,8 @@ from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
-from convlint.model.estimates import PARTS, Part
 from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
-from convlint.model.network import Network
+from convlint.model.network import Network, RecordedStep
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Reader, ReadOptions
@@ -73,11 +72,12 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
         name = clean(str(recording.device.get("name", "?")))
         notes.append(f"convlint does not know the GPU {name}: --gpu names one like it")
     runtime = _runtime(recording)
-    groups, unknown = _grouped(recording.calls)
+    of_steps = [call for call in recording.calls if call.in_step]
+    groups, unknown = _grouped(of_steps)
     sized = bool(groups)
     if not sized:
-        groups = _by_kernels(recording.calls)
-        errors.append(f"its {len(recording.calls)} calls of convolutions have no sizes: {HOW}")
+        groups = _by_kernels(of_steps)
+        errors.append(f"its {len(of_steps)} calls of convolutions have no sizes: {HOW}")
     elif unknown:
         us = sum(kernel.us for call in unknown for kernel in call.kernels)
         took = f", which took {duration(us)}" if us else ""
@@ -87,22 +87,24 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     steps = len(recording.steps) or _repetitions(groups)
     if steps > 1 and not recording.steps:
         notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
-    parts = {part: recording.parts[part] / steps for part in PARTS if recording.parts.get(part)}
-    if len(parts) > 1:
-        notes.append(_parts_note(parts))
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
     trains = any(call.kind == "backward" for call in recording.calls)
     if recording.has_kernels:
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
-        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes), measured_parts=parts,
+        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+        recorded=_recorded(recording, steps),
     )  # fmt: skip
 
 
-def _parts_note(parts: Mapping[Part, float]) -> str:
-    each = ", ".join(f"{part} {duration(us)}" for part, us in sorted(parts.items(), key=lambda one: -one[1]))
-    return f"kernels of a step: {duration(sum(parts.values()))}: {each}"
+def _recorded(recording: TraceRecording, steps: int) -> RecordedStep | None:
+    """One step of all kernels; None where none ran."""
+    works = tuple(
+        replace(work, us=work.us / steps, kernels=work.kernels / steps, calls=work.calls / steps)
+        for work in recording.works
+    )
+    return RecordedStep(works=works, operations=recording.operations / steps) if works else None
 
 
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
@@ -153,6 +155,7 @@ def _runtime(recording: TraceRecording) -> Runtime:
     allowed = told("allow_tf32")
     return Runtime(
         framework="pytorch", cudnn_benchmark=told("benchmark"), deterministic=told("deterministic"),
+        compile=True if recording.compiled else None,
         tf32=(recording.has_tf32_kernels or not recording.has_kernels) if allowed is None else allowed,
     )  # fmt: skip
 

@@ -14,14 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
-from convlint.model.estimates import PARTS, Part
+from convlint.model.network import RecordedWork
 from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.operators import INDUCTOR, Arguments, part_of, work_of
 
 MOST_CALLS = 2_000_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
 _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
 _MOST_KEPT = 20_000  # distinct arguments
+_MOST_TOLD = 20_000_000  # characters of those of other operators
 _TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
@@ -53,23 +55,15 @@ _BACKWARD: Mapping[str, Mapping[str, int]] = {
         "groups": 9, "mask": 10,
     },
 }  # fmt: skip
-_OF_AUTOGRAD = "autograd::engine::evaluate_function: ConvolutionBackward"
+# A template of Inductor's, and how many arguments of it are looked at.
+_TEMPLATE, _MOST_OF_TEMPLATE = "triton_tem_fused_", 12
+_EVALUATED, _CONVOLUTION = "autograd::engine::evaluate_function: ", "ConvolutionBackward"
 _AMD = re.compile(r"miopen|\bAMD\b|Radeon|Instinct", re.IGNORECASE)
 _STEP = re.compile(r"ProfilerStep#\d+")
 _WARM_UP = re.compile(r"warm[-_ ]?up", re.IGNORECASE)
 _FRAME = re.compile(r"(?P<path>.+\.py)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(r"(^|/)(torch|site-packages|dist-packages|lib/python[\d.]+|threading\.py|<)")
 
-# What an operator of PyTorch does; the first that fits counts, all others are pointwise.
-_PARTS: tuple[tuple[re.Pattern[str], Part], ...] = (
-    (re.compile(r"conv(olution|_|[123]d|$)"), "convolution"),
-    (re.compile(r"attention"), "attention"),
-    (re.compile(r"linear|matmul|(^|_)(b|v|badd|add)?(mm|mv)(_|$)|einsum|bilinear$"), "linear"),
-    (re.compile(r"(batch|layer|group|instance|rms)_norm"), "normalisation"),
-    (re.compile(r"pool|upsample|interpolate|grid_sampler|^(sum|mean|amax|argmax|max|var)"), "pool"),
-    (re.compile(r"^_?foreach|^_fused_(adam|sgd|adagrad)"), "optimizer"),
-    (re.compile(r"copy|^(to|clone|contiguous|cat|stack|.*pad.*|index.*|embedding.*|gather|repeat.*|im2col)$"), "copy"),
-)  # fmt: skip
 Kind = Literal["forward", "backward"]
 
 
@@ -91,6 +85,7 @@ class Call(Struct, kw_only=True):
     arguments: Mapping[str, OperatorArgument]
     sequence: int | None = None
     warm_up: bool = False
+    in_step: bool = True  # in a marked step, if there are any
     kernels: Sequence[KernelRun] = ()
     modules: tuple[str, ...] = ()
     place: tuple[str, int] | None = None
@@ -106,7 +101,10 @@ class OperatorArgument(Struct, frozen=True):
 
 
 class TraceRecording(Struct, kw_only=True):
-    """All of a trace that convolutions are told from. `steps` are the spans of those with a convolution."""
+    """All of a trace that convolutions are told from, outside of marked steps too.
+
+    `steps` are the spans of those with a convolution.
+    """
 
     calls: list[Call]
     steps: list[tuple[float, float]]
@@ -114,7 +112,9 @@ class TraceRecording(Struct, kw_only=True):
     fault: str
     has_kernels: bool
     has_tf32_kernels: bool
-    parts: Mapping[Part, float]  # what all kernels took, in us, of marked steps if there are any
+    works: Sequence[RecordedWork]  # by all kernels, in marked steps if there are any
+    operations: int  # that launched them, forward
+    compiled: bool
 
 
 class _Names:
@@ -147,9 +147,13 @@ class _Spans:
         self.end.append(end)
         self.what.append(what)
 
+    def is_outer(self, begin: float, end: float) -> bool:
+        """Whether the last span does not enclose it."""
+        return not self.begin or begin < self.begin[-1] or self.end[-1] < end
+
     def add_outer(self, begin: float, end: float, what: int) -> None:
         """Appends a span unless the last one encloses it; removes those that it encloses."""
-        if self.begin and self.begin[-1] <= begin and end <= self.end[-1]:
+        if not self.is_outer(begin, end):
             return
         while self.begin and begin <= self.begin[-1] and self.end[-1] <= end:
             for column in (self.begin, self.end, self.what):
@@ -174,8 +178,11 @@ class _Reading:
         self.calls: dict[str, list[Call]] = {}  # by thread
         self.autograd: dict[str, _Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
         self.frames: dict[str, _Spans] = {}
-        self.operators: dict[str, _Spans] = {}  # of aten; `what` is the part, as it stands in PARTS
-        self.part_of: dict[str, int] = {}
+        self.operators: dict[str, _Spans] = {}  # the outermost of PyTorch; `what` is a place in `signatures`
+        self.signatures: list[tuple[str, Arguments]] = []
+        self.signature_of: dict[str, int] = {}
+        self.signature_characters = 0
+        self.gradients: dict[str, _Spans] = {}  # evaluations of any
         self.arguments: dict[str, Mapping[str, OperatorArgument]] = {}
         # By the ids of two: an entry holds them, so that no other object gets their ids.
         self.joined: dict[tuple[int, int], tuple[Mapping[str, OperatorArgument], ...]] = {}
@@ -226,31 +233,56 @@ class _Reading:
     def _operator(self, name: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
         if name.startswith("aten::miopen_"):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
-        if name.startswith("aten::"):
-            part = self.part_of.get(name)
-            if part is None:
-                part = PARTS.index(_part_of(name.removeprefix("aten::")[:200]))
-                if len(self.part_of) < _MOST_KEPT:
-                    self.part_of[name] = part
-            self.operators.setdefault(thread, _Spans()).add_outer(begin, end, part)
+        if name.startswith("aten::") or INDUCTOR.match(name) is not None:
+            spans = self.operators.setdefault(thread, _Spans())
+            if spans.is_outer(begin, end):
+                spans.add_outer(begin, end, self._signature(name.removeprefix("aten::")[:200], values))
+        if name.startswith(_TEMPLATE) and "convolution" in name and "backward" not in name:
+            found = _of_template(_arguments({str(place): place for place in range(_MOST_OF_TEMPLATE)}, values))
+            if found is not None:
+                self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=found))
+            return
         kinds: tuple[tuple[Kind, Mapping[str, Mapping[str, int]]], ...] = (
             ("forward", _FORWARD), ("backward", _BACKWARD),
         )  # fmt: skip
         for kind, known in kinds:
             places = known.get(name)
             if places is not None:
-                self.count += 1
-                if self.count > MOST_CALLS:
-                    raise InputFault(f"more than {MOST_CALLS:,} calls of convolutions: record fewer steps")
-                call = Call(
+                self._keep(Call(
                     kind=kind, operator=name, begin=begin, end=end, thread=thread,
                     arguments=self._arguments(name, places, values), sequence=_whole(values.get("Sequence number")),
-                )  # fmt: skip
-                self.calls.setdefault(thread, []).append(call)
+                ))  # fmt: skip
                 return
-        if name.startswith(_OF_AUTOGRAD):
-            sequence = _whole(values.get("Sequence number"))
-            self.autograd.setdefault(thread, _Spans()).add(begin, end, -1 if sequence is None else sequence)
+        if name.startswith(_EVALUATED):
+            self.gradients.setdefault(thread, _Spans()).add_outer(begin, end, 0)
+            if name.startswith(_CONVOLUTION, len(_EVALUATED)):
+                sequence = _whole(values.get("Sequence number"))
+                self.autograd.setdefault(thread, _Spans()).add(begin, end, -1 if sequence is None else sequence)
+
+    def _keep(self, call: Call) -> None:
+        self.count += 1
+        if self.count > MOST_CALLS:
+            raise InputFault(f"more than {MOST_CALLS:,} calls of convolutions: record fewer steps")
+        self.calls.setdefault(call.thread, []).append(call)
+
+    def _signature(self, operator: str, values: Mapping[str, Any]) -> int:
+        """The number of an operator with its arguments, which calls of every step share."""
+        sizes, dtypes = _listed(values, "Input Dims", "Input dims"), _listed(values, "Input type")
+        told: Arguments = sizes, dtypes, _listed(values, "Concrete Inputs")
+        key = repr((operator, told))
+        found = self.signature_of.get(key)
+        if found is None:
+            if self.signature_characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
+                key, told = operator, ((), (), ())
+                found = self.signature_of.get(key)
+                if found is not None:
+                    return found
+                if len(self.signatures) > 2 * _MOST_KEPT:
+                    return 0
+            found = self.signature_of[key] = len(self.signatures)
+            self.signature_characters += len(key)
+            self.signatures.append((operator, told))
+        return found
 
     def _arguments(
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
@@ -294,13 +326,14 @@ class _Reading:
         starts = sorted(call.begin for call in calls)
         steps = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
         warm = _merged((begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name))
-        begins = [begin for begin, _ in warm]
-        for call in calls:
-            place = bisect_right(begins, call.begin) - 1
-            call.warm_up = place >= 0 and call.begin <= warm[place][1]
+        for call, is_warm, is_of_step in zip(calls, _within(calls, warm), _within(calls, sorted(steps)), strict=True):
+            call.warm_up = is_warm
+            call.in_step = is_of_step or not steps
+        works, operations = self._works(sorted(steps), _usual_bytes(calls))
         return TraceRecording(
             calls=calls, steps=sorted(steps), device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
-            has_tf32_kernels=tf32, parts=self._parts(sorted(steps)),
+            has_tf32_kernels=tf32, works=works, operations=operations,
+            compiled=any(INDUCTOR.match(name) is not None for name in self.names.texts),
         )  # fmt: skip
 
     def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -352,9 +385,14 @@ class _Reading:
                     found[launches.what[index]] = several[place]
         return found
 
-    def _parts(self, steps: Sequence[tuple[float, float]]) -> Mapping[Part, float]:
-        """The time of all kernels by part, which the outermost operator around each launch tells."""
-        part_of: dict[int, int] = {}
+    def _works(self, steps: Sequence[tuple[float, float]], usual: int) -> tuple[list[RecordedWork], int]:
+        """(what all kernels are for, which the outermost operator around each launch tells, operations forward).
+
+        Operators with equal arguments are one.
+        """
+        unknown = len(self.signatures)
+        signature_of: dict[int, int] = {}  # of each correlation
+        calls, operations = Counter[int](), 0
         begins = [begin for begin, _ in steps]
         for thread, launches in self.launches.items():
             operators = self.operators.get(thread, _Spans())
@@ -363,19 +401,35 @@ class _Reading:
                 if not outermost or operators.begin[index] >= operators.end[outermost[-1]]:
                     outermost.append(index)
             starts = [operators.begin[index] for index in outermost]
+            gradients = _Enclosing(self.gradients.get(thread, _Spans()))
+            launching: set[int] = set()
             for number, begin in enumerate(launches.begin):
                 step = bisect_right(begins, begin) - 1
                 if steps and (step < 0 or begin > steps[step][1]):
                     continue
                 place = bisect_right(starts, begin) - 1
-                known = place >= 0 and begin <= operators.end[outermost[place]]
-                part_of[launches.what[number]] = operators.what[outermost[place]] if known else PARTS.index("other")
-        found: dict[Part, float] = {}
-        for correlation, us in zip(self.kernel_of, self.kernel_us, strict=True):
-            number = part_of.get(correlation, -1)
-            if number >= 0:
-                found[PARTS[number]] = found.get(PARTS[number], 0.0) + us
-        return found
+                if place < 0 or begin > operators.end[outermost[place]]:
+                    signature_of[launches.what[number]] = unknown
+                    continue
+                signature_of[launches.what[number]] = operators.what[outermost[place]]
+                launching.add(outermost[place])
+            for index in launching:
+                calls[operators.what[index]] += 1
+                is_backward = gradients.of(operators.begin[index], operators.end[index]) is not None
+                operations += not is_backward and part_of(self.signatures[operators.what[index]][0]) != "optimizer"
+        us, kernels = dict[int, float](), Counter[int]()
+        for correlation, taken in zip(self.kernel_of, self.kernel_us, strict=True):
+            found = signature_of.get(correlation)
+            if found is not None:
+                us[found] = us.get(found, 0.0) + taken
+                kernels[found] += 1
+        works = []
+        for found, taken in us.items():
+            work = (
+                RecordedWork(part="other", op="others") if found == unknown else work_of(*self.signatures[found], usual)
+            )
+            works.append(replace(work, us=taken, kernels=float(kernels[found]), calls=float(calls[found] or 1)))
+        return works, operations
 
     def _place(self, calls: Iterable[Call]) -> None:
         """Sets the modules and the user's line of each forward call, where they were recorded."""
@@ -457,13 +511,59 @@ def _whole(value: Any) -> int | None:
     return value if _is_count(value) else None
 
 
-def _part_of(operator: str) -> Part:
-    return next((part for pattern, part in _PARTS if pattern.search(operator)), "pointwise")
+def _of_template(told: Mapping[str, OperatorArgument]) -> Mapping[str, OperatorArgument] | None:
+    """The arguments of a convolution that Inductor's template computes, by its input, weight and output (the last).
+
+    Stride and padding stand in the kernel alone: they are the least stride, undilated, that leads to the output's size.
+    None where there is none. (torch/_inductor/kernel/conv.py.)
+    """
+    tensors = [argument for argument in told.values() if len(argument.sizes) == 4]
+    if len(tensors) < 3:
+        return None
+    source, weight, output = tensors[0], tensors[1], tensors[-1]
+    if source.sizes[0] != output.sizes[0] or weight.sizes[0] != output.sizes[1] or not all(weight.sizes):
+        return None
+    steps = [_step(*sizes) for sizes in zip(source.sizes[2:], weight.sizes[2:], output.sizes[2:], strict=True)]
+    groups, rest = divmod(source.sizes[1], weight.sizes[1])
+    if rest or None in steps:
+        return None
+    known = [step for step in steps if step is not None]
+    return {
+        "input": source, "weight": weight, "bias": OperatorArgument(), "transposed": OperatorArgument(value="False"),
+        "stride": OperatorArgument(value=str([stride for stride, _ in known])),
+        "padding": OperatorArgument(value=str([padding for _, padding in known])),
+        "dilation": OperatorArgument(value="[1, 1]"), "groups": OperatorArgument(value=str(groups)),
+    }  # fmt: skip
+
+
+def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
+    """(stride, padding) of an axis: the least stride whose padding is less than the filter."""
+    for stride in range(1, max(size, filters) + 1):
+        lack = (output - 1) * stride + filters - size
+        padding = max(0, -(-lack // 2))
+        if padding < filters and (size + 2 * padding - filters) // stride + 1 == output:
+            return stride, padding
+        if lack > 2 * filters:
+            return None
+    return None
+
+
+def _usual_bytes(calls: Sequence[Call]) -> int:
+    """Bytes of an element of what convolutions read."""
+    return 2 if any(call.arguments["input"].dtype in ("c10::Half", "c10::BFloat16") for call in calls) else 4
 
 
 def _id(value: Any) -> str:
     """The id of a process or a thread as text."""
     return str(value)[:50] if isinstance(value, int | str) else ""
+
+
+def _within(calls: Iterable[Call], spans: Sequence[tuple[float, float]]) -> Iterator[bool]:
+    """Whether each call begins in one of the spans, which are in order and apart."""
+    begins = [begin for begin, _ in spans]
+    for call in calls:
+        place = bisect_right(begins, call.begin) - 1
+        yield place >= 0 and call.begin <= spans[place][1]
 
 
 def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
