@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint.engine.timing import as_laid_out
 from convlint.estimate import estimate_layer
 from convlint.estimate.passes import held_to_measurement
-from convlint.estimate.step import Steps, predicted_parts
+from convlint.estimate.step import Steps, predicted_step
 from convlint.facts.network import shortened
 from convlint.files.languages import duration, plural
 from convlint.gpus.gpu import load_gpu
@@ -87,8 +87,7 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     recorded, gpu = network.recorded, next((layer.measured.gpu for layer in running if layer.measured), "")
     if recorded is not None and ratios:
         steps = Steps(network, running, us, network.runtime, mode)
-        parts, _, _ = predicted_parts(steps, recorded, load_gpu(gpu))
-        recorded = replace(recorded, predicted={"convolution": predicted_us, **parts})
+        recorded = replace(predicted_step(steps, recorded, load_gpu(gpu)), convolution_us=predicted_us)
         network = replace(network, recorded=recorded)
     notes = [] if recorded is None or len(recorded.parts) < 2 else [_of_step(recorded)]
     if not ratios:

@@ -125,42 +125,32 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
 
     What torch.compile would make of it is not told: a trace does not say which operator reads what.
     """
-    if is_compiled(steps.runtime) != is_compiled(steps.network.runtime):
+    if bool(steps.runtime.compile) != bool(steps.network.runtime.compile):
         return None
-    predicted, unpriced, unpriced_share = predicted_parts(steps, recorded, gpu)
     ran_on = next((layer.measured.gpu for layer in steps.network.layers if layer.measured is not None), "")
-    parts: dict[Part, float] = dict(predicted)
+    unpriced: tuple[int, ...] = ()
+    unpriced_share = 0.0
     if ran_on == gpu.id:
-        unpriced, unpriced_share = (), 0.0
         images, _ = _scales(steps.network, steps.layers)
         parts = {part: us * (1.0 if part == "optimizer" else images) for part, us in recorded.parts.items()}
-    elif unpriced_share > _MOST_UNPRICED:
-        return None
+    else:
+        elsewhere = predicted_step(steps, recorded, gpu)
+        parts = elsewhere.predicted
+        others = [(number, work) for number, work in enumerate(elsewhere.works) if work.part != "convolution"]
+        unpriced = tuple(number for number, work in others if work.predicted_us is None)
+        unpriced_share = sum(recorded.works[number].us for number in unpriced) / sum(recorded.parts.values())
+        if unpriced_share > _MOST_UNPRICED:
+            return None
     parts["convolution"] = steps.convolution_us
     host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
     return StepEstimate(parts=parts, host_us=host, unpriced=unpriced, unpriced_share=unpriced_share)
 
 
-def predicted_parts(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> tuple[dict[Part, float], tuple[int, ...], float]:
-    """(times of a trace's other operators by part, the numbers of those without, their share of the time recorded)."""
+def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:
+    """The step of a trace with what is predicted of its operators on `gpu`; that of its convolutions is not added."""
     walk = _Walk(steps, gpu)
-    parts: dict[Part, float] = {}
-    unpriced = []
-    for number, work in enumerate(recorded.works):
-        if work.part == "convolution":
-            continue
-        us = walk.recorded(work)
-        if us is None:
-            unpriced.append(number)
-        else:
-            parts[work.part] = parts.get(work.part, 0.0) + us
-    whole = sum(work.us for work in recorded.works)
-    return parts, tuple(unpriced), sum(recorded.works[number].us for number in unpriced) / whole if whole else 0.0
-
-
-def is_compiled(runtime: Runtime) -> bool:
-    """Whether torch.compile is on."""
-    return bool(runtime.compile)
+    works = [replace(work, predicted_us=walk.recorded(work)) for work in recorded.works]
+    return replace(recorded, works=tuple(works))
 
 
 class _Walk:
@@ -344,7 +334,7 @@ class _Walk:
 
     def recorded(self, work: RecordedWork) -> float | None:
         """What operators of a trace take in a step; None where their sizes are not told."""
-        if not work.moved:
+        if not work.moved or work.part == "convolution":
             return None
         images = 1.0 if work.part == "optimizer" else self.images
         moved, launches = work.moved * images, work.kernels / work.calls

@@ -88,7 +88,8 @@ class RecordedWork(Struct, frozen=True, kw_only=True, gc=False):
     """What the operators called `op` do with arguments of one size, and what they took in a step of a trace.
 
     `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
-    single matrix product, in `dtype`. `strided`: it copies. Without `moved` nothing tells what it does.
+    single matrix product, in `dtype`. `strided`: it copies. Without `moved` nothing tells what it does. `predicted_us`
+    is the model's on the GPU that it ran on, None where there is none, as of convolutions.
     """
 
     part: Part
@@ -101,17 +102,18 @@ class RecordedWork(Struct, frozen=True, kw_only=True, gc=False):
     gemm: tuple[int, ...] = ()
     dtype: Dtype | None = None
     strided: bool = False
+    predicted_us: float | None = None
 
 
 class RecordedStep(Struct, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
-    `predicted` has the times in us of what can be predicted, on the GPU that it ran on.
+    `convolution_us` is what is predicted of the convolutions' kernels, None where there is no prediction.
     """
 
     works: tuple[RecordedWork, ...]
     operations: float
-    predicted: Mapping[Part, float] = {}
+    convolution_us: float | None = None
 
     @property
     def parts(self) -> dict[Part, float]:
@@ -119,6 +121,15 @@ class RecordedStep(Struct, frozen=True, kw_only=True):
         found: dict[Part, float] = {}
         for work in self.works:
             found[work.part] = found.get(work.part, 0.0) + work.us
+        return found
+
+    @property
+    def predicted(self) -> dict[Part, float]:
+        """What is predicted of the parts that have a prediction, in us."""
+        found: dict[Part, float] = {} if self.convolution_us is None else {"convolution": self.convolution_us}
+        for work in self.works:
+            if work.predicted_us is not None:
+                found[work.part] = found.get(work.part, 0.0) + work.predicted_us
         return found
 
 

@@ -14,6 +14,7 @@ from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
+from convlint.model.network import RecordedStep
 from convlint.model.report import LayerReport, LayerTimes, NetworkTotal, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import (
@@ -193,6 +194,9 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
     lines: list[str] = []
     for network in report.networks:
         step = network.step
+        if network.recorded is not None:
+            lines += _recorded_lines(network.recorded, paint, glyphs, width)
+            continue
         if step is None:
             continue
         rows = [("operation", "does", "part", "time", "share", "MB")]
@@ -220,6 +224,21 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
         lines += ["", paint("strong", shown(title, glyphs)), paint("faint", row(rows[0], sizes, "mllrrr", glyphs.more))]
         lines += [row(each, sizes, "mllrrr", glyphs.more) for each in rows[1:]]
     return lines
+
+
+def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+    """Each operator of a trace's step, the slowest first: its product, what it took and what is predicted."""
+    whole = sum(recorded.parts.values()) or 1.0
+    rows = [("operator", "M×N×K", "part", "calls", "measured", "share", "predicted")]
+    for work in sorted(recorded.works, key=lambda work: -work.us):
+        predicted = "-" if work.predicted_us is None else clock(work.predicted_us)
+        product = shown("×".join(map(str, work.gemm)) or "-", glyphs)
+        share = f"{100 * work.us / whole:.1f} %"
+        rows.append((clean(work.op), product, work.part, f"{work.calls:g}", clock(work.us), share, predicted))
+    sizes = column_sizes(rows)
+    sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
+    head, *others = [row(each, sizes, "mrlrrrr", glyphs.more) for each in rows]
+    return ["", paint("strong", "kernels of a step, by operator"), paint("faint", shown(head, glyphs)), *others]
 
 
 def _shares(times: dict[str, float]) -> str:

@@ -507,6 +507,9 @@ def test_parts_have_predictions_where_sizes_are_told_and_another_gpu_gets_them(
     assert 0.85 * moved / 1.555e6 < parts["pointwise"] < 1.25 * moved / 1.555e6
     assert 2 * 4096**3 / 312e6 < parts["linear"] < 2 * 2 * 4096**3 / 312e6
     assert (found["measured_step_parts"]["linear"], found["step_parts"]["linear"]) == (90.0, 90.0)
+    listed = [line.split() for line in run("estimate", "--operations", "t.json").out.splitlines()]
+    (linear,) = [line for line in listed if line[:1] == ["linear"]]
+    assert linear[1:6] == ["4096×4096×4096", "linear", "1", "90.0", "us"]
     (other,) = json.loads(run("check", "t.json", "-o", "json", "--gpu", "t4").out)["networks"]
     assert other["step_parts"]["pointwise"] > 4 * parts["pointwise"]
     assert other["predicted_step_parts"] is None
