@@ -19,10 +19,11 @@ from convlint.model.report import Alternative, Fix
 from convlint.model.text import Text, joined
 
 _ADVICE_GAIN = 0.005  # of the network's time per image: what another batch must gain to be advised
-# Each batch that is tried costs an estimate of every kind of layer: few are, and large networks are sampled.
+# Each batch that is tried costs an estimate of every kind of layer: few are, and they are compared on a sample.
 _BATCHES_TRIED = 6  # on each side
-_MOST_KINDS = 400  # kinds of layers on which every batch is tried
-_SAMPLE = 100  # of a network with more: every n-th of them, from the longest to the shortest
+_MOST_KINDS = 400  # kinds of layers on which the best of them is tried then; of more, on a sample as well
+_COMPARED = 12  # every n-th kind, from the longest to the shortest, on which batches are compared
+_SAMPLE = 100  # the same, of a network with more than _MOST_KINDS
 
 
 class BatchPlan(NamedTuple):
@@ -51,7 +52,7 @@ class Batches:
     ) -> None:
         self.layers, self.estimates, self.time_us, self.fits, self.waits = layers, estimates, time_us, fits, waits
         self._network_us: dict[tuple[int, int], float] = {}
-        self._samples: dict[int, Sequence[tuple[int, float]]] = {}
+        self._samples: dict[tuple[int, int], Sequence[tuple[int, float]]] = {}
 
     @cached_property
     def _by_batch(self) -> Mapping[int, Mapping[int, int]]:
@@ -130,7 +131,7 @@ class Batches:
         for side in (below, above):
             tried = sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True)
             tried = [N for N in tried if self.fits is None or self.fits(now, N)]
-            N = min(tried, key=lambda N: self.us_per_image(now, N), default=now)
+            N = min(tried, key=lambda N: self._compared_us(now, N), default=now) if len(tried) > 1 else (*tried, now)[0]
             if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
         best.sort(key=lambda N: (now > N, abs(N - now)))  # a lower one takes work away
@@ -140,25 +141,31 @@ class Batches:
         """Of all layers whose batch is `now`, at batch `N`, as far as it is known; in us."""
         key = now, N
         if key not in self._network_us:
-            self._network_us[key] = sum(weight * (self.time_us(index, N) or 0.0) for index, weight in self._tried(now))
+            kinds = self._sample(now, _SAMPLE if len(self._by_batch[now]) > _MOST_KINDS else _MOST_KINDS)
+            self._network_us[key] = sum(weight * (self.time_us(index, N) or 0.0) for index, weight in kinds)
         return self._network_us[key] / N
 
-    def _tried(self, now: int) -> Sequence[tuple[int, float]]:
-        """The kinds on which other batches are tried, and how many layers each stands for.
+    def _compared_us(self, now: int, N: int) -> float:
+        """About the same, to compare batches with."""
+        return sum(weight * (self.time_us(index, N) or 0.0) for index, weight in self._sample(now, _COMPARED)) / N
+
+    def _sample(self, now: int, size: int) -> Sequence[tuple[int, float]]:
+        """At most `size` kinds on which other batches are tried, and how many layers each stands for.
 
         Long layers gain less from another batch than short ones, so that a sample has both; each of its layers stands
         for the time of those that were left out beside it.
         """
-        if now not in self._samples:
+        key = now, size
+        if key not in self._samples:
             kinds = list(self._by_batch[now].items())
-            if len(kinds) > _MOST_KINDS:
+            if len(kinds) > size:
                 kinds.sort(key=lambda kind: -kind[1] * self._present_us(kind[0]))
-                size = len(kinds) / _SAMPLE
-                groups = [kinds[int(n * size) : int((n + 1) * size)] for n in range(_SAMPLE)]
-                self._samples[now] = [self._standing_for(group) for group in groups]
+                step = len(kinds) / size
+                groups = [kinds[int(n * step) : int((n + 1) * step)] for n in range(size)]
+                self._samples[key] = [self._standing_for(group) for group in groups]
             else:
-                self._samples[now] = kinds
-        return self._samples[now]
+                self._samples[key] = kinds
+        return self._samples[key]
 
     def _standing_for(self, kinds: Sequence[tuple[int, int]]) -> tuple[int, float]:
         """The one in the middle, weighted so that it takes as long as all of them do now."""

@@ -40,7 +40,7 @@ from convlint.model.layer import (
 )
 from convlint.model.runtime import Runtime, Version, framework_of
 
-_MOST_CACHED = 2048  # layers per GPU; then the cache starts anew, so that memory stays bounded
+_MOST_CACHED = 20_000  # layers per GPU; then the cache starts anew, so that memory stays bounded
 
 
 def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> PassEstimate | None:
