@@ -34,7 +34,11 @@ def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
             layer = replace(layer, measured=replace(measured, gpu=gpu))
             layer = held_to_measurement(layer, load_gpu(gpu), network.runtime)
         layers.append(layer)
-    network = replace(network, layers=tuple(layers))
+    recorded = network.recorded
+    if recorded is not None:
+        ran_on = next((layer.measured.gpu for layer in layers if layer.measured is not None), "")
+        recorded = replace(recorded, gpu=ran_on)
+    network = replace(network, layers=tuple(layers), recorded=recorded)
     recorded_on = {layer.measured.gpu for layer in layers if layer.measured is not None}
     if gpus and not recorded_on & set(gpus):
         names = " and ".join(sorted(recorded_on))
@@ -84,10 +88,10 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None
-    recorded, gpu = network.recorded, next((layer.measured.gpu for layer in running if layer.measured), "")
+    recorded = network.recorded
     if recorded is not None and ratios:
         steps = Steps(network, running, us, network.runtime, mode)
-        recorded = replace(predicted_step(steps, recorded, load_gpu(gpu)), convolution_us=predicted_us)
+        recorded = replace(predicted_step(steps, recorded, load_gpu(recorded.gpu)), convolution_us=predicted_us)
         network = replace(network, recorded=recorded)
     notes = [] if recorded is None or len(recorded.parts) < 2 else [_of_step(recorded)]
     if not ratios:

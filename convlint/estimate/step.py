@@ -27,7 +27,7 @@ from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import time_us
-from convlint.gpus.gpu import Gpu
+from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
 from convlint.model.network import PART_OF, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
@@ -121,29 +121,35 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
 
 
 def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstimate | None:
-    """The step of a trace: as measured on the GPU that it ran on, else as predicted for what ran.
+    """The step of a trace, whose operators take what was measured, times what is predicted to change.
 
-    What torch.compile would make of it is not told: a trace does not say which operator reads what.
+    On another GPU, for another batch, and for products in another dtype; where nothing is predicted, time follows the
+    bandwidth. What torch.compile would make of the operators is not told: a trace does not say which reads what.
     """
-    if bool(steps.runtime.compile) != bool(steps.network.runtime.compile):
+    network = steps.network
+    if not recorded.gpu or bool(steps.runtime.compile) != bool(network.runtime.compile):
         return None
-    ran_on = next((layer.measured.gpu for layer in steps.network.layers if layer.measured is not None), "")
-    unpriced: tuple[int, ...] = ()
-    unpriced_share = 0.0
-    if ran_on == gpu.id:
-        images, _ = _scales(steps.network, steps.layers)
-        parts = {part: us * (1.0 if part == "optimizer" else images) for part, us in recorded.parts.items()}
-    else:
-        elsewhere = predicted_step(steps, recorded, gpu)
-        parts = elsewhere.predicted
-        others = [(number, work) for number, work in enumerate(elsewhere.works) if work.part != "convolution"]
-        unpriced = tuple(number for number, work in others if work.predicted_us is None)
-        unpriced_share = sum(recorded.works[number].us for number in unpriced) / sum(recorded.parts.values())
-        if unpriced_share > _MOST_UNPRICED:
-            return None
+    as_recorded = steps._replace(layers=network.layers, runtime=network.runtime)
+    before, after = _Walk(as_recorded, load_gpu(recorded.gpu)), _Walk(steps, gpu)
+    pairs = zip(network.layers, steps.layers, strict=True)
+    dtypes = {old.dtype: new.dtype for old, new in pairs if old.dtype != new.dtype and new.dtype is not None}
+    parts: dict[Part, float] = defaultdict(float)
+    unpriced = []
+    for number, work in enumerate(recorded.works):
+        if work.part == "convolution":
+            continue
+        was, now = before.recorded(work), after.recorded(work, dtypes)
+        if was is None or now is None:
+            unpriced.append(number)
+            was, now = before.us_per_byte, after.us_per_byte * (1.0 if work.part == "optimizer" else after.images)
+        parts[work.part] += work.us * now / was
     parts["convolution"] = steps.convolution_us
     host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
-    return StepEstimate(parts=parts, host_us=host, unpriced=unpriced, unpriced_share=unpriced_share)
+    whole = sum(recorded.parts.values())
+    share = sum(recorded.works[number].us for number in unpriced) / whole if whole and recorded.gpu != gpu.id else 0.0
+    return StepEstimate(
+        parts=dict(parts), host_us=host, unpriced=tuple(unpriced) if share else (), unpriced_share=share
+    )
 
 
 def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:
@@ -332,20 +338,19 @@ class _Walk:
 
     # -- recorded
 
-    def recorded(self, work: RecordedWork) -> float | None:
-        """What operators of a trace take in a step; None where their sizes are not told."""
-        if not work.moved or work.part == "convolution":
+    def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype] = {}) -> float | None:
+        """What operators of a trace take in a step, products in one of other `dtypes`; None where nothing tells it."""
+        if not work.moved or work.part == "convolution" or (work.flops and work.dtype is None):
             return None
         images = 1.0 if work.part == "optimizer" else self.images
         moved, launches = work.moved * images, work.kernels / work.calls
         rate = self.strided_us_per_byte if work.strided else self.us_per_byte
         us = (moved - self._held(round(moved / 2))) * rate
         if work.flops:
-            us = max(us, self._multiplied_us(work))
+            us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
         return work.calls * (us + launches * _KERNEL_US)
 
-    def _multiplied_us(self, work: RecordedWork) -> float:
-        dtype = work.dtype or Dtype.fp32
+    def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:
         if work.gemm:
             M, N, K = work.gemm
             time = self._as_pointwise(round(M * self.images), N, K, dtype, "inference")

@@ -105,6 +105,9 @@ class RecordedWork(Struct, frozen=True, kw_only=True, gc=False):
     predicted_us: float | None = None
 
 
+_NEARLY_ALL = 0.95  # of a part's time
+
+
 class RecordedStep(Struct, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
@@ -113,6 +116,7 @@ class RecordedStep(Struct, frozen=True, kw_only=True):
 
     works: tuple[RecordedWork, ...]
     operations: float
+    gpu: str = ""  # that it ran on, or one like it; empty where none is known
     convolution_us: float | None = None
 
     @property
@@ -125,11 +129,16 @@ class RecordedStep(Struct, frozen=True, kw_only=True):
 
     @property
     def predicted(self) -> dict[Part, float]:
-        """What is predicted of the parts that have a prediction, in us."""
+        """What is predicted of the parts that have a prediction, in us: of nearly all that was measured in them."""
         found: dict[Part, float] = {} if self.convolution_us is None else {"convolution": self.convolution_us}
+        measured: dict[Part, float] = {}
         for work in self.works:
             if work.predicted_us is not None:
                 found[work.part] = found.get(work.part, 0.0) + work.predicted_us
+                measured[work.part] = measured.get(work.part, 0.0) + work.us
+        for part, us in self.parts.items():
+            if part != "convolution" and measured.get(part, 0.0) < _NEARLY_ALL * us:
+                found.pop(part, None)
         return found
 
 

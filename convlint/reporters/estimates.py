@@ -14,7 +14,7 @@ from convlint.files.safe import ascii_only, clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
-from convlint.model.network import RecordedStep
+from convlint.model.network import RecordedStep, RecordedWork
 from convlint.model.report import LayerReport, LayerTimes, NetworkTotal, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import (
@@ -227,18 +227,32 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
 
 
 def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
-    """Each operator of a trace's step, the slowest first: its product, what it took and what is predicted."""
+    """The operators of a trace's step, the slowest first: its product, what it took and what is predicted."""
+    merged: dict[tuple[str, tuple[int, ...], Part], list[RecordedWork]] = {}
+    for work in recorded.works:
+        merged.setdefault((work.op, work.gemm, work.part), []).append(work)
+    ordered = sorted(merged.items(), key=lambda item: -sum(work.us for work in item[1]))
     whole = sum(recorded.parts.values()) or 1.0
     rows = [("operator", "M×N×K", "part", "calls", "measured", "share", "predicted")]
-    for work in sorted(recorded.works, key=lambda work: -work.us):
-        predicted = "-" if work.predicted_us is None else clock(work.predicted_us)
-        product = shown("×".join(map(str, work.gemm)) or "-", glyphs)
-        share = f"{100 * work.us / whole:.1f} %"
-        rows.append((clean(work.op), product, work.part, f"{work.calls:g}", clock(work.us), share, predicted))
+    for (op, product, part), works in ordered[:_MOST_OPERATORS]:
+        known = [work.predicted_us for work in works if work.predicted_us is not None]
+        predicted = clock(sum(known)) if len(known) == len(works) else "-"
+        shape, us = shown("×".join(map(str, product)) or "-", glyphs), sum(work.us for work in works)
+        calls = f"{sum(work.calls for work in works):g}"
+        rows.append((clean(op), shape, part, calls, clock(us), f"{100 * us / whole:.1f} %", predicted))
+    rest = sum(work.us for _, works in ordered[_MOST_OPERATORS:] for work in works)
+    if rest:
+        rows.append(
+            (f"{len(ordered) - _MOST_OPERATORS} more", "-", "-", "-", clock(rest), f"{100 * rest / whole:.1f} %", "-")
+        )
     sizes = column_sizes(rows)
     sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
     head, *others = [row(each, sizes, "mrlrrrr", glyphs.more) for each in rows]
-    return ["", paint("strong", "kernels of a step, by operator"), paint("faint", shown(head, glyphs)), *others]
+    title = f"kernels of a step{f' on {recorded.gpu}' if recorded.gpu else ''}, by operator"
+    return ["", paint("strong", title), paint("faint", shown(head, glyphs)), *others]
+
+
+_MOST_OPERATORS = 40  # lines
 
 
 def _shares(times: dict[str, float]) -> str:

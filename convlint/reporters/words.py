@@ -438,9 +438,12 @@ def step_notes(report: Report) -> list[str]:
         recorded = network.recorded
         works = [operation.work for operation in network.operations] if recorded is None else recorded.works
         operators = {work.op for number in step.unpriced if (work := works[number]) is not None}
+        priced = say("step{where}: {operations} without a price, {share:.0f} % of what it moves: {names}")
+        if recorded is not None:
+            priced = "step{where}: {operations} of the trace, {share:.0f} % of its time, follow the bandwidth: {names}"
         notes.append(
             say(
-                "step{where}: {operations} without a price, {share:.0f} % of what it moves: {names}",
+                priced,
                 where=where,
                 operations=plural(len(step.unpriced), "operation"),
                 share=100 * step.unpriced_share,

@@ -74,12 +74,12 @@ class TraceWriter:
         self, name: str, kernels: Iterable[tuple[str, float]], *tensors: tuple[str, Sequence[int]]
     ) -> None:  # fmt: skip
         """A call of any operator, of which only its kernels and the (dtype, sizes) of its tensors are told."""
-        shapes = [list(shape) for _, shape in tensors]
-        told = {
-            "Input Dims": shapes, "Input type": [dtype for dtype, _ in tensors], "Concrete Inputs": [""] * len(shapes),
-            "Input Strides": [strides(shape, nhwc=False) for shape in shapes],
-        }  # fmt: skip
-        self._call(name, kernels, told if tensors else {})
+        self._call(name, kernels, _told(tensors))
+        self._now += 5
+
+    def call(self, name: str, begin: float, *tensors: tuple[str, Sequence[int]]) -> None:
+        """A call of an operator around all that came since then."""
+        self._add("cpu_op", name, begin - 1, self._now - begin + 1, _told(tensors))
         self._now += 5
 
     def _call(self, name: str, kernels: Iterable[tuple[str, float]], arguments: dict[str, Any]) -> None:
@@ -115,6 +115,16 @@ class TraceWriter:
         content = text.encode("utf-8")
         path.write_bytes(gzip.compress(content) if path.name.endswith(".gz") else content)
         return path
+
+
+def _told(tensors: Sequence[tuple[str, Sequence[int]]]) -> dict[str, Any]:
+    """The arguments of an operator on (dtype, sizes) of tensors; nothing where there are none."""
+    shapes = [list(shape) for _, shape in tensors]
+    arguments = {
+        "Input Dims": shapes, "Input type": [dtype for dtype, _ in tensors], "Concrete Inputs": [""] * len(shapes),
+        "Input Strides": [strides(shape, nhwc=False) for shape in shapes],
+    }  # fmt: skip
+    return arguments if tensors else {}
 
 
 def strides(shape: Sequence[int], *, nhwc: bool) -> list[int]:

@@ -10,6 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
+from json.scanner import make_scanner
 from typing import Any, BinaryIO
 
 from convlint.files.bounded_file import file_size, open_regular
@@ -23,8 +24,9 @@ _SNIFFED = 1 << 16
 _ENGINE = re.compile(rb'\{\s*"Layers"\s*:|\[\s*\{\s*"count"\s*:')
 _ARRAYS = {"traceEvents", "Layers"}
 _KEPT = {"deviceProperties", "device_information"}
+_SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+_SCAN = make_scanner(json.JSONDecoder())
 
 
 def is_trace(path: str) -> bool:
@@ -162,6 +164,8 @@ class _Text:
 
     def peek(self) -> str:
         """The next character that is no space. Raises _EndsEarly where there is none."""
+        if self._at < len(self._buffer) and (char := self._buffer[self._at]) not in _SPACES:
+            return char
         while True:
             space = _SPACE.match(self._buffer, self._at)
             self._at = self._at if space is None else space.end()
@@ -182,11 +186,11 @@ class _Text:
         self.peek()
         while True:
             try:
-                value, end = _DECODER.raw_decode(self._buffer, self._at)
-            except json.JSONDecodeError as error:
+                value, end = _SCAN(self._buffer, self._at)
+            except (json.JSONDecodeError, StopIteration):
                 # What ends with the buffer may go on in the file; what is wrong long before that end is wrong.
                 if len(self._buffer) - self._at > _MOST_VALUE:
-                    raise InputFault(f"not a sound trace: {error.msg}") from None
+                    raise InputFault("not a sound trace: a value in it is no JSON") from None
                 if not self._more():
                     raise _EndsEarly from None
             except (RecursionError, ValueError):

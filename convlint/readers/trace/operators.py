@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from math import inf, prod
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from convlint.model.estimates import Part
 from convlint.model.layer import Dtype
 from convlint.model.network import RecordedWork
+from convlint.readers.trace.spans import Enclosing, Spans, listed
 
 # The first that fits an operator counts, all others are pointwise.
 _PARTS: tuple[tuple[re.Pattern[str], Part], ...] = (
     (re.compile(r"conv(olution|_|[123]d|$)"), "convolution"),
     (re.compile(r"attention"), "attention"),
+    (re.compile(r"upsample|interpolate|grid_sampler"), "pool"),
     (re.compile(r"linear|matmul|(^|_)(b|v|badd|add)?(mm|mv)(_|$)|einsum|bilinear$"), "linear"),
     (re.compile(r"(batch|layer|group|instance|rms)_norm"), "normalisation"),
-    (re.compile(r"pool|upsample|interpolate|grid_sampler|^(sum|mean|amax|argmax|max|var)"), "pool"),
-    (re.compile(r"^_?foreach|^_fused_(adam|sgd|adagrad)"), "optimizer"),
+    (re.compile(r"pool|^(sum|mean|prod|norm|linalg_vector_norm|std|var|a?m(ax|in)|arg(max|min))($|[._])"), "pool"),
+    (re.compile(r"^_?(amp_)?foreach|^_fused_(adam|sgd|adagrad)"), "optimizer"),
     (re.compile(r"copy|^(to|clone|contiguous|cat|stack|.*pad.*|index.*|embedding.*|gather|repeat.*|im2col)$"), "copy"),
 )
 # A kernel of Inductor's is named after what is fused in it: triton_poi_fused_convolution_relu_3 adds a bias to what a
 # convolution of a library gave; a template (triton_tem_) is a product itself (torch/_inductor/codegen/triton.py).
 INDUCTOR = re.compile(r"triton_(?P<kind>poi|per|red|tem|for|spl|mm)_")
+# Networks of their own, whose kernels inside have sizes of other operators.
+_COMPOSITE = re.compile(r"transformer_encoder|lstm|(^|_)gru|(^|_)rnn|einsum")
+_SIZED_BY_RESULT = ("index", "embedding", "gather", "take", "slice", "select", "narrow")
 _NORM = re.compile(r"(batch|layer|group|rms)_norm|norm_legit")
 _DTYPES: Mapping[str, Dtype] = {
     "double": Dtype.fp64, "float": Dtype.fp32, "c10::Half": Dtype.fp16, "c10::BFloat16": Dtype.bf16,
@@ -39,10 +48,174 @@ _INDEX_BYTES = 8
 _ATTENTION_BACKWARD = 2.5  # times the products of a forward pass (arXiv 2307.08691)
 _MOST = 2**46  # elements of what fits no GPU
 _WHOLE = re.compile(r"\d{1,9}")
+_FACTOR = re.compile(r"\d{1,4}\.\d{0,9}")  # of a size that is multiplied
 
 
 # As they are recorded: "Input Dims", "Input type" and "Concrete Inputs".
 Arguments = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
+
+
+# Operators inside of others whose kernels are booked on them: products, of which autocast has cast the operands, and
+# copies, which its casts are.
+_INNER = frozenset(("addmm", "mm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "copy_"))
+_MOST_TOLD = 20_000_000  # characters of all arguments
+_MOST_SIGNATURES = 40_000
+_UNKNOWN = 0  # the signature of what is not told apart
+_IN_CONVOLUTION = -1
+_OVER_LINK = re.compile(r"Memcpy (HtoD|DtoH)")  # beside the kernels, by engines of their own
+_TOO_LONG = 3.0  # times the median step: algorithms were tried in it
+
+
+class Kernels(NamedTuple):
+    """All kernels as columns: the correlation of each, its time in us and the place of its name in `names`."""
+
+    correlation: Sequence[int]
+    us: Sequence[float]
+    name: Sequence[int]
+    names: Sequence[str]
+
+
+class KernelWorks(NamedTuple):
+    """What all kernels are for; `steps` is how many steps they are of, None where none is marked."""
+
+    works: Sequence[RecordedWork]
+    operations: int  # that launch kernels, forward
+    steps: int | None
+
+
+class OperatorLog:
+    """The operators of a trace: the outermost ones, and inside of them those that say more."""
+
+    def __init__(self) -> None:
+        self.outer: dict[str, Spans] = {}  # by thread; `what` is a place in `signatures`
+        self.inner: dict[str, Spans] = {}
+        self.gradients: dict[str, Spans] = {}
+        self.signatures: list[tuple[str, Arguments]] = [("", ((), (), ()))]
+        self._numbers: dict[str, int] = {}
+        self._characters = 0
+
+    def take(self, operator: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
+        """Keeps a call of an operator, which is named without its `aten::`."""
+        spans = self.outer.setdefault(thread, Spans())
+        is_outer, is_inner = spans.is_outer(begin, end), operator in _INNER
+        if not is_outer and not is_inner:
+            return
+        signature = self._signature(operator, values)
+        if is_outer:
+            spans.add_outer(begin, end, signature)
+        if is_inner:
+            self.inner.setdefault(thread, Spans()).add(begin, end, signature)
+
+    def take_gradient(self, begin: float, end: float, thread: str) -> None:
+        """Keeps an evaluation of a gradient."""
+        self.gradients.setdefault(thread, Spans()).add_outer(begin, end, 0)
+
+    def _signature(self, operator: str, values: Mapping[str, Any]) -> int:
+        """The number of an operator with its arguments, which calls of every step share."""
+        sizes, dtypes = listed(values, "Input Dims", "Input dims"), listed(values, "Input type")
+        told: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
+        key = repr((operator, told))
+        found = self._numbers.get(key)
+        if found is None:
+            if self._characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
+                key, told = operator, ((), (), ())
+                found = self._numbers.get(key)
+            if found is None and len(self.signatures) >= _MOST_SIGNATURES:
+                return _UNKNOWN
+            if found is None:
+                found = self._numbers[key] = len(self.signatures)
+                self._characters += len(key)
+                self.signatures.append((operator, told))
+        return found
+
+    def works(
+        self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Container[int],
+        steps: Sequence[tuple[float, float]], warm: Sequence[tuple[float, float]], usual: int,
+    ) -> KernelWorks:  # fmt: skip
+        """What the kernels are for: a convolution, if launched in its call, else the operator around the launch.
+
+        Of marked steps the steady ones count. What is launched in warm-ups counts where nothing else is.
+        """
+        signature_of: dict[int, tuple[int, int]] = {}  # and the step, of each correlation
+        calls: Counter[tuple[int, int]] = Counter()
+        forward: Counter[int] = Counter()
+        for thread, spans in launches.items():
+            outer, inner = Enclosing(self.outer.get(thread, Spans())), Enclosing(self.inner.get(thread, Spans()))
+            gradients = Enclosing(self.gradients.get(thread, Spans()))
+            launching, started = set[tuple[int, int, bool]](), set[tuple[int, int]]()
+            for number, begin in enumerate(spans.begin):
+                step = place_of(steps, begin) if steps else 0
+                if step is None or (place_of(warm, begin) is not None and not steps):
+                    continue
+                correlation = spans.what[number]
+                at = inner.of(begin, begin)
+                is_inner = at is not None
+                if at is None:
+                    at = outer.of(begin, begin)
+                if correlation in in_calls:
+                    signature_of[correlation] = _IN_CONVOLUTION, step
+                elif at is None:
+                    signature_of[correlation] = _UNKNOWN, step
+                else:
+                    what = (inner if is_inner else outer).spans.what[at]
+                    signature_of[correlation] = what, step
+                    if (at, step, is_inner) not in launching:
+                        launching.add((at, step, is_inner))
+                        calls[what, step] += 1
+                around = outer.of(begin, begin)
+                if around is not None and (around, step) not in started:
+                    started.add((around, step))
+                    forward[step] += gradients.of(begin, begin) is None and self._is_forward(outer.spans.what[around])
+        return self._added_up(kernels, signature_of, calls, forward, len(steps), usual)
+
+    def _is_forward(self, signature: int) -> bool:
+        return part_of(self.signatures[signature][0]) != "optimizer"
+
+    def _added_up(
+        self, kernels: Kernels, signature_of: Mapping[int, tuple[int, int]], calls: Mapping[tuple[int, int], int],
+        forward: Mapping[int, int], marked: int, usual: int,
+    ) -> KernelWorks:  # fmt: skip
+        us: dict[tuple[int, int], float] = {}
+        count: Counter[tuple[int, int]] = Counter()
+        beside = {number for number, name in enumerate(kernels.names) if _OVER_LINK.match(name)}
+        for correlation, taken, name in zip(kernels.correlation, kernels.us, kernels.name, strict=True):
+            found = signature_of.get(correlation)
+            if found is not None and name not in beside:
+                us[found] = us.get(found, 0.0) + taken
+                count[found] += 1
+        whole: dict[int, float] = {}
+        for (_, step), taken in us.items():
+            whole[step] = whole.get(step, 0.0) + taken
+        ordered = sorted(whole.values())
+        longest = _TOO_LONG * ordered[(len(ordered) - 1) // 2] if ordered else 0.0
+        steady = {step for step, taken in whole.items() if taken <= longest}
+        works: dict[int, RecordedWork] = {}
+        for (signature, step), taken in us.items():
+            if step in steady:
+                work = works.get(signature) or self._work(signature, usual)
+                works[signature] = replace(
+                    work, us=work.us + taken, kernels=work.kernels + count[signature, step],
+                    calls=work.calls + calls.get((signature, step), 0),
+                )  # fmt: skip
+        found_works = [work if work.calls else replace(work, calls=1.0) for work in works.values() if work.us]
+        operations = sum(forward.get(step, 0) for step in steady)
+        return KernelWorks(found_works, operations, len(steady) if marked else None)
+
+    def _work(self, signature: int, usual: int) -> RecordedWork:
+        if signature == _IN_CONVOLUTION:
+            return RecordedWork(part="convolution", op="convolution")
+        operator, arguments = self.signatures[signature]
+        if signature == _UNKNOWN:
+            return RecordedWork(part="other", op="others")
+        work = work_of(operator, arguments, usual)
+        # What a convolution's operator does outside of its call is no part of a layer.
+        return replace(work, part="other") if work.part == "convolution" else work
+
+
+def place_of(spans: Sequence[tuple[float, float]], at: float) -> int | None:
+    """The one of the spans, which are in order and apart, that has this time in it."""
+    place = bisect_right(spans, (at, inf)) - 1
+    return place if place >= 0 and at < spans[place][1] else None
 
 
 class _Tensor(NamedTuple):
@@ -72,7 +245,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
     if part == "convolution":
         return RecordedWork(part=part, op=operator)
     tensors = list(_tensors(dims, types, usual if part != "optimizer" else 4))
-    if not tensors or any(tensor.elements > _MOST for tensor in tensors):
+    if _COMPOSITE.search(operator) or not tensors or any(tensor.elements > _MOST for tensor in tensors):
         return RecordedWork(part=part, op=operator)
     read = sum(tensor.elements * tensor.bytes for tensor in tensors)
     widest = max(tensors, key=lambda tensor: tensor.elements)
@@ -84,29 +257,35 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         batch, M, N, K, flops, written = product
         dtype = next((tensor.dtype for tensor in tensors if tensor.dtype is not None), None)
         gemm = (M, N, K) if batch == 1 and part == "linear" else ()
-        return RecordedWork(
-            part=part, op=operator, moved=read + written * tensors[-1].bytes, flops=flops, gemm=gemm, dtype=dtype
-        )
+        if part == "attention" and _text(values, 5 if operator.startswith("scaled") else 4) == "True":
+            flops //= 2  # causal
+        moved = read + written * tensors[0].bytes
+        return RecordedWork(part=part, op=operator, moved=moved, flops=flops, gemm=gemm, dtype=dtype)
     if INDUCTOR.match(operator):
-        return RecordedWork(part=part, op=operator, moved=read)  # outputs stand among its arguments
+        # Outputs stand among its arguments; what is worked on in place does once.
+        in_place = sum(tensor.elements == widest.elements for tensor in tensors) == 1
+        return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
     written, strided = whole, False
     if part == "normalisation":
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and _text(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
-        again = operator.endswith("backward") or trains or operator.startswith(("group_norm", "native_group_norm"))
+        twice = operator.startswith(("group_norm", "native_group_norm", "instance_norm"))
+        again = operator.endswith("backward") or trains or twice
         written += read if again else 0
     elif part == "pool":
         written = _pooled(operator, tensors, values)
     elif part == "optimizer":
         first = sum(tensor.elements * tensor.bytes for tensor in _tensors(dims[:1], types[:1], 4))
-        written = first * (3 if operator.startswith("_fused_adam") else 1)
+        written = first * (3 if operator.startswith("_fused_adam") else 2 if operator.startswith("_fused_sgd") else 1)
     elif part == "copy":
         written, strided = _copied(operator, tensors, values, read), True
-        read = min(read, written) if operator.startswith(("index", "embedding", "gather")) else read
+        read = min(read, written) if operator.startswith(_SIZED_BY_RESULT) else read
         if operator.startswith("copy_"):
             written = 0  # the target is the first of what is "read"
     elif operator in ("zero_", "fill_"):
         read = 0
+    elif operator in ("slice_backward", "select_backward"):
+        written = prod(_numbers(_text(values, 1), 1)) * widest.bytes  # the whole, which is filled with zeros
     return RecordedWork(part=part, op=operator, moved=read + written, strided=strided)
 
 
@@ -115,7 +294,8 @@ def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[
     for sizes, kind in zip(dims, types, strict=False):
         if kind == "TensorList" and isinstance(sizes, list):
             yield from (_Tensor(one, prod(one), usual, None) for each in sizes if (one := _sizes(each)))
-        elif isinstance(kind, str) and kind in _BYTES and (own := _sizes(sizes)):
+        elif isinstance(kind, str) and kind in _BYTES and (sizes == [] or _sizes(sizes)):
+            own = _sizes(sizes)
             yield _Tensor(own, prod(own), _BYTES[kind], _DTYPES.get(kind))
 
 
@@ -154,6 +334,8 @@ def _attention(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int
     if len(operands) < 2:
         return None
     query, key = operands[0], operands[1]
+    if operator.startswith(("_flash_attention", "_efficient_attention")):  # (batch, positions, heads, width)
+        query, key = ((one[0], one[2], one[1], one[3]) for one in (query, key))
     batch, M, K, N = query[0] * query[1], query[2], query[3], key[2]
     flops = 4 * batch * M * N * K
     written = prod(query) * (3 if is_backward else 1)
@@ -163,24 +345,30 @@ def _attention(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int
 def _pooled(operator: str, tensors: Sequence[_Tensor], values: Sequence[Any]) -> int:
     """The bytes that a pool, a sum or a resize writes."""
     first = max(tensors, key=lambda tensor: len(tensor.sizes))
-    maps, numbers = first.sizes[2:], tuple(map(int, _WHOLE.findall(_text(values, 1))))
     if "backward" in operator:
         return max(tensor.elements for tensor in tensors) * first.bytes
-    if len(numbers) == 1:
-        numbers *= len(maps)
+    maps, numbers = first.sizes[2:], _numbers(_text(values, 1), len(first.sizes) - 2)
+    channels = prod(first.sizes[:2])
+    if "upsample" in operator and not numbers:
+        factors = [float(factor) for place in range(1, 5) for factor in _FACTOR.findall(_text(values, place))]
+        return round(first.elements * prod(factors)) * first.bytes if len(factors) == len(maps) else 0
     if not maps or len(numbers) != len(maps) or not all(numbers):
         return 0
-    channels = prod(first.sizes[:2])
     if "adaptive" in operator or "upsample" in operator:
         return channels * prod(numbers) * first.bytes
     if "max_pool" in operator or "avg_pool" in operator:
-        steps = tuple(map(int, _WHOLE.findall(_text(values, 2)))) or numbers
-        steps = steps * len(maps) if len(steps) == 1 else steps
+        steps = _numbers(_text(values, 2), len(maps)) or numbers
         if len(steps) != len(maps) or not all(steps):
             return 0
         count = channels * prod(max(1, size // by) for size, by in zip(maps, steps, strict=True))
         return count * (first.bytes + (_INDEX_BYTES if "max" in operator else 0))
     return 0
+
+
+def _numbers(text: str, dims: int) -> tuple[int, ...]:
+    """`[2, 2]` or `2`: a whole number for each dimension."""
+    numbers = tuple(map(int, _WHOLE.findall(text))) if "." not in text else ()
+    return numbers * dims if len(numbers) == 1 else numbers
 
 
 def _copied(operator: str, tensors: Sequence[_Tensor], values: Sequence[Any], read: int) -> int:
@@ -191,4 +379,8 @@ def _copied(operator: str, tensors: Sequence[_Tensor], values: Sequence[Any], re
         return first.elements * (into or first.bytes)
     if operator.startswith("embedding") and len(tensors) > 1 and len(first.sizes) == 2:
         return tensors[1].elements * first.sizes[1] * first.bytes
+    if operator.startswith("gather") and len(tensors) > 1:
+        return tensors[-1].elements * first.bytes
+    if operator.startswith("index") and "put" not in operator and len(tensors) > 1:
+        return tensors[-1].elements * (first.elements // first.sizes[0]) * first.bytes  # whole rows
     return read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import gcd
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from convlint.readers import Reader, ReadOptions
 from convlint.readers.trace.engine import read_engine
 from convlint.readers.trace.events import TraceFile, is_engine
 from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
+from convlint.readers.trace.operators import KernelWorks
 from convlint.readers.trace.recording import Call, OperatorArgument, TraceRecording, recorded
 
 HOW = "record with torch.profiler.profile(record_shapes=True) and export_chrome_trace; with_stack=True adds names"
@@ -32,6 +34,7 @@ _DTYPES: Mapping[str, Dtype] = {
 _WHOLE = re.compile(r"-?\d{1,9}")
 _LARGEST = 2**31
 _Key = tuple[Any, ...]
+_ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
 _TOO_LONG = 3.0  # times the median of a layer's calls: its algorithms were tried in it
 
 
@@ -71,9 +74,11 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     elif gpu is None:
         name = clean(str(recording.device.get("name", "?")))
         notes.append(f"convlint does not know the GPU {name}: --gpu names one like it")
-    runtime = _runtime(recording)
     of_steps = [call for call in recording.calls if call.in_step]
+    if not recording.steps:
+        of_steps = [call for call in of_steps if not call.warm_up] or of_steps
     groups, unknown = _grouped(of_steps)
+    runtime = _runtime(recording, of_steps)
     sized = bool(groups)
     if not sized:
         groups = _by_kernels(of_steps)
@@ -84,27 +89,32 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
         errors.append(f"{plural(len(unknown), 'call')} of convolutions lack sizes, strides or padding{took}: left out")
     if recording.has_kernels and not any(call.kernels for call in recording.calls):
         notes.append("no kernel belongs to a convolution, as with CUDA graphs: its layers are predicted, not measured")
-    steps = len(recording.steps) or _repetitions(groups)
+    steps = len(recording.steps) or _repetitions(groups, recording.works)
     if steps > 1 and not recording.steps:
         notes.append(f"no step is marked in it: its calls repeat {steps} times, which are taken as steps")
     layers = [_layer(path, calls, steps) if sized else _unsized(path, calls) for calls in groups.values()]
-    trains = any(call.kind == "backward" for call in recording.calls)
+    trains = any(call.kind == "backward" for call in of_steps)
     if recording.has_kernels:
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
-        recorded=_recorded(recording, steps),
+        recorded=_recorded(recording, steps, unknown if sized else ()),
     )  # fmt: skip
 
 
-def _recorded(recording: TraceRecording, steps: int) -> RecordedStep | None:
-    """One step of all kernels; None where none ran."""
-    works = tuple(
-        replace(work, us=work.us / steps, kernels=work.kernels / steps, calls=work.calls / steps)
-        for work in recording.works
-    )
-    return RecordedStep(works=works, operations=recording.operations / steps) if works else None
+def _recorded(recording: TraceRecording, steps: int, unknown: Iterable[Call]) -> RecordedStep | None:
+    """One step of all kernels; None where none ran. Convolutions of which no layer is known are none of it."""
+    count = recording.works.steps or steps
+    lost_us = sum(kernel.us for call in unknown for kernel in call.kernels) / steps
+    works = []
+    for work in recording.works.works:
+        work = replace(work, us=work.us / count, kernels=work.kernels / count, calls=work.calls / count)
+        if work.part == "convolution" and lost_us:
+            works.append(replace(work, part="other", op="convolution without sizes", us=lost_us))
+            work = replace(work, us=max(0.0, work.us - lost_us))
+        works.append(work)
+    return RecordedStep(works=tuple(works), operations=recording.works.operations / count) if works else None
 
 
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
@@ -145,11 +155,11 @@ def _device(recording: TraceRecording) -> Device | None:
     )  # fmt: skip
 
 
-def _runtime(recording: TraceRecording) -> Runtime:
+def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
     """The settings that operators were called with; the names of kernels tell TF32 if those do not."""
 
     def told(name: str) -> bool | None:
-        values = {call.arguments[name].value for call in recording.calls if name in call.arguments}
+        values = {call.arguments[name].value for call in calls if name in call.arguments}
         return True if "True" in values else False if "False" in values else None
 
     allowed = told("allow_tf32")
@@ -237,11 +247,14 @@ def _layout(source: OperatorArgument, weight: OperatorArgument) -> Layout:
     return "NCHW" if source.strides or len(source.sizes) < 4 else "auto"
 
 
-def _repetitions(groups: Mapping[_Key, Sequence[Call]]) -> int:
-    """How often the whole sequence of calls repeats; 1 if only one layer runs."""
+def _repetitions(groups: Mapping[_Key, Sequence[Call]], works: KernelWorks) -> int:
+    """How often the whole sequence of calls repeats; of a single layer, how often all operators do."""
     order = sorted((call.begin, number) for number, calls in enumerate(groups.values()) for call in calls)
     numbers = [number for _, number in order]
-    return len(numbers) // _period(numbers) if len(groups) > 1 else 1
+    if len(groups) > 1:
+        return len(numbers) // _period(numbers)
+    others = [round(work.calls) for work in works.works if work.part not in ("convolution", "other")]
+    return gcd(len(numbers), *others) if len(others) >= _ENOUGH_OPERATORS and len(numbers) > 1 else 1
 
 
 def _period(values: Sequence[Any]) -> int:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import re
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
-from convlint.model.network import RecordedWork
 from convlint.readers.trace.events import TraceFile
-from convlint.readers.trace.operators import INDUCTOR, Arguments, part_of, work_of
+from convlint.readers.trace.operators import INDUCTOR, Kernels, KernelWorks, OperatorLog, place_of
+from convlint.readers.trace.spans import Enclosing, Spans, is_count, listed
 
 MOST_CALLS = 2_000_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
 _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
 _MOST_KEPT = 20_000  # distinct arguments
-_MOST_TOLD = 20_000_000  # characters of those of other operators
 _TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
@@ -55,8 +53,9 @@ _BACKWARD: Mapping[str, Mapping[str, int]] = {
         "groups": 9, "mask": 10,
     },
 }  # fmt: skip
-# A template of Inductor's, and how many arguments of it are looked at.
-_TEMPLATE, _MOST_OF_TEMPLATE = "triton_tem_fused_", 12
+# A template of Inductor's, and the arguments of it that are looked at.
+_TEMPLATE = "triton_tem_fused_"
+_TEMPLATE_PLACES = {str(place): place for place in range(12)}
 _EVALUATED, _CONVOLUTION = "autograd::engine::evaluate_function: ", "ConvolutionBackward"
 _AMD = re.compile(r"miopen|\bAMD\b|Radeon|Instinct", re.IGNORECASE)
 _STEP = re.compile(r"ProfilerStep#\d+")
@@ -112,8 +111,7 @@ class TraceRecording(Struct, kw_only=True):
     fault: str
     has_kernels: bool
     has_tf32_kernels: bool
-    works: Sequence[RecordedWork]  # by all kernels, in marked steps if there are any
-    operations: int  # that launched them, forward
+    works: KernelWorks
     compiled: bool
 
 
@@ -135,36 +133,6 @@ class _Names:
         return found
 
 
-class _Spans:
-    """Spans of many events as columns: when each begins and ends, and a number."""
-
-    def __init__(self) -> None:
-        self.begin, self.end, self.what = array("d"), array("d"), array("q")
-
-    def add(self, begin: float, end: float, what: int) -> None:
-        """Appends a span."""
-        self.begin.append(begin)
-        self.end.append(end)
-        self.what.append(what)
-
-    def is_outer(self, begin: float, end: float) -> bool:
-        """Whether the last span does not enclose it."""
-        return not self.begin or begin < self.begin[-1] or self.end[-1] < end
-
-    def add_outer(self, begin: float, end: float, what: int) -> None:
-        """Appends a span unless the last one encloses it; removes those that it encloses."""
-        if not self.is_outer(begin, end):
-            return
-        while self.begin and begin <= self.begin[-1] and self.end[-1] <= end:
-            for column in (self.begin, self.end, self.what):
-                column.pop()
-        self.add(begin, end, what)
-
-    def ordered(self) -> list[int]:
-        """Their indices by time, enclosing spans first."""
-        return sorted(range(len(self.begin)), key=lambda index: (self.begin[index], -self.end[index]))
-
-
 def recorded(file: TraceFile) -> TraceRecording:
     """Reads a whole trace. Raises InputFault for what is none, or is too much."""
     reading = _Reading()
@@ -176,18 +144,15 @@ def recorded(file: TraceFile) -> TraceRecording:
 class _Reading:
     def __init__(self) -> None:
         self.calls: dict[str, list[Call]] = {}  # by thread
-        self.autograd: dict[str, _Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
-        self.frames: dict[str, _Spans] = {}
-        self.operators: dict[str, _Spans] = {}  # the outermost of PyTorch; `what` is a place in `signatures`
-        self.signatures: list[tuple[str, Arguments]] = []
-        self.signature_of: dict[str, int] = {}
-        self.signature_characters = 0
-        self.gradients: dict[str, _Spans] = {}  # evaluations of any
+        self.autograd: dict[str, Spans] = {}  # evaluations of a convolution's gradient, with their sequence number
+        self.frames: dict[str, Spans] = {}
+        self.operators = OperatorLog()
         self.arguments: dict[str, Mapping[str, OperatorArgument]] = {}
         # By the ids of two: an entry holds them, so that no other object gets their ids.
         self.joined: dict[tuple[int, int], tuple[Mapping[str, OperatorArgument], ...]] = {}
         self.names = _Names()
-        self.launches: dict[str, _Spans] = {}  # `what` is the correlation
+        self.threads: dict[tuple[Any, Any], str] = {}
+        self.launches: dict[str, Spans] = {}  # `what` is the correlation
         self.kernel_of, self.kernel_begin, self.kernel_us = array("q"), array("d"), array("d")
         self.kernel_name, self.kernel_device = array("q"), array("q")
         self.annotations: list[tuple[float, float, str]] = []
@@ -208,21 +173,21 @@ class _Reading:
         end = begin + length
         if category in ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"):
             correlation = values.get("correlation")
-            if _is_count(correlation):
+            if is_count(correlation):
                 device = values.get("device")
                 self.kernel_of.append(correlation)
                 self.kernel_begin.append(float(begin))
-                self.kernel_device.append(device if _is_count(device) else 0)
+                self.kernel_device.append(device if is_count(device) else 0)
                 self.kernel_us.append(float(length))
                 self.kernel_name.append(self.names.number(name[:2000]))
             return
-        thread = sys.intern(f"{_id(event.get('pid'))} {_id(event.get('tid'))}")
+        thread = self._thread(event.get("pid"), event.get("tid"))
         if category in ("cpu_op", "Operator"):
             self._operator(name, begin, end, thread, values)
         elif category in ("cuda_runtime", "cuda_driver", "Runtime"):
             correlation = values.get("correlation")
-            if _is_count(correlation):
-                self.launches.setdefault(thread, _Spans()).add(begin, end, correlation)
+            if is_count(correlation):
+                self.launches.setdefault(thread, Spans()).add(begin, end, correlation)
         elif category == "python_function":
             self._frame(name, begin, end, thread)
         elif category == "user_annotation" and len(self.annotations) < _MOST_ANNOTATIONS:
@@ -230,16 +195,26 @@ class _Reading:
             if _STEP.fullmatch(name) is not None or _WARM_UP.search(name) is not None:
                 self.annotations.append((begin, end, name))
 
+    def _thread(self, process: Any, thread: Any) -> str:
+        """The name of a thread, which all its events share."""
+        try:
+            found = self.threads.get((process, thread))
+        except TypeError:  # no id at all
+            return ""
+        if found is None:
+            found = f"{_id(process)} {_id(thread)}"
+            if len(self.threads) < _MOST_KEPT:
+                self.threads[process, thread] = found
+        return found
+
     def _operator(self, name: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
         if name.startswith("aten::miopen_"):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
         if name.startswith("aten::") or INDUCTOR.match(name) is not None:
-            spans = self.operators.setdefault(thread, _Spans())
-            if spans.is_outer(begin, end):
-                spans.add_outer(begin, end, self._signature(name.removeprefix("aten::")[:200], values))
+            self.operators.take(name.removeprefix("aten::")[:200], begin, end, thread, values)
         if name.startswith(_TEMPLATE) and "convolution" in name and "backward" not in name:
-            found = _of_template(_arguments({str(place): place for place in range(_MOST_OF_TEMPLATE)}, values))
-            if found is not None:
+            found = self._arguments(name, _TEMPLATE_PLACES, values)
+            if found:
                 self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=found))
             return
         kinds: tuple[tuple[Kind, Mapping[str, Mapping[str, int]]], ...] = (
@@ -254,35 +229,16 @@ class _Reading:
                 ))  # fmt: skip
                 return
         if name.startswith(_EVALUATED):
-            self.gradients.setdefault(thread, _Spans()).add_outer(begin, end, 0)
+            self.operators.take_gradient(begin, end, thread)
             if name.startswith(_CONVOLUTION, len(_EVALUATED)):
                 sequence = _whole(values.get("Sequence number"))
-                self.autograd.setdefault(thread, _Spans()).add(begin, end, -1 if sequence is None else sequence)
+                self.autograd.setdefault(thread, Spans()).add(begin, end, -1 if sequence is None else sequence)
 
     def _keep(self, call: Call) -> None:
         self.count += 1
         if self.count > MOST_CALLS:
             raise InputFault(f"more than {MOST_CALLS:,} calls of convolutions: record fewer steps")
         self.calls.setdefault(call.thread, []).append(call)
-
-    def _signature(self, operator: str, values: Mapping[str, Any]) -> int:
-        """The number of an operator with its arguments, which calls of every step share."""
-        sizes, dtypes = _listed(values, "Input Dims", "Input dims"), _listed(values, "Input type")
-        told: Arguments = sizes, dtypes, _listed(values, "Concrete Inputs")
-        key = repr((operator, told))
-        found = self.signature_of.get(key)
-        if found is None:
-            if self.signature_characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
-                key, told = operator, ((), (), ())
-                found = self.signature_of.get(key)
-                if found is not None:
-                    return found
-                if len(self.signatures) > 2 * _MOST_KEPT:
-                    return 0
-            found = self.signature_of[key] = len(self.signatures)
-            self.signature_characters += len(key)
-            self.signatures.append((operator, told))
-        return found
 
     def _arguments(
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
@@ -292,6 +248,8 @@ class _Reading:
         found = self.arguments.get(told)
         if found is None:
             found = _arguments(places, values)
+            if places is _TEMPLATE_PLACES:
+                found = _of_template(found)
             if len(self.arguments) < _MOST_KEPT:
                 self.arguments[told] = found
         return found
@@ -302,7 +260,7 @@ class _Reading:
             return
         self.frame_count += 1
         if self.frame_count <= _MOST_FRAMES:
-            self.frames.setdefault(thread, _Spans()).add(begin, end, self.names.number(name[:500]))
+            self.frames.setdefault(thread, Spans()).add(begin, end, self.names.number(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
         """The recording that the events add up to."""
@@ -329,10 +287,15 @@ class _Reading:
         for call, is_warm, is_of_step in zip(calls, _within(calls, warm), _within(calls, sorted(steps)), strict=True):
             call.warm_up = is_warm
             call.in_step = is_of_step or not steps
-        works, operations = self._works(sorted(steps), _usual_bytes(calls))
+        marked = sorted(steps)
+        kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, self.names.texts)
+        works = self.operators.works(
+            self.launches, kernels, by_correlation, marked, warm if any(not call.warm_up for call in calls) else (),
+            _usual_bytes(calls),
+        )  # fmt: skip
         return TraceRecording(
-            calls=calls, steps=sorted(steps), device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
-            has_tf32_kernels=tf32, works=works, operations=operations,
+            calls=calls, steps=marked, device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
+            has_tf32_kernels=tf32, works=works,
             compiled=any(INDUCTOR.match(name) is not None for name in self.names.texts),
         )  # fmt: skip
 
@@ -346,7 +309,7 @@ class _Reading:
 
     def _outermost(self, thread: str, calls: Sequence[Call]) -> Iterator[Call]:
         """The calls that are not part of another one, completed with what the calls inside them say."""
-        autograd = _Enclosing(self.autograd.get(thread, _Spans()))
+        autograd = Enclosing(self.autograd.get(thread, Spans()))
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
             if last is not None and call.begin < last.end and call.kind == last.kind:
@@ -378,58 +341,12 @@ class _Reading:
             of_thread.setdefault(call.thread, []).append(call)
         for thread, several in of_thread.items():
             begins = [call.begin for call in several]
-            launches = self.launches.get(thread, _Spans())
+            launches = self.launches.get(thread, Spans())
             for index, begin in enumerate(launches.begin):
                 place = bisect_right(begins, begin) - 1
                 if place >= 0 and begin <= several[place].end:
                     found[launches.what[index]] = several[place]
         return found
-
-    def _works(self, steps: Sequence[tuple[float, float]], usual: int) -> tuple[list[RecordedWork], int]:
-        """(what all kernels are for, which the outermost operator around each launch tells, operations forward).
-
-        Operators with equal arguments are one.
-        """
-        unknown = len(self.signatures)
-        signature_of: dict[int, int] = {}  # of each correlation
-        calls, operations = Counter[int](), 0
-        begins = [begin for begin, _ in steps]
-        for thread, launches in self.launches.items():
-            operators = self.operators.get(thread, _Spans())
-            outermost: list[int] = []
-            for index in operators.ordered():
-                if not outermost or operators.begin[index] >= operators.end[outermost[-1]]:
-                    outermost.append(index)
-            starts = [operators.begin[index] for index in outermost]
-            gradients = _Enclosing(self.gradients.get(thread, _Spans()))
-            launching: set[int] = set()
-            for number, begin in enumerate(launches.begin):
-                step = bisect_right(begins, begin) - 1
-                if steps and (step < 0 or begin > steps[step][1]):
-                    continue
-                place = bisect_right(starts, begin) - 1
-                if place < 0 or begin > operators.end[outermost[place]]:
-                    signature_of[launches.what[number]] = unknown
-                    continue
-                signature_of[launches.what[number]] = operators.what[outermost[place]]
-                launching.add(outermost[place])
-            for index in launching:
-                calls[operators.what[index]] += 1
-                is_backward = gradients.of(operators.begin[index], operators.end[index]) is not None
-                operations += not is_backward and part_of(self.signatures[operators.what[index]][0]) != "optimizer"
-        us, kernels = dict[int, float](), Counter[int]()
-        for correlation, taken in zip(self.kernel_of, self.kernel_us, strict=True):
-            found = signature_of.get(correlation)
-            if found is not None:
-                us[found] = us.get(found, 0.0) + taken
-                kernels[found] += 1
-        works = []
-        for found, taken in us.items():
-            work = (
-                RecordedWork(part="other", op="others") if found == unknown else work_of(*self.signatures[found], usual)
-            )
-            works.append(replace(work, us=taken, kernels=float(kernels[found]), calls=float(calls[found] or 1)))
-        return works, operations
 
     def _place(self, calls: Iterable[Call]) -> None:
         """Sets the modules and the user's line of each forward call, where they were recorded."""
@@ -455,27 +372,9 @@ class _Reading:
                     call.place = lines[-1]["path"], int(lines[-1]["line"][:9])
 
 
-class _Enclosing:
-    """Finds the span that encloses a given one. Spans of one thread are nested or disjoint."""
-
-    def __init__(self, spans: _Spans) -> None:
-        self.spans = spans
-        self._order = spans.ordered()
-        self._begins = [spans.begin[index] for index in self._order]
-
-    def of(self, begin: float, end: float) -> int | None:
-        """The index of the latest span that begins before it and ends after it."""
-        place = bisect_right(self._begins, begin) - 1
-        for back in range(place, max(-1, place - 3), -1):
-            index = self._order[back]
-            if self.spans.end[index] >= end:
-                return index
-        return None
-
-
 def _arguments(places: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, OperatorArgument]:
-    sizes, dtypes = _listed(values, "Input Dims", "Input dims"), _listed(values, "Input type")
-    strides, concrete = _listed(values, "Input Strides"), _listed(values, "Concrete Inputs")
+    sizes, dtypes = listed(values, "Input Dims", "Input dims"), listed(values, "Input type")
+    strides, concrete = listed(values, "Input Strides"), listed(values, "Concrete Inputs")
     return {
         name: OperatorArgument(
             sizes=_numbers(_at(sizes, place)), dtype=_text(_at(dtypes, place)),
@@ -485,22 +384,13 @@ def _arguments(places: Mapping[str, int], values: Mapping[str, Any]) -> dict[str
     }  # fmt: skip
 
 
-def _listed(values: Mapping[str, Any], *names: str) -> Sequence[Any]:
-    found = next((values[name] for name in names if name in values), ())
-    return found if isinstance(found, list) else ()
-
-
 def _at(values: Sequence[Any], place: int) -> Any:
     return values[place] if place < len(values) else None
 
 
 def _numbers(value: Any) -> tuple[int, ...]:
-    is_list = isinstance(value, list) and len(value) <= 8 and all(map(_is_count, value))
+    is_list = isinstance(value, list) and len(value) <= 8 and all(map(is_count, value))
     return tuple(value) if is_list else ()
-
-
-def _is_count(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
 
 
 def _text(value: Any) -> str:
@@ -508,25 +398,25 @@ def _text(value: Any) -> str:
 
 
 def _whole(value: Any) -> int | None:
-    return value if _is_count(value) else None
+    return value if is_count(value) else None
 
 
-def _of_template(told: Mapping[str, OperatorArgument]) -> Mapping[str, OperatorArgument] | None:
+def _of_template(told: Mapping[str, OperatorArgument]) -> dict[str, OperatorArgument]:
     """The arguments of a convolution that Inductor's template computes, by its input, weight and output (the last).
 
     Stride and padding stand in the kernel alone: they are the least stride, undilated, that leads to the output's size.
-    None where there is none. (torch/_inductor/kernel/conv.py.)
+    Empty where there is none. (torch/_inductor/kernel/conv.py.)
     """
     tensors = [argument for argument in told.values() if len(argument.sizes) == 4]
     if len(tensors) < 3:
-        return None
+        return {}
     source, weight, output = tensors[0], tensors[1], tensors[-1]
     if source.sizes[0] != output.sizes[0] or weight.sizes[0] != output.sizes[1] or not all(weight.sizes):
-        return None
+        return {}
     steps = [_step(*sizes) for sizes in zip(source.sizes[2:], weight.sizes[2:], output.sizes[2:], strict=True)]
     groups, rest = divmod(source.sizes[1], weight.sizes[1])
     if rest or None in steps:
-        return None
+        return {}
     known = [step for step in steps if step is not None]
     return {
         "input": source, "weight": weight, "bias": OperatorArgument(), "transposed": OperatorArgument(value="False"),
@@ -538,13 +428,12 @@ def _of_template(told: Mapping[str, OperatorArgument]) -> Mapping[str, OperatorA
 
 def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
     """(stride, padding) of an axis: the least stride whose padding is less than the filter."""
-    for stride in range(1, max(size, filters) + 1):
-        lack = (output - 1) * stride + filters - size
-        padding = max(0, -(-lack // 2))
+    # Without padding the stride is at least (size - filters) / output; with the most of it, `filters` more.
+    least = max(1, (size - filters) // output)
+    for stride in range(least, least + 2 * filters // output + 2):
+        padding = max(0, -(-((output - 1) * stride + filters - size) // 2))
         if padding < filters and (size + 2 * padding - filters) // stride + 1 == output:
             return stride, padding
-        if lack > 2 * filters:
-            return None
     return None
 
 
@@ -560,10 +449,8 @@ def _id(value: Any) -> str:
 
 def _within(calls: Iterable[Call], spans: Sequence[tuple[float, float]]) -> Iterator[bool]:
     """Whether each call begins in one of the spans, which are in order and apart."""
-    begins = [begin for begin, _ in spans]
     for call in calls:
-        place = bisect_right(begins, call.begin) - 1
-        yield place >= 0 and call.begin <= spans[place][1]
+        yield place_of(spans, call.begin) is not None
 
 
 def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -49,6 +49,15 @@ def test_operators_are_parts_of_a_step(operator: str, part: str) -> None:
         ("copy_", [MAP, MAP], [H, F], ["", ""], 8192 + 16384),
         ("clone", [MAP], [H], [""], 2 * 8192),
         ("cat", [[MAP, MAP], []], ["TensorList", "Scalar"], ["", "1"], 4 * 8192),
+        ("upsample_nearest2d", [MAP, [], [], []], [H, "", "", ""], ["", "", "[2., 2.]"], 8192 + 4 * 8192),
+        ("upsample_bilinear2d", [MAP], [H], ["", "[32, 32]", "False"], 8192 + 4 * 8192),
+        ("maximum", [MAP, MAP], [H, H], ["", ""], 3 * 8192), ("amin", [MAP], [H], ["", "[1]"], 8192),
+        ("instance_norm", [MAP], [H], [], 3 * 8192),
+        ("index_select", [[1000, 64], [], [10]], [F, "Scalar", "long int"], ["", "0", ""], 2 * 10 * 64 * 4),
+        ("slice_backward", [MAP], [H], ["", "[2, 8, 32, 32]"], 8192 + 4 * 8192),
+        ("add_", [[], [], []], ["long int", "long int", "Scalar"], ["", "", "1"], 3 * 8),
+        ("_fused_sgd_", [[[64]], [[64]], [[64]]], ["TensorList"] * 3, [], 5 * 256),
+        ("triton_poi_fused_relu_0", [MAP, [8]], [H, H], [], 2 * 8192 + 16),
         ("embedding", [[1000, 64], [2, 10]], [F, "long int"], ["", ""], 2 * 20 * 64 * 4),
         ("_foreach_add_", [[[64], [64]], [[64], [64]]], ["TensorList", "TensorList"], [], 3 * 512),
         ("triton_poi_fused_add_relu_0", [MAP, MAP, MAP, []], [H, H, H, "Scalar"], [], 3 * 8192),
@@ -70,6 +79,7 @@ def test_bytes_that_operators_move(
         ("bmm", [[48, 197, 64], [48, 64, 197]], (), 2 * 48 * 197 * 197 * 64),
         ("matmul", [[4, 197, 64], [64, 32]], (788, 32, 64), 2 * 788 * 32 * 64),
         ("scaled_dot_product_attention", [[4, 12, 197, 64]] * 3, (), 4 * 48 * 197 * 197 * 64),
+        ("_flash_attention_forward", [[4, 197, 12, 64]] * 3, (), 4 * 48 * 197 * 197 * 64),
         ("_scaled_dot_product_flash_attention_backward", [[4, 12, 197, 64]] * 4, (), 10 * 48 * 197 * 197 * 64),
     ],
 )
@@ -84,9 +94,16 @@ def test_products_of_operators(operator: str, dims: list[list[int]], gemm: tuple
     [
         ("relu", [], []), ("relu", [[]], ["Scalar"]), ("relu", [[2**60, 2**60]], [F]),
         ("linear", [[4, 8], [3, 9]], [H, H]),
+        ("lstm", [[4, 8]], [H]), ("_transformer_encoder_layer_fwd", [[4, 8, 16]], [H]),
         ("mm", [[4, 8]], [H]), ("scaled_dot_product_attention", [[4, 8]], [H]), ("relu", ["x"], [7]),
         ("cat", [7], ["TensorList"]), ("relu", [[-1, 4]], [F]), ("relu", [[True, 4]], [F]),
     ],
 )  # fmt: skip
 def test_what_does_not_tell_its_sizes_has_no_work(operator: str, dims: list[object], types: list[object]) -> None:
     assert work_of(operator, (dims, types, []), 2).moved == 0
+
+
+def test_causal_attention_has_half_of_the_products() -> None:
+    shape = [[4, 12, 256, 64]] * 3
+    causal = work_of("scaled_dot_product_attention", (shape, [H] * 3, ["", "", "", "", "0.", "True"]), 2)
+    assert causal.flops == 2 * 48 * 256 * 256 * 64
