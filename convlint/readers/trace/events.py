@@ -10,7 +10,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
-from json.scanner import make_scanner
 from typing import Any, BinaryIO
 
 from convlint.files.bounded_file import file_size, open_regular
@@ -26,7 +25,7 @@ _ARRAYS = {"traceEvents", "Layers"}
 _KEPT = {"deviceProperties", "device_information"}
 _SPACES = " \t\r\n"
 _SPACE = re.compile(r"[ \t\r\n]*")
-_SCAN = make_scanner(json.JSONDecoder())
+_DECODER = json.JSONDecoder()
 
 
 def is_trace(path: str) -> bool:
@@ -186,11 +185,11 @@ class _Text:
         self.peek()
         while True:
             try:
-                value, end = _SCAN(self._buffer, self._at)
-            except (json.JSONDecodeError, StopIteration):
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
                 # What ends with the buffer may go on in the file; what is wrong long before that end is wrong.
                 if len(self._buffer) - self._at > _MOST_VALUE:
-                    raise InputFault("not a sound trace: a value in it is no JSON") from None
+                    raise InputFault(f"not a sound trace: {error.msg}") from None
                 if not self._more():
                     raise _EndsEarly from None
             except (RecursionError, ValueError):
