@@ -20,7 +20,7 @@ from convlint.audit.subjects import Subject
 from convlint.engine.findings import assemble
 from convlint.files.bounded_file import open_regular
 from convlint.mend.checking import Job, Running, last_resort
-from convlint.mend.mending import outcome_of
+from convlint.mend.outcome import outcome_of
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.report import InputError, Severity
 from convlint.readers.discovery import SKIPPED_FOLDERS

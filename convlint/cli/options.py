@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -382,15 +383,20 @@ def _singles(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
         yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         return
     defaults = inspect.signature(group).parameters
-    for name, annotation in get_type_hints(group, include_extras=True).items():
+    for name, annotation in _hints(group).items():
         yield from _singles(defaults[name].replace(annotation=annotation))
+
+
+@cache
+def _hints(group: type) -> dict[str, Any]:
+    return get_type_hints(group, include_extras=True)
 
 
 def _taken(annotation: Any, name: str, values: dict[str, Any]) -> Any:
     """The value of a parameter, or the group made of the values of its fields."""
     if not _is_group(annotation):
         return values[name]
-    hints = get_type_hints(annotation, include_extras=True)
+    hints = _hints(annotation)
     return annotation(**{field: _taken(hint, field, values) for field, hint in hints.items()})
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
+from convlint.files.patterns import pattern
 from convlint.gpus.support import wheel_codes, wheel_cuda
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.runtime import ASKED, INSTALLED, Runtime, Version, framework_of
@@ -23,7 +24,7 @@ from convlint.model.runtime import ASKED, INSTALLED, Runtime, Version, framework
 MOST_LOCK_BYTES: Final = 32 * 2**20  # of a monorepo with 2,000 packages uv.lock has some 5 MB
 _MOST_FILES, _MOST_INCLUDED, _MOST_BLOCKS, _LONGEST_LINE = 20, 10, 500, 100_000
 _LOCKS = ("uv.lock", "pylock.toml", "poetry.lock", "pdm.lock")
-_REQUIREMENTS = re.compile(r"requirements[\w.-]*\.txt")
+_REQUIREMENTS = pattern(r"requirements[\w.-]*\.txt")
 _CONDA = ("environment.yml", "environment.yaml")
 
 _FRAMEWORKS: Mapping[str, tuple[str, ...]] = {  # by what a runtime calls it, the packages that are it
@@ -263,8 +264,8 @@ def _name(text: str) -> str:
     return re.sub(r"[-_.]+", "-", text).lower()
 
 
-_BLOCK = re.compile(r"^\[\[packages?\]\][ \t]*$", re.MULTILINE)
-_KEY = re.compile(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
+_BLOCK = pattern(r"^\[\[packages?\]\][ \t]*$", re.MULTILINE)
+_KEY = pattern(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
 
 
 def _of_lock(text: str) -> Iterator[_Found]:
@@ -317,13 +318,11 @@ def _lines(text: str) -> list[str]:
     return [line if len(line) <= _LONGEST_LINE else "" for line in text.split("\n")]
 
 
-_PINNED = re.compile(r"^\s*([\w.-]{1,80})\s*(\[[^\]]*\])?\s*(==|===|@)")
-_RANGED = re.compile(r"^\s*([\w.-]{1,80})\s*(?:\[[^\]]*\])?\s*(?:[<>~!]|==\s*[\d.]+\*|#|$)")
-_INDEX = re.compile(
-    r"^\s*(?:-i|--index-url|--extra-index-url)[ =]\s*\S*download\.pytorch\.org/whl/(cu\d+|cpu|rocm[\d.]+)"
-)
-_WHEEL = re.compile(r"^\s*((?:https?|file)://\S+/(torch)-\S+\.whl)")
-_INCLUDE = re.compile(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
+_PINNED = pattern(r"^\s*([\w.-]{1,80})\s*(\[[^\]]*\])?\s*(==|===|@)")
+_RANGED = pattern(r"^\s*([\w.-]{1,80})\s*(?:\[[^\]]*\])?\s*(?:[<>~!]|==\s*[\d.]+\*|#|$)")
+_INDEX = pattern(r"^\s*(?:-i|--index-url|--extra-index-url)[ =]\s*\S*download\.pytorch\.org/whl/(cu\d+|cpu|rocm[\d.]+)")
+_WHEEL = pattern(r"^\s*((?:https?|file)://\S+/(torch)-\S+\.whl)")
+_INCLUDE = pattern(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
 
 
 def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_Found]:
@@ -382,7 +381,7 @@ def _of_wheel(url: str) -> str:
         return ""
 
 
-_CONDA_PIN = re.compile(r"^\s*-\s*(?:[\w.-]+::)?([\w.-]{1,80})\s*(==?)\s*([\w.+!]+)(?:=\S*)?\s*(?:#.*)?$")
+_CONDA_PIN = pattern(r"^\s*-\s*(?:[\w.-]+::)?([\w.-]{1,80})\s*(==?)\s*([\w.+!]+)(?:=\S*)?\s*(?:#.*)?$")
 
 
 def _of_conda(text: str) -> Iterator[_Found]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
+from convlint.files.patterns import pattern
 from convlint.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PATTERNS = ("include", "exclude", "per-file-ignores", "per-layer-ignores")  # e
 _JOINED = ("extend-select", "severity", "per-file-ignores", "per-layer-ignores")  # a child's entries join its parent's
 MOST_PATTERNS, MOST_WORDS = 200, 1_000  # entries of a key, those it inherits included
 # TOML lets every ASCII character of a key be written as an escape.
-_ESCAPED = re.compile(rb"\\(?:u00|U000000|x)([0-7][0-9a-fA-F])")
+_ESCAPED = pattern(rb"\\(?:u00|U000000|x)([0-7][0-9a-fA-F])")
 
 
 class Config(Struct, frozen=True, kw_only=True):

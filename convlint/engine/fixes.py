@@ -132,7 +132,9 @@ class Batches:
             tried = sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True)
             tried = [N for N in tried if self.fits is None or self.fits(now, N)]
             N = min(tried, key=lambda N: self._compared_us(now, N), default=now) if len(tried) > 1 else (*tried, now)[0]
-            if now != N and self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
+            if now == N or self._compared_us(now, N) > self._compared_us(now, now) * (1 + _ADVICE_GAIN):
+                continue
+            if self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
         best.sort(key=lambda N: (now > N, abs(N - now)))  # a lower one takes work away
         return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from operator import attrgetter
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from convlint.facts.quantity import Quantity, Table, known, number, text, truth
 from convlint.facts.target import RUNTIME
+from convlint.files.patterns import pattern
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
@@ -149,11 +149,11 @@ _PREDICTING = frozenset(
      "kernel", "kernels")
 ) | _TASK  # fmt: skip
 # three channels for each of several images: `3 * 7`
-_STACKED = re.compile(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
+_STACKED = pattern(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
 _WEIGHING = frozenset(("se", "squeeze", "excite", "excitation", "gate", "gates", "gating"))
 _IMAGE = 4  # channels, at most
-_WHOSE = re.compile(r"\w*")  # of a layer's name: what constructs it
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WHOSE = pattern(r"\w*")  # of a layer's name: what constructs it
+_WORD = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 class Width(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from convlint.files.bounded_file import open_regular
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault
 from convlint.model.location import Span
 
@@ -27,8 +28,8 @@ MAX_MERGED_KEYS = 200  # a layer has some sixty; without a bound, merges of merg
 MAX_MERGED_VALUES = 100_000  # of a whole file: few bytes can ask for many merges
 MAX_DIRECTIVES = 20  # lines that begin with %; libyaml compares each %TAG with all before it
 
-LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # as libyaml counts lines in its marks
-_DIRECTIVE = re.compile("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
+LINE_BREAK = pattern("\r\n|[\n\r\x85\u2028\u2029]")  # as libyaml counts lines in its marks
+_DIRECTIVE = pattern("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
 
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -80,6 +81,11 @@ def read_text(path: str) -> str:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputFault(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return text_of(raw)
+
+
+def may_share(text: str) -> bool:
+    """Whether anchors or merge keys may share values in it, as far as its characters tell."""
+    return "*" in text or "<<" in text
 
 
 def text_of(raw: bytes) -> str:
@@ -256,10 +262,10 @@ def _short(name: str) -> str:
 
 
 # Text that every YAML parser reads as text without quotes; for all other text PyYAML decides, which is slower.
-_PLAIN = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(?:[ ./-][A-Za-z0-9_]+)*")
+_PLAIN = pattern(r"/?[A-Za-z_][A-Za-z0-9_]*(?:[ ./-][A-Za-z0-9_]+)*")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
-_ODD = re.compile(r"[^ -~]|::|##")
-_ESCAPED = re.compile(r'[^ -~]|["\\]')
+_ODD = pattern(r"[^ -~]|::|##")
+_ESCAPED = pattern(r'[^ -~]|["\\]')
 _SHORT = {"\n": r"\n", "\t": r"\t", '"': r"\"", "\\": r"\\"}
 
 

@@ -6,13 +6,14 @@ Quoting and the escapes of a format are done in the format's own module.
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
-_CI_COMMAND = re.compile(r"(?<!#)##++(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
+from convlint.files.patterns import pattern
+
+_ANSI = pattern(r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]")  # colours and cursor movements, as a whole
+_CI_COMMAND = pattern(r"(?<!#)##++(?=\w*\[)")  # Azure Pipelines, TeamCity, and GitHub's old form
 _KEPT_FORMATS = "\u200c\u200d"  # joiners, without which Persian, Indic scripts and emoji are not readable
 _REPLACEMENT = "\ufffd"
 _MOST_KNOWN = 4096  # characters whose replacement is remembered; a hostile text may have all of Unicode

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from convlint.files.located_yaml import LINE_BREAK
+from convlint.files.patterns import pattern
 from convlint.fixes import yaml_nodes as nodes
 from convlint.model.location import TextEdit
 
@@ -39,7 +40,7 @@ def applied(text: str, edits: Iterable[Edit]) -> str:
 
 
 # Line breaks of YAML that others take for a part of the line.
-_OTHER_BREAK = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
+_OTHER_BREAK = pattern("\r(?!\n)|[\x85\u2028\u2029]")
 
 
 class Places:
@@ -149,8 +150,8 @@ def _hunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
     yield hunk
 
 
-_JOINER = re.compile(r"\s*,\s*")
-_COLON = re.compile(r":[ \t]*")
+_JOINER = pattern(r"\s*,\s*")
+_COLON = pattern(r":[ \t]*")
 
 
 def added(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
 
 from convlint.files.located_yaml import flow
+from convlint.files.patterns import pattern
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.document import (
     Document,
@@ -29,8 +29,8 @@ from convlint.model.network import Network
 from convlint.readers.spec.fields import PADS
 
 _BLOCK = ("|", ">")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+")
-_JSON_PLAIN = re.compile(r"true|false|[0-9]+")
+_PLAIN = pattern(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+")
+_JSON_PLAIN = pattern(r"true|false|[0-9]+")
 
 
 def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:

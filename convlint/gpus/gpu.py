@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import yaml
 from msgspec import Struct
 
+from convlint.files.cache import cached, stamp
 from convlint.model.errors import ConvlintError, UsageError
 from convlint.model.layer import Dtype, Pass
 from convlint.model.report import CalibrationUse
@@ -142,6 +143,15 @@ _KEYS: Final = {
     "name", "architecture", "compute_capability", "chip", "tensor_core_generation", "tensor_dtypes",
     "peaks_tflops", "sources", "notes", *_NUMBERS, *_FLAGS,
 }  # fmt: skip
+
+
+def table(path: Path) -> dict[str, Any]:
+    """The same as `read`, of a file that most runs need: it comes from the cache."""
+    key = repr((str(path), *stamp(str(path))))
+    content: dict[str, Any] = cached(
+        f"table-{path.stem}", key, lambda: read(path), lambda found: isinstance(found, dict)
+    )
+    return content
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -386,7 +396,7 @@ def gpu_names() -> tuple[str, ...]:
 @cache
 def aliases() -> Mapping[str, str]:
     """Return the other names that people use, each with the id it stands for."""
-    content = read(_FOLDER / "aliases.yaml")
+    content = table(_FOLDER / "aliases.yaml")
     return MappingProxyType({str(alias): str(gpu_id) for gpu_id, names in content.items() for alias in names})
 
 

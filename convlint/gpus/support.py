@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from convlint.gpus.gpu import Gpu, read
+from convlint.files.patterns import pattern
+from convlint.gpus.gpu import Gpu, table
 from convlint.model.errors import ConvlintError
 from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime, Version, framework_of
@@ -82,7 +82,7 @@ def dropped(library: str, version: Version, gpu: Gpu) -> bool | None:
     return True if past and gpu.compute_capability < entry.unsure_from else None
 
 
-_BUILT_FOR = re.compile(r".*\+cu(\d{2})(\d)")  # a local version: 2.9.0+cu126
+_BUILT_FOR = pattern(r".*\+cu(\d{2})(\d)")  # a local version: 2.9.0+cu126
 
 
 def wheel_cuda(version: Version) -> str | None:
@@ -123,13 +123,13 @@ def _facts(library: str, gpu: Gpu) -> _Library | None:
 
 @cache
 def _libraries() -> Mapping[str, _Library]:
-    return parse_support(read(_PATH))
+    return parse_support(table(_PATH))
 
 
 @cache
 def _wheels() -> Mapping[str, tuple[_Wheels, ...]]:
     """By CUDA, in the order of releases."""
-    content = read(_PATH)
+    content = table(_PATH)
     return {
         cuda: tuple(
             _Wheels(since=Version(entry["since"]), codes=tuple(map(Version, entry["codes"].split())))
@@ -235,5 +235,5 @@ def lacks() -> tuple[Lack, ...]:
     """All rows of the table."""
     return tuple(
         Lack(**{key: value if value is None or key not in _TYPES else _TYPES[key](value) for key, value in row.items()})
-        for row in read(_FRAMEWORKS)["lacks"]
+        for row in table(_FRAMEWORKS)["lacks"]
     )

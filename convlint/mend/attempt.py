@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult
 from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages import duration
+from convlint.files.located_yaml import may_share
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
@@ -127,7 +128,7 @@ def edits_where_shared(source: Input, job: Job, reading: Reading, read: Network 
     Only such a spec is parsed again to tell whether a fix can be written: that takes about as long as to read it.
     """
     text = source.text or ""
-    if "*" not in text and "<<" not in text:
+    if not may_share(text):
         return None
 
     @cache  # nothing is parsed where no fix is asked for

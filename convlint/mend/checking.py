@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,8 +16,9 @@ from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
 from convlint.engine.findings import NetworkResult, Target
 from convlint.estimate.constants import UNCHANGED_SINCE
-from convlint.files.bounded_file import python_bytes, python_text
-from convlint.files.located_yaml import Value, read_text
+from convlint.files.bounded_file import open_regular, python_bytes, python_text
+from convlint.files.located_yaml import MAX_BYTES, Value, read_text
+from convlint.files.patterns import pattern
 from convlint.fixes.plan import applicability, is_asked_batch
 from convlint.gpus.gpu import Calibration, CalibrationFile, Gpu, load_gpu
 from convlint.model.errors import ConvlintError, InputFault, UsageError, defect
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from convlint.engine.joint import Promise
 
 
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_NUMBERS = pattern(r"\d+(?:\.\d+)*")
 Files = tuple[CalibrationFile, ...]
 
 
@@ -588,3 +588,9 @@ def say(text: str) -> None:
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def content_of(path: str) -> bytes:
+    """A file's first bytes, one more than a spec may have. Raises InputFault."""
+    with open_regular(path) as file:
+        return file.read(MAX_BYTES + 1)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from itertools import chain
 from typing import Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
-from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
-from convlint.files.bounded_file import open_regular
 from convlint.files.languages import duration
-from convlint.files.located_yaml import MAX_BYTES, text_of
+from convlint.files.located_yaml import text_of
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.mend.applicability import with_applicability, with_edits
 from convlint.mend.attempt import (
     Attempt,
     CodeDraft,
@@ -41,15 +38,14 @@ from convlint.mend.checking import (
     as_asked,
     check_input,
     check_read,
+    content_of,
     last_resort,
     read_input,
 )
-from convlint.mend.proposing import Written, with_applicability
 from convlint.model.errors import InputFault
 from convlint.model.report import InputError
-from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
-from convlint.readers.reading import Reading, format_of_input
+from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
 
 MOST_ROUNDS = 10
@@ -391,57 +387,13 @@ def _wanted(member: RunModel) -> int:
 _BOM = b"\xef\xbb\xbf"
 
 
-def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> InputResult:
-    """The outcome of one input, with what its file is to become where something in it is to be mended.
-
-    Nothing is written here. Raises RuleError and UsageError only.
-    """
-    if source.kind == "source":
-        from convlint.mend.source_fixing import source_outcome
-
-        return source_outcome(source, rulebook, job)
-    fixing = job.fixing
-    readable = source.kind == "file" or source.raw is not None
-    if fixing is not None and readable and format_of_input(source) is SPEC:
-        if fixing.mends:
-            return _mended(source, rulebook, job, fixing, reading)
-        if source.text is None:  # else it was read to tell a spec from other files
-            with suppress(InputFault):  # its reader says what is wrong
-                content = _content(source.copy or source.name) if source.raw is None else source.raw
-                source = replace(source, text=text_of(content))
-    checked = check_input(source, rulebook, job, reading)
-    if source.kind == "module":
-        with last_resort(checked.errors, source.name):
-            checked.result = with_code_edits(checked, job)
-            if fixing is not None:
-                checked.result = with_applicability(checked, rulebook, job, fixing, "code")
-        return InputResult(checked.result, checked.errors)
-    outcome = InputResult(checked.result, checked.errors)
-    if fixing is None:
-        return outcome
-    is_spec = format_of_input(source) is SPEC
-    with last_resort(checked.errors, source.name):
-        edits_of = edits_where_shared(source, job, reading, checked.read) if is_spec else None
-        of: Written = "spec" if is_spec else "nothing"
-        checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
-    outcome = outcome._replace(result=checked.result)
-    if is_spec:
-        return outcome._replace(result=_with_edits(source, rulebook, job, fixing, reading, checked))
-    note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
-    return outcome._replace(fixed=Fixed(notes=(note,))) if fixing.mends else outcome
-
-
-def is_mended_together(source: Input, job: Job) -> bool:
-    """Whether an input is a live model whose code is to be mended."""
-    return job.fixing is not None and job.fixing.mends and format_of_input(source) is MODULE
-
-
-def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> InputResult:
+def mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading) -> InputResult:
+    """The outcome of a spec that is mended, with what its file is to become."""
     path, raw = source.name, source.raw
     shown = "<stdin>" if source.kind == "stdin" else path
     try:
         if raw is None:
-            raw = _content(path)
+            raw = content_of(path)
         text = text_of(raw)
     except InputFault as fault:
         error = InputError(path=shown, message=fault.message, line=fault.line, column=fault.column)
@@ -465,33 +417,4 @@ def _mended(source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading
     checked, source = mending.checked, mending.draft.source
     edits_of = edits_where_shared(source, job, reading, checked.read)
     checked.result = with_applicability(checked, rulebook, job, fixing, "spec", edits_of)
-    return InputResult(_with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)
-
-
-def _with_edits(
-    source: Input, rulebook: Rulebook, job: Job, fixing: Fixing, reading: Reading, checked: Checked
-) -> NetworkResult | None:
-    """The result, with the edits of its findings where these are asked for."""
-    result = checked.result
-    if fixing.proposes and source.text is not None:
-        from convlint.mend.proposing import Proposing
-
-        with last_resort(checked.errors, source.name):
-            result = Proposing(source, rulebook, job, fixing, reading, checked).result()
-    return result
-
-
-def with_content(source: Input) -> Input:
-    """Standard input with what it holds, since it can be read once; up to one byte more than a spec may have."""
-    if source.kind != "stdin":
-        return source
-    try:
-        return replace(source, raw=sys.stdin.buffer.read(MAX_BYTES + 1))
-    except (OSError, ValueError):  # its reader says what is wrong
-        return source
-
-
-def _content(path: str) -> bytes:
-    """A file's first bytes, one more than a spec may have. Raises InputFault."""
-    with open_regular(path) as file:
-        return file.read(MAX_BYTES + 1)
+    return InputResult(with_edits(source, rulebook, job, fixing, reading, checked), checked.errors, fixed)

@@ -3,178 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.findings import NetworkResult, sum_of
-from convlint.engine.hits import with_fix, with_settings
-from convlint.engine.joint import Promise
-from convlint.engine.timing import SAME, as_laid_out, estimated
+from convlint.engine.findings import NetworkResult
 from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
-from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
+from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
-from convlint.fixes.verify import breaking, saved_beside, slower, staying, unsettled, unwilling, wanted_back
-from convlint.mend.attempt import Attempt, EditsOf, SpecDraft, as_stated, edited
-from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice
-from convlint.model.layer import Mode
-from convlint.model.network import Network
-from convlint.model.report import Finding, InputError, LayerReport, LayerTimes, Scalar
+from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.mend.attempt import Attempt, SpecDraft, as_stated, edited
+from convlint.mend.checking import Checked, Fixing, Job, check_read
+from convlint.model.report import Finding, InputError, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
-
-_LAST = "the batch is written once all else is, as the one that then fits"
-Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
-
-
-def with_applicability(
-    checked: Checked, rulebook: Rulebook, job: Job, fixing: Fixing, of: Written,
-    edits_of: EditsOf | None = None,
-) -> NetworkResult | None:  # fmt: skip
-    """The result, whose fixes say whether `--fix --unsafe-fixes` writes them, how many that are, and the time then.
-
-    The input is `of` what is edited as a spec, as code, or not at all. `edits_of` makes the edits of a spec; without
-    it, all that fixes set in a spec counts as written.
-    """
-    result, network = checked.result, checked.network
-    if result is None or network is None:
-        return result
-    if checked.errors or of == "nothing" or (of == "code" and not network.operations):
-        return _promised(_applicable(result, set(), {}), network, EditPlan(), checked.promises)
-    asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
-    if not asked:
-        return _applicable(result, set(), {})
-    plan, reasons = _planned(network, job, result, asked, of, edits_of)
-    last: list[Wish] = []
-    if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
-        last = _batches_once_written(network, rulebook, job, fixing, plan)
-        still = {wish.sets["N"] for wish in last}
-        early = {id(each): _LAST for each, _ in asked if not still.issuperset(_batches(each))}
-        asked = [each for each in asked if id(each[0]) not in early]
-        plan, reasons = _planned(network, job, result, asked, of, edits_of)
-        reasons |= early
-        last = [] if _sets_batch(plan) else last
-    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), saved_beside(plan)):
-        parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
-        asked = [each for each in asked if not is_advice(each[0])]
-        plan, others = _planned(network, job, result, asked, of, edits_of)
-        reasons |= dict.fromkeys(parts, "it takes longer without the advice that cannot be written") | others
-    wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
-    granted = Counter(id(wish.finding) for wish in plan.granted)
-    whole = {id(each) for each, _ in asked if granted[id(each)] == wanted[id(each)] > 0}
-    some = [kind for finding, kind in asked if granted[id(finding)]]
-    now = len(some) if fixing.unsafe else some.count("safe")
-    found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
-    if len(result.labels) == 1 and not last and granted.keys() == whole == _advice(result.findings):
-        return found  # all advice is written: the times after it are those of the check already
-    return _promised(found, network, plan, checked.promises, last)
-
-
-def _is_slower(then: NetworkResult, beside_us: float) -> bool:
-    """Whether the network takes longer on a target once part of the advice is written; others save `beside_us`."""
-    return any(
-        each.times is not None and (each.times.after_fix_us or 0.0) + beside_us > each.times.time_us * (1 + SAME)
-        for each in then.networks
-    )
-
-
-def _sets_batch(plan: EditPlan) -> bool:
-    return any("N" in wish.sets for wish in plan.granted)
-
-
-def _batches(finding: Finding) -> set[Scalar]:
-    return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
-
-
-def _batches_once_written(
-    network: Network, rulebook: Rulebook, job: Job, fixing: Fixing, plan: EditPlan
-) -> list[Wish]:  # fmt: skip
-    """The batches that are asked for once all else is written: a batch is written last."""
-    others = [wish for wish in plan.granted if "N" not in wish.sets]
-    changed = _changed(network, EditPlanner(network, job.overridden()).plan(others))
-    after = check_read(changed, rulebook, job, [])
-    left = () if after is None else fixing.counting(after.findings)
-    return [wish for wish in wishes(left) if "N" in wish.sets]
-
-
-def _planned(
-    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written,
-    edits_of: EditsOf | None,
-) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
-    """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
-    from convlint.mend.attempt import code_writer, contents, written
-
-    planner = EditPlanner(network, job.overridden(), result.silenced)
-    several = list(wishes(finding for finding, _ in asked))
-    if of == "code":
-        plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
-    elif edits_of is not None:
-        plan, left_out, _ = edited(several, planner, edits_of)
-    else:
-        plan = planner.plan(several)
-        left_out = list(plan.refused)
-    return plan, {id(wish.finding): reason for wish, reason in left_out}
-
-
-def _advice(findings: Iterable[Finding]) -> set[int]:
-    return {id(finding) for finding in findings if is_advice(finding)}
-
-
-def _applicable(
-    result: NetworkResult, written: Container[int], reasons: Mapping[int, str]
-) -> NetworkResult:  # fmt: skip
-    """The result, each of whose fixes says whether it is written, and where it is not, why."""
-    findings = []
-    for finding in result.findings:
-        if finding.fix is not None:
-            no_edit = finding.fix.no_edit or reasons.get(id(finding), "")
-            finding = replace(finding, fix=replace(finding.fix, applicable=id(finding) in written, no_edit=no_edit))
-        findings.append(finding)
-    return replace(result, findings=tuple(findings))
-
-
-def _promised(
-    result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
-) -> NetworkResult:
-    """The result with the time that the network takes once the plan is written, as the next check will say it.
-
-    `last` are batches that are written after the plan.
-    """
-    changed = _changed(network, plan)
-    if last:
-        changed = _changed(changed, EditPlanner(changed, {}).plan(last))
-    times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
-    layers = tuple(
-        replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
-        for index, entry in enumerate(result.layers)
-    )
-    networks = tuple(
-        replace(each, times=sum_of([entry.times.get(each.gpu) for entry in layers])) for each in result.networks
-    )
-    return replace(result, layers=layers, networks=networks)
-
-
-def _changed(network: Network, plan: EditPlan) -> Network:
-    """The network with the plan written."""
-    layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
-    return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
-
-
-def _times(network: Network, promise: Promise, mode: Mode) -> list[float | None]:
-    estimates = estimated(network, as_laid_out(network), promise.search.timing.gpu, mode).estimates
-    return [None if estimate is None else estimate.time_us for estimate in estimates]
-
-
-def _after_fix(
-    entry: LayerReport, label: str, times: Mapping[str, list[float | None]], index: int
-) -> LayerTimes | None:  # fmt: skip
-    now = entry.times[label]
-    return None if now is None else replace(now, after_fix_us=times[label][index])
-
 
 # How often the text of one file is checked with edits, and how many layers are looked at to find them: of a small file
 # often enough to tell all findings apart, of a large one so that nobody waits much longer than for its check.

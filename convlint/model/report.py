@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 from typing import Literal
 
 from msgspec import Struct, field
@@ -23,6 +22,8 @@ Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ord
 
 def fingerprint(identity: Identity) -> str:
     """The identity as 16 hexadecimal digits."""
+    from hashlib import blake2b  # which loads OpenSSL, and many runs ask for no fingerprint
+
     return blake2b("\0".join(map(str, identity)).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 

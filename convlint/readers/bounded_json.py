@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown
 from convlint.model.layer import ConvLayer
 
@@ -191,7 +191,7 @@ MOST_CONTAINERS = 400_000  # lists and objects: three bytes of text, `[],`, take
 MOST_VALUES = 800_000
 
 _GONE = object()
-_WIDE_ESCAPE = re.compile(r"\\u(?!00)")  # an escape for a character beyond Latin-1
+_WIDE_ESCAPE = pattern(r"\\u(?!00)")  # an escape for a character beyond Latin-1
 
 
 class NoJson(InputFault):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, UsageError, shown
 from convlint.model.report import InputError
 from convlint.readers import Format, find_format, known_suffixes
@@ -22,9 +22,9 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "ve
 MOST_FILES = 100_000  # of one argument; a home folder that is named by mistake must not be listed for minutes
 MOST_DEPTH = 200  # of folders inside each other
 MOST_HELD = 1 << 23  # characters of specs that are kept after the look at them, so as not to read the files twice
-_SHARD = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
+_SHARD = pattern(r"-\d{5}-of-\d{5}\.safetensors$")
 _IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
-MAGIC = re.compile(r"[*?\[]")
+MAGIC = pattern(r"[*?\[]")
 HOLDS_NOTHING, MATCHES_NOTHING = "holds nothing that convlint reads", "matches nothing that convlint reads"
 _NOTHING_WANTED = "holds nothing to check: all of it is excluded, or no spec"
 

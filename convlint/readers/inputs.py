@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import Dtype, DtypeSource, Mode, equal_without
 from convlint.model.location import Span
@@ -34,10 +35,10 @@ DTYPES = {
 
 _CHANNELS_LAST = ("channels_last", "channels_last_3d")
 _ALSO_CHANNELS_LAST = ("nhwc", "ndhwc", "nwc", "nlc", "channelslast", "channels-last")  # other names, for suggestions
-_SIZES = re.compile(r"[0-9NxX×*\s]+")
-_BETWEEN = re.compile(r"\s*[xX×*]\s*")
-_SHAPES = re.compile(r"\s*[0-9N]+(\s*[xX×*]\s*[0-9N]+)*\s*(:\s*[\w.-]+\s*)*(,.*)?", re.DOTALL)
-_LIST = re.compile(r"[(\[]?[ \t]*((?:[0-9Nn]+[ \t]*,[ \t]*){2,7}[0-9Nn]+)[ \t]*,?[ \t]*[)\]]?((?::[\w.:-]+)?)")
+_SIZES = pattern(r"[0-9NxX×*\s]+")
+_BETWEEN = pattern(r"\s*[xX×*]\s*")
+_SHAPES = pattern(r"\s*[0-9N]+(\s*[xX×*]\s*[0-9N]+)*\s*(:\s*[\w.-]+\s*)*(,.*)?", re.DOTALL)
+_LIST = pattern(r"[(\[]?[ \t]*((?:[0-9Nn]+[ \t]*,[ \t]*){2,7}[0-9Nn]+)[ \t]*,?[ \t]*[)\]]?((?::[\w.:-]+)?)")
 APART = ",\n"  # joins shapes of several `--input`; the line feed tells it from a comma that the user wrote
 
 
@@ -166,8 +167,8 @@ def of_model(network: Network, options: ReadOptions, source: DtypeSource) -> Net
 
 MOST_TEXT = 2_000  # characters of a reference
 _MOST_DEPTH = 50  # opening brackets of one kind; deep nesting exhausts the stack of Python's parser
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_LOOKS = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*(\(.*\)[\w.]*)?", re.DOTALL)
+_MODULE = pattern(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_LOOKS = pattern(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*(\(.*\)[\w.]*)?", re.DOTALL)
 
 
 class Reference(Struct, frozen=True, kw_only=True):

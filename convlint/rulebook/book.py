@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from hashlib import blake2b
 from types import CodeType
 from typing import Any
-from zlib import crc32
 
 from msgspec.structs import replace
 
 from convlint import __version__
-from convlint.files.private_folder import cache_folder, opened_private, read_private, write_private
+from convlint.files.cache import cached, stamp
 from convlint.model.errors import RuleError, suggestion
 from convlint.model.report import RuleInfo, Source
 from convlint.rulebook.expr import Expr
@@ -62,57 +57,15 @@ _COMPILERS = (
     "book.py",
     "expr.py",
 )
-_MOST_BYTES = 8 * 2**20  # the built-in rules take some 300 KiB
-_CHECKSUM_BYTES = 32
 
 
 def cached_rules(paths: Sequence[str]) -> list[Rule]:
     """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
-    read = partial(_read_all, paths)
-    if os.environ.get("CONVLINT_NO_CACHE"):
-        return read()
-    folder = None
-    with suppress(OSError, ValueError):  # ValueError: a NUL in the path
-        folder = opened_private(cache_folder())
-    if folder is None:
-        return read()
-    try:
-        # One file for each installation: several beside each other must not replace each other's at every run.
-        here = crc32(os.fsencode(__file__))
-        name = f"rules-{__version__}-{sys.implementation.cache_tag}-{here:08x}.marshal"
-        key = _key(paths)
-        rules = None
-        with suppress(OSError):
-            rules = unpacked(read_private(folder, name, _MOST_BYTES), key, paths)
-        if rules is None:
-            rules = read()
-            with suppress(OSError):  # a full disk or a read-only one costs only the cache
-                write_private(folder, name, packed(rules, key))
-        return rules
-    finally:
-        os.close(folder)
 
+    def is_sound(content: Any) -> bool:
+        return isinstance(content, list) and len(content) == len(paths) and all(map(_is_plain, content, paths))
 
-def packed(rules: Sequence[Rule], key: str) -> bytes:
-    """The content of a cache file: a checksum, then the key and the rules."""
-    data = marshal.dumps((key, [_plain(rule) for rule in rules]))
-    return _checksum(data) + data
-
-
-def unpacked(raw: bytes, key: str, paths: Sequence[str]) -> list[Rule] | None:
-    """The rules in a cache file's content; None where it is damaged, of another key, or holds anything else."""
-    data = raw[_CHECKSUM_BYTES:]
-    if raw[:_CHECKSUM_BYTES] != _checksum(data):  # what is damaged could bring the interpreter down
-        return None
-    try:
-        stored = marshal.loads(data)
-    except (ValueError, EOFError, TypeError):  # written by another version of Python
-        return None
-    match stored:
-        case (str() as stored_key, list() as rules) if stored_key == key:
-            sound = len(rules) == len(paths) and all(map(_is_plain, rules, paths))
-            return [_rule(rule) for rule in rules] if sound else None
-    return None
+    return [_rule(rule) for rule in cached("rules", _key(paths), lambda: _read_all(paths), is_sound)]
 
 
 _SHAPE: Mapping[str, type | tuple[type, ...]] = {
@@ -131,14 +84,14 @@ def _is_plain(rule: Any, path: str) -> bool:
     return sound and (rule["in_source"] is None or _is_plain(rule["in_source"], path))
 
 
-def _read_all(paths: Sequence[str]) -> list[Rule]:
+def _read_all(paths: Sequence[str]) -> list[dict[str, Any]]:
     from convlint.rulebook.file import read_rule  # which a cached rulebook does without
 
-    return [read_rule(path, built_in=True) for path in paths]
+    return [_plain(read_rule(path, built_in=True)) for path in paths]
 
 
 def _key(paths: Sequence[str]) -> str:
-    return repr((__version__, sys.version, [(path, *_stamp(path)) for path in (*_compilers(), *paths)]))
+    return repr((__version__, sys.version, [(path, *stamp(path)) for path in (*_compilers(), *paths)]))
 
 
 def _compilers() -> list[str]:
@@ -146,18 +99,6 @@ def _compilers() -> list[str]:
     facts = os.path.join(here, "..", "facts")
     quantities = sorted(name for name in os.listdir(facts) if name.endswith(".py"))
     return [os.path.join(here, name) for name in _COMPILERS] + [os.path.join(facts, name) for name in quantities]
-
-
-def _checksum(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)
-    except OSError:  # Python can run without the sources
-        return 0, 0
-    return status.st_mtime_ns, status.st_size
 
 
 def _plain(rule: Rule) -> dict[str, Any]:

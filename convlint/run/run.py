@@ -16,7 +16,7 @@ from convlint.engine.findings import NetworkResult, assemble
 from convlint.files.languages import ENGLISH
 from convlint.files.safe import clean_path
 from convlint.mend.checking import InputResult, Job, Task, resolve_targets, say
-from convlint.mend.mending import is_mended_together, outcome_of, with_content
+from convlint.mend.outcome import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.readers.discovery import discover
 from convlint.readers.inputs import Input, file_input, source_input

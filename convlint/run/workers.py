@@ -11,7 +11,7 @@ from itertools import islice
 from threading import Lock, local
 
 from convlint.mend.checking import InputResult, Task, say
-from convlint.mend.mending import outcome_of
+from convlint.mend.outcome import outcome_of
 from convlint.model.errors import UsageError
 from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, Child, ChildDied

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.located_yaml import LINE_BREAK, Loader
+from convlint.files.patterns import pattern
 from convlint.model.errors import RuleError, UsageError
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
@@ -98,8 +99,8 @@ def _judge(rule: Rule, values: dict[str, Any], mention: Mention) -> Finding | No
 
 
 MARKER = "convlint:"
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#+[ \t]*convlint:[ \t]*(?P<body>.*)")
-_BODY = re.compile(
+_COMMENT = pattern(r"(?:^|(?<=[ \t]))#+[ \t]*convlint:[ \t]*(?P<body>.*)")
+_BODY = pattern(
     r"(?P<kind>ignore|file-ignore)[ \t]*\[(?P<rules>[^\[\]]*)\]"
     r"(?:[ \t]+until[ \t]+(?P<until>[^ \t]+))?(?:[ \t]*--[ \t]*(?P<reason>.*))?"
 )

@@ -17,7 +17,7 @@ from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.edits import Edit, added, applied, quotes
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import spec_edits
-from convlint.mend.mending import with_content
+from convlint.mend.outcome import with_content
 from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError

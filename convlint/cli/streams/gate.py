@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO, cast
 
+from convlint.files.patterns import pattern
 from convlint.files.safe import break_up_commands, printable
 from convlint.reporters import Style
 from convlint.reporters.ink import INK_CODES, LINK_CLOSES, LINK_ENDS, LINK_OPENS
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 # What a runner skips before it looks for a command: white space, and to be safe the colours too.
 _BEFORE = r"(?:[^\S\n]|\x1b\[[0-9;]*m)*"
-_COMMAND = re.compile(rf"^({_BEFORE}:):", re.MULTILINE)
+_COMMAND = pattern(rf"^({_BEFORE}:):", re.MULTILINE)
 # The annotations that the github format writes, and nothing else that a runner obeys: no stop-commands, no set-output.
 _NO_ANNOTATION = r"(?!::(?:error|warning|notice) (?:file|title)=[^:\n]*::)"
-_OTHER_COMMAND = re.compile(rf"^{_NO_ANNOTATION}({_BEFORE}:):", re.MULTILINE)
+_OTHER_COMMAND = pattern(rf"^{_NO_ANNOTATION}({_BEFORE}:):", re.MULTILINE)
 _INKS = tuple(f"\x1b[{code}m" for code in sorted(INK_CODES))
 # links to pages of rules, and to nothing else: whoever writes one between ours can lead nobody astray
 _PAGE = re.escape(DOCS + rule_page("CODE")).replace("CODE", "[A-Z]{2,8}[0-9]{3,4}")
 _LINK = f"{re.escape(LINK_OPENS)}{_PAGE}{re.escape(LINK_ENDS)}|{re.escape(LINK_CLOSES)}"
-_INK = re.compile(f"({'|'.join(map(re.escape, _INKS))}|{_LINK})")
-_LINKS = re.compile(_LINK)
+_INK = pattern(f"({'|'.join(map(re.escape, _INKS))}|{_LINK})")
+_LINKS = pattern(_LINK)
 
 
 def harmless(
@@ -86,9 +87,9 @@ def _printable_line(line: str, inks: bool) -> str:
 
 
 _NOBODY_READS = frozenset((errno.EPIPE, errno.EBADF, errno.ECONNRESET, *([errno.EINVAL] if os.name == "nt" else [])))
-_BLANK = re.compile(r"(?:[^\S\n]|\x1b\[[0-9;]*m)*(:?)")
-_HASHES = re.compile(r"(?<!#)(?:(#)|##++\w*+)\Z")
-_COMPLETES = {"#": re.compile(r"#+\w*\["), "##": re.compile(r"#*\w*\[")}
+_BLANK = pattern(r"(?:[^\S\n]|\x1b\[[0-9;]*m)*(:?)")
+_HASHES = pattern(r"(?<!#)(?:(#)|##++\w*+)\Z")
+_COMPLETES = {"#": pattern(r"#+\w*\["), "##": pattern(r"#*\w*\[")}
 
 
 class Gate(io.TextIOBase):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import stat
 import sys
 import unicodedata
@@ -19,6 +17,7 @@ from msgspec.structs import replace
 
 from convlint.cli.streams.gate import bare, harmless, style_of, write
 from convlint.files.languages import ENGLISH, speaking
+from convlint.files.patterns import pattern
 from convlint.files.private_folder import checkout_of, is_below
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.report import Report
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from convlint.run.plan import RunPlanner
 
 
-_STREAM = re.compile(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})")
+_STREAM = pattern(r"/dev/(?:(stdin|stdout|stderr)|fd/(\d{1,9}))|/proc/self/fd/(\d{1,9})")
 _NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
 # Errors of making or replacing a file, where the file itself may still be one to write to.
 _FOLDER_IS_CLOSED = (errno.EACCES, errno.EPERM, errno.EBUSY)
@@ -100,7 +99,7 @@ def _replace(path: str, data: bytes) -> None:
 def _swap(real: str, data: bytes, before: os.stat_result | None) -> None:
     """A new file in the place of `real`. Raises OSError; PermissionError where its owner cannot be kept."""
     # The name cannot be foreseen, so that nobody can lay a link in its place.
-    temporary = os.path.join(os.path.dirname(real), f".convlint-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(os.path.dirname(real), f".convlint-{os.urandom(8).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666 if before is None else 0o600)
     try:

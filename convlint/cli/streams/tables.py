@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import secrets
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -61,7 +60,7 @@ class Tables:
         self._form, self._path = form, path
         self._finals = {table: os.path.realpath(final) for table, final in files_of(path).items()}  # links stay
         # The names cannot be foreseen, so that nobody can lay links in their places.
-        self._parts = {final: f"{final}.{secrets.token_hex(8)}.tmp" for final in self._finals.values()}
+        self._parts = {final: f"{final}.{os.urandom(8).hex()}.tmp" for final in self._finals.values()}
         self._files: list[IO[bytes]] = []
         self._sinks: dict[Table, Sink] = {}
 

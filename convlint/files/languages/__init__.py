@@ -6,11 +6,11 @@ English is the language of the rules and of the code; each other one is a catalo
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from convlint.files.patterns import pattern
 from convlint.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _known(value: str, where: str) -> str:
     raise UsageError(f"{where}: {value!r} is not one of {', '.join(LANGUAGES)}{suggestion(value, LANGUAGES)}")
 
 
-_BESIDE = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
+_BESIDE = pattern(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
 
 
 def tidied(text: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from convlint.files.bounded_file import open_regular
 from convlint.files.located_yaml import MAX_BYTES, MAX_DEPTH, Loader, Value, fault, text_of
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import Dtype
 from convlint.model.location import Span
@@ -313,10 +314,10 @@ def _read_field(fields: Fields, key: str, value: Value, dims: int, where: str) -
 
 MOST_EVENTS = 200_000  # of YAML's parser; a spec has its version and its first layer long before
 _HEAD = 1 << 16  # bytes at the beginning, by which most files are ruled out without being read further
-_LAYERS_KEY = re.compile(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
-_VERSION_KEY = re.compile(rb"""version["']?[ \t]*:[ \t]*["']?1\b""")
-_VERSION_1 = re.compile(r"""^[ \t{]*["']?version["']?[ \t]*:[ \t]*["']?1["']?[ \t]*([,#}]|$)""", re.MULTILINE)
-_LAYERS = re.compile(r"""^["']?layers["']?[ \t]*:""", re.MULTILINE)
+_LAYERS_KEY = pattern(rb"""(?m)^[ \t]*+[{,]?[ \t]*+["']?layers["']?[ \t]*+:|["']layers["']\s*+:""")
+_VERSION_KEY = pattern(rb"""version["']?[ \t]*:[ \t]*["']?1\b""")
+_VERSION_1 = pattern(r"""^[ \t{]*["']?version["']?[ \t]*:[ \t]*["']?1["']?[ \t]*([,#}]|$)""", re.MULTILINE)
+_LAYERS = pattern(r"""^["']?layers["']?[ \t]*:""", re.MULTILINE)
 _ALIAS = "*"
 _FILTER = ("C", "K", "R", "S", "kernel_size")
 _TELLING = frozenset(key for key, name in CANONICAL.items() if name in _FILTER) | {"<<"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.located_yaml import Value, fault
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import AXES, ConvLayer, is_patches, output_size, same_padding, with_output
 from convlint.model.location import Span
@@ -31,7 +31,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     dims: int | None = None
 
 
-_DIMS = re.compile(r"([a-z]+)([123])d([a-z]*)")
+_DIMS = pattern(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
 AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it needs the layers
 # Normalised op -> shape carrier, the name of what it does to a shape.
