@@ -6,7 +6,7 @@ import gc
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 
@@ -32,6 +32,7 @@ from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, ChildDied
 from convlint.readers.reading import Reading
 from convlint.run.plan import RunPlanner
+from convlint.run.run import worth
 from convlint.run.workers import Processes
 
 # Thresholds of the garbage collector: with its own, it takes a fifth of a run.
@@ -52,6 +53,7 @@ def look_after(number: int) -> None:
 
 Answers = Iterator[tuple[Task, Audited]]
 _MOST = 1024  # processes, whatever is asked for: no machine has room for more
+_LOOKED_AT = 64  # tasks, to say how many processes are worth it
 _WAITING = 2  # tasks of each process that are asked for before there is room: few, so that memory stays flat
 
 
@@ -81,6 +83,14 @@ def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
     finally:
         processes.end()  # interrupted, the threads learn from it that nobody waits for them
         pool.shutdown(cancel_futures=True)
+
+
+def audit_as_worth(tasks: Iterator[Task]) -> Answers:
+    """The same from as many processes as are worth it for the first tasks."""
+    first = list(islice(tasks, _LOOKED_AT))
+    jobs = worth(task.subject.source for task in first)
+    tasks = chain(first, tasks)
+    return audit_here(tasks) if jobs == 1 else audit_in_processes(tasks, jobs)
 
 
 def _audit(processes: Processes, task: Task) -> Audited:

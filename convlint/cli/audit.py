@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.cli.options import (
     FilesOnly,
     Flags,
+    Jobs,
     JudgeFlags,
     ModelFlags,
     ProjectFlags,
@@ -52,7 +53,7 @@ class AuditFlags(Flags, frozen=True, kw_only=True):
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the audit of these tables: only what is new or changed.")
     ] = False
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; the result is the same.", min=1)] = 1
+    jobs: Jobs = "auto"  # type: ignore[assignment]  # parsed as what a user writes
     cluster: Annotated[
         str | None,
         option("--cluster", metavar="ADDRESS", help_="A running Ray cluster: ray://HOST:PORT or auto."),

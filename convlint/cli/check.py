@@ -11,6 +11,7 @@ from convlint.cli.options import (
     AdviceFlags,
     FilesOnly,
     Flags,
+    Jobs,
     JudgeFlags,
     Lang,
     ModelFlags,
@@ -26,32 +27,12 @@ from convlint.cli.options import (
     presentation,
 )
 from convlint.files.languages import language_asked
-from convlint.model.errors import UsageError, shown
-
-
-def jobs_of(value: str) -> int:
-    """How many processes; 0 for auto: as many as are worth it. Raises UsageError."""
-    if value == "auto":
-        return 0
-    if not value.isascii() or not value.isdigit() or int(value) < 1:
-        raise UsageError(f"--jobs {shown(value)}: neither auto nor a number of processes, from 1 on")
-    return int(value)
 
 
 class CoverFlags(Flags, frozen=True, kw_only=True):
     """Which of the paths' files are checked, and by how many processes."""
 
-    jobs: Annotated[
-        int,
-        typer.Option(
-            "--jobs",
-            "-j",
-            metavar="N",
-            help="Processes, 1 or more; the result is the same. auto: one a core for folders of much Python.",
-            parser=jobs_of,
-            show_default="auto",
-        ),
-    ] = "auto"  # type: ignore[assignment]  # parsed as what a user writes
+    jobs: Jobs = "auto"  # type: ignore[assignment]  # parsed as what a user writes
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False
     specs_only: Annotated[
         bool,

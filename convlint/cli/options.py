@@ -15,7 +15,7 @@ import typer
 from msgspec import Struct
 
 from convlint.files.languages import LANGUAGES
-from convlint.model.errors import UsageError
+from convlint.model.errors import UsageError, shown
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
 from convlint.reporters import REPORTERS
 
@@ -67,6 +67,28 @@ def listed(names: Iterable[str]) -> str:
     """`a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def jobs_of(value: str) -> int:
+    """How many processes; 0 for auto: as many as are worth it. Raises UsageError."""
+    if value == "auto":
+        return 0
+    if not value.isascii() or not value.isdigit() or int(value) < 1:
+        raise UsageError(f"--jobs {shown(value)}: neither auto nor a number of processes, from 1 on")
+    return int(value)
+
+
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        help="Processes, 1 or more; the result is the same. auto: one a core where there is much to do.",
+        parser=jobs_of,
+        show_default="auto",
+    ),
+]
 
 
 def option(*names: str, help_: str, metavar: str | None = None) -> Any:

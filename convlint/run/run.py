@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import cache
@@ -36,8 +37,12 @@ from convlint.verdict.baseline import (
 from convlint.verdict.select import chosen, counts, incompleteness, verdict
 from convlint.verdict.suppress import judge_mentions
 
-# Python files for which one more process pays, if nobody says how many: starting one takes as long as reading some.
-_FILES_OF_PROCESS = 40
+# For how much one more process pays, if nobody says how many: starting one takes as long as reading some files.
+_FILES_OF_PROCESS = 40  # of Python
+_SECONDS_OF_PROCESS = 0.8
+_SECONDS_OF_BYTE = 8e-6  # of a spec, of which some are flawed
+_SECONDS_OF_MODEL, _SECONDS_OF_MODULE = 0.2, 0.4
+_BYTES_OF_PROCESS, _BYTES_OF_MODULE = 200 << 20, 1 << 30  # of memory; a module's process loads its framework
 
 
 def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
@@ -69,7 +74,7 @@ def check_tasks(
 ) -> list[InputResult]:
     """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done.
 
-    With 0 of them, as many read folders of much Python as there are cores, and this one all else.
+    With 0 of them, as many as are worth it.
     `settled` says what becomes of each outcome, one after the other, as soon as there is one.
     """
     models = [task for task in tasks if is_mended_together(task[0], task[2])]
@@ -83,7 +88,7 @@ def check_tasks(
         for source, _, _ in models:
             on_done(source.name)
         return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
-    jobs = jobs or _worth(tasks)
+    jobs = jobs or worth(source for source, _, _ in tasks)
     if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
         from convlint.run.workers import check_in_workers, in_parts  # one process needs nothing of it
 
@@ -99,11 +104,43 @@ def check_tasks(
     return outcomes
 
 
-def _worth(tasks: Sequence[Task]) -> int:
-    """How many processes are worth it for these: more than one where a folder has much Python."""
-    files = max((len(source.members) for source, _, _ in tasks if source.kind == "source"), default=0)
+def worth(sources: Iterable[Input]) -> int:
+    """How many processes are worth it for these: one for each second or so of work, as far as cores and memory go."""
+    files, seconds, modules = 0, 0.0, False
+    for source in sources:
+        if source.kind == "source":
+            files = max(files, len(source.members))
+        modules = modules or source.kind == "module"
+        seconds += _seconds(source)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(min(cores, files // _FILES_OF_PROCESS), 1)
+    several = max(files // _FILES_OF_PROCESS, int(seconds / _SECONDS_OF_PROCESS))
+    if min(cores, several) < 2:
+        return 1
+    return max(1, min(cores, several, _free_bytes() // (_BYTES_OF_MODULE if modules else _BYTES_OF_PROCESS)))
+
+
+def _seconds(source: Input) -> float:
+    """About how long an input takes: a live model by its framework, a spec by its size, other files whatever theirs."""
+    if source.kind == "module":
+        return _SECONDS_OF_MODULE
+    if source.kind != "file":
+        return 0.0
+    try:
+        size = os.path.getsize(source.name)
+    except (OSError, ValueError):
+        return 0.0
+    is_text = source.name.endswith((".yaml", ".yml", ".json"))
+    return size * _SECONDS_OF_BYTE if is_text else min(size * _SECONDS_OF_BYTE, _SECONDS_OF_MODEL)
+
+
+def _free_bytes() -> int:
+    """The memory that is free; as much as one likes where the system does not say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return sys.maxsize
+    return kilobytes * 1024
 
 
 def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:

@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from convlint.audit.audit import Auditor, Run, Summary, audit_here, audit_in_processes, summary_of
+from convlint.audit.audit import Auditor, Run, Summary, audit_as_worth, audit_here, audit_in_processes, summary_of
 from convlint.audit.ranking import Cells, Tally, for_each_row
 from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
@@ -102,7 +102,7 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
 def _running(asked: AuditRequest, jobs: int) -> Iterator[Run]:
     """How tasks are run: here, in processes, or on a cluster. Raises UsageError for a cluster that cannot be used."""
     if asked.cluster is None:
-        yield audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
+        yield audit_as_worth if jobs == 0 else audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
         return
     from convlint.audit.cluster import on_cluster
 
