@@ -72,16 +72,19 @@ def check_network(
     kept: Kept = NOTHING_KEPT,
     allow: Collection[Allowance] = (),
     on_promise: OnPromise | None = None,
+    details: bool = True,
 ) -> NetworkResult:
     """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
 
     Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
     part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
     be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
+    Without `details`, infos on the batch do not say what other batches come to.
     """
     check = _NetworkCheck(
-        network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1
-    )
+        network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
+        details=details,
+    )  # fmt: skip
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
     skipped = {(skip.code, skip.layer): skip for skip in check.skipped}.values()
@@ -107,11 +110,11 @@ class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
         silences: Silences | None, known: Silences | None, kept: Kept, allow: Collection[Allowance],
-        on_promise: OnPromise | None, *, several: bool,
+        on_promise: OnPromise | None, *, several: bool, details: bool,
     ) -> None:  # fmt: skip
         self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
         self.codes, self.silences, self.known, self.kept, self.allow = codes, silences, known, kept, allow
-        self.on_promise = on_promise
+        self.on_promise, self.details = on_promise, details
         self.findings: list[Finding] = []
         self.skipped: list[SkippedRule] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
@@ -156,7 +159,9 @@ class _NetworkCheck:
             self.on_promise(target.label, promise)
         priced = promise.settled
         pricer = Pricer(timing, estimates)
-        batches = Batches(self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound)
+        batches = Batches(
+            self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound, details=self.details
+        )
         hits = batches.settled(weighed(priced.hits, priced.stakes, priced.bases, pricer))
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)

@@ -39,6 +39,7 @@ class Batches:
 
     `time_us(index, N)` predicts one layer; `fits(now, N)` says whether there is memory for layers of `now` at N. Where
     the GPU `waits` for its host, only more than one image is advised: tiles and waves are not what an image waits for.
+    Without `details`, batches are tried where an error asks for one alone.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Batches:
         fits: Callable[[int, int], bool] | None = None,
         *,
         waits: bool = False,
+        details: bool = True,
     ) -> None:
         self.layers, self.estimates, self.time_us, self.fits, self.waits = layers, estimates, time_us, fits, waits
+        self.details = details
         self._network_us: dict[tuple[int, int], float] = {}
         self._samples: dict[tuple[int, int], Sequence[tuple[int, float]]] = {}
 
@@ -71,6 +74,7 @@ class Batches:
         """The hits, those on N with the one plan for their batch, and the severity that its gain leaves them."""
         hits = list(hits)
         wanted: dict[int, Counter[int]] = {}
+        heeded = {self._now(hit) for hit in hits if self.details or hit.severity == "error"}
         for hit in hits:
             now = self._now(hit)
             if now is not None:
@@ -78,6 +82,8 @@ class Batches:
                 votes.update(int(changes["N"]) for changes in (hit.sets[0], hit.other) if "N" in changes)
         plans = {
             now: self.plan(now, [N for N, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0]))])
+            if now in heeded
+            else BatchPlan((), 0.0, 0.0)
             for now, votes in wanted.items()
         }
         return [hit if (now := self._now(hit)) is None else self._with(hit, now, plans[now]) for hit in hits]

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.timing import SAME, as_laid_out, estimated
+from convlint.engine.timing import SAME, times_of
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
-from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding, LayerReport, LayerTimes, Scalar
 from convlint.readers.inputs import Input
@@ -147,7 +146,7 @@ def _promised(
     changed = _changed(network, plan)
     if last:
         changed = _changed(changed, EditPlanner(changed, {}).plan(last))
-    times = {label: _times(changed, promise, result.mode) for label, promise in promises.items()}
+    times = {label: times_of(changed, promise.search.timing.gpu, result.mode) for label, promise in promises.items()}
     layers = tuple(
         replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
         for index, entry in enumerate(result.layers)
@@ -162,11 +161,6 @@ def _changed(network: Network, plan: EditPlan) -> Network:
     """The network with the plan written."""
     layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
     return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
-
-
-def _times(network: Network, promise: Promise, mode: Mode) -> list[float | None]:
-    estimates = estimated(network, as_laid_out(network), promise.search.timing.gpu, mode).estimates
-    return [None if estimate is None else estimate.time_us for estimate in estimates]
 
 
 def _after_fix(

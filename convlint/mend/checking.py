@@ -388,6 +388,7 @@ class Job(Struct, frozen=True, kw_only=True):
     fixing: Fixing | None = None  # None: nobody asks what could be mended
     image: tuple[int, ...] | None = None  # what models in Python source get
     entries: tuple[str, ...] = ()  # Python scripts that train, by the config
+    details: bool = True  # of infos, which the short report only counts
 
     def overridden(self) -> dict[str, str]:
         """Fields that an input may state as it likes, since the command line has the last word on them; why."""
@@ -494,7 +495,8 @@ def check_read(
     if not targets:
         return None
     network = replace(network, code_lines=_code_lines(network, job.reading.sources))
-    result = judged(network, rulebook, targets, job.silencing, job.calibrations, allow=job.allow, on_promise=on_promise)
+    result = judged(network, rulebook, targets, job.silencing, job.calibrations, allow=job.allow, on_promise=on_promise,
+                    details=job.details)  # fmt: skip
     return replace(result, code_lines={**network.code_lines, **_config_lines(network)})
 
 

@@ -68,16 +68,36 @@ _NOTHING: Mapping[str, Any] = {}
 class Template:
     """A message with `{name}` or `{name:format}` in it; only names, never expressions."""
 
-    __slots__ = ("_steps", "names", "parts", "text")
+    __slots__ = ("_made", "parts")
 
     def __init__(self, parts: tuple[str | tuple[str, str], ...]) -> None:
         self.parts = parts
-        self.names = frozenset(part[0] for part in parts if isinstance(part, tuple))
-        self.text = "".join(part if isinstance(part, str) else f"{{{_field(*part)}}}" for part in parts)
-        # (field, name, what stands before its dot, what behind it, format): every finding is rendered
-        self._steps = tuple(
-            (_field(*part), part[0], *part[0].partition(".")[::2], part[1]) for part in parts if isinstance(part, tuple)
-        )
+        self._made: tuple[str, tuple[tuple[str, str, str, str, str], ...]] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it prints."""
+        return frozenset(part[0] for part in self.parts if isinstance(part, tuple))
+
+    def _steps(self) -> tuple[str, tuple[tuple[str, str, str, str, str], ...]]:
+        """(its text, and of each value: field, name, what stands before its dot, what behind it, format).
+
+        Every finding is rendered, but of most rules there is none.
+        """
+        if self._made is None:
+            text = "".join(part if isinstance(part, str) else f"{{{_field(*part)}}}" for part in self.parts)
+            values = [part for part in self.parts if isinstance(part, tuple)]
+            steps = []
+            for name, form in values:
+                first, _, attribute = name.partition(".")
+                steps.append((_field(name, form), name, first, attribute, form))
+            self._made = text, tuple(steps)
+        return self._made
+
+    @property
+    def text(self) -> str:
+        """With its fields in braces."""
+        return self._steps()[0]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and self.parts == other.parts
@@ -87,8 +107,9 @@ class Template:
 
     def render(self, values: Mapping[str, Any], over: Mapping[str, Any] = _NOTHING, *, code: str = "") -> Text:
         """The text of the rule `code` under `values`, and `over` before them; what is unknown shows as "?"."""
+        text, steps = self._steps()
         shown = {}
-        for shown_as, name, first, attribute, form in self._steps:
+        for shown_as, name, first, attribute, form in steps:
             if name in over:
                 value = over[name]
             elif not attribute or name in values:
@@ -97,7 +118,7 @@ class Template:
                 value = values[first]
                 value = value if value is UNKNOWN else getattr(value, attribute)
             shown[shown_as] = "?" if value is UNKNOWN else printed(value, form)
-        return Text.of(self.text, shown, code)
+        return Text.of(text, shown, code)
 
 
 def _field(name: str, form: str) -> str:

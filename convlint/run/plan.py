@@ -132,6 +132,7 @@ class Options(Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] | None = None  # names of the config's; () is all of them, None none
     mends: bool = False  # whether what is found is to be mended
     proposes: bool = False  # whether findings are to carry the edits of their fix
+    details: bool = True  # whether anybody reads infos
     unsafe_fixes: bool = False  # also where that changes the network
     language: str | None = ENGLISH  # of the report; None: what the config of the current folder says
     modules: bool = True  # whether package.module:name may name a module, whose code runs then
@@ -237,6 +238,8 @@ class RunPlanner:
             top=None if config.path is None else os.path.dirname(os.path.abspath(config.path)),
             image=None if config.source is None else config.source.input,
             entries=_entries(config),
+            # A severity of the user's own makes a warning of an info; an allowed batch may be written.
+            details=options.details or bool(severities) or "batch" in (*config.allow, *options.allow),
         )
         return RunPlan(
             config=config,

@@ -81,6 +81,7 @@ def check(
     mender = _mender(diff=diff) if options.mends else None
     proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
     summary = _job_summary(shown.outputs)
+    details = shown.verbose or summary is not None or any(place.format != "text" for place in shown.outputs)
     if files.prune and files.read is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
     written, baselines = _written(shown.outputs, files, summary)
@@ -89,7 +90,7 @@ def check(
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
             paths,
-            replace(options, proposes=proposes),
+            replace(options, proposes=proposes, details=details),
             baseline=baseline,
             adopt=files.write is not None,
             # before any input is read: an output that would overwrite one ends the run at once
