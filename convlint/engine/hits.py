@@ -160,12 +160,15 @@ class Found(NamedTuple):
     def of(rule: Rule, case: Case, values: LayerFacts) -> Found:
         """Raises UnknownValue."""
         stated: dict[str, Scalar] = {}
+        new: dict[str, Scalar] = {}
         other: dict[str, Scalar] = {}
-        if case.fix is not None:
-            stated = _evaluated(case.fix.set, rule, values)
-            other = {name: value for name, value in _evaluated(case.fix.other, rule, values).items() if value}
-        new = _possible(_changes(stated, values), rule, values)
-        other = _possible(_changes(other, values), rule, values)
+        fix = case.fix
+        if fix is not None and fix.set:
+            stated = _evaluated(fix.set, rule, values)
+            new = _possible(_changes(stated, values), rule, values)
+        if fix is not None and fix.other:
+            other = {name: value for name, value in _evaluated(fix.other, rule, values).items() if value}
+            other = _possible(_changes(other, values), rule, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
         return Found(rule, case, places_of(case, values), stated, new, other)
@@ -342,6 +345,8 @@ class Evaluator:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
+        # What is asked for at every layer: the rule, its function, whether it is about an edge, its code.
+        self._decisions = [(rule, rule.decision.decide, rule.scope == "edge", rule.info.code) for rule in rules]
         self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
         # A rule that reads a layer's own name, wherever it does, may find something else in one of equal fields.
         self.tells_apart = any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in rules)
@@ -355,11 +360,14 @@ class Evaluator:
         worded: list[Flaw | None] = []  # None: silenced by one that was found before
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
-        for rule in self.rules:
-            if rule.scope == "edge" and not connected:
+        for rule, decide, of_edge, code in self._decisions:
+            if of_edge and not connected:
                 continue
             try:
-                right = rule.decision.evaluate(facts)
+                try:
+                    right = decide(facts)
+                except (ArithmeticError, ValueError):
+                    right = rule.decision.one_by_one(facts)
                 if right is None:  # `when` does not hold
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
@@ -368,9 +376,8 @@ class Evaluator:
                         continue  # its C is the product's, which no width alone decides
                     worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
                     found.append(flaw)
-                applicable.append(rule.info.code)
+                applicable.append(code)
             except UnknownValue:
-                code = rule.info.code
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
                 skipped.append((code, facts.needs(names)))
             except ExprError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -110,19 +111,24 @@ class _Dealing:
     def _company(self, lever: Lever, share: float) -> tuple[str, ...]:
         """The rules of the fewest others with which it earns its share; of all of them, where that takes all."""
         near = self._near(lever)
-        for way, others in self._companies(near):
-            if self._without(self.search.setting(way), lever, others) >= share * (1 - SAME):
+        for way, setting, others in self._companies(near):
+            if self._without(setting, lever, others) >= share * (1 - SAME):
                 return self._named(way, others)
         return self._named(self.best.choices, near)
 
-    def _companies(self, near: Levers) -> Iterator[tuple[Choices, Levers]]:
-        for way in self.subsets:
+    def _companies(self, near: Levers) -> Iterator[tuple[Choices, NetworkSetting, Levers]]:
+        for way, setting in self._ways:
             if way:
-                yield way, {}
-        for way in self.subsets if near else ():
+                yield way, setting, {}
+        for way, setting in self._ways if near else ():
             for key, other in near.items():
-                yield way, {key: other}
-            yield way, near
+                yield way, setting, {key: other}
+            yield way, setting, near
+
+    @cached_property
+    def _ways(self) -> list[tuple[Choices, NetworkSetting]]:
+        """The subsets of the choices, each with the network so set: looking that up takes as long as it has layers."""
+        return [(way, self.search.setting(way)) for way in self.subsets]
 
     def _named(self, way: Choices, others: Levers) -> tuple[str, ...]:
         codes = {self.codes[kind] for kind in way} | {other.code for other in others.values()}

@@ -40,7 +40,7 @@ from convlint.model.layer import (
 )
 from convlint.model.runtime import Runtime, Version, framework_of
 
-_MOST_CACHED = 20_000  # layers per GPU; then the cache starts anew, so that memory stays bounded
+_MOST_CACHED = 100_000  # layers per GPU; then the cache starts anew, so that memory stays bounded
 
 
 def estimate_pass(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> PassEstimate | None:
@@ -398,10 +398,14 @@ class _Passes:
 
 def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     """The passes of the layer's problem, from the board's cache; None where the layer has no problem."""
+    board = board_of(gpu)
+    latest = board.latest
+    if latest is not None and latest[0] is layer and latest[1] is runtime:  # a layer is asked for several times in turn
+        known: _Passes = latest[2]
+        return known
     problem = problem_of(as_product(layer) if layer.unfolded else layer)
     if problem is None:
         return None
-    board = board_of(gpu)
     situation = _situation(problem, board, runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)
@@ -417,6 +421,7 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
             problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded,
             scales=dict(scales),
         )  # fmt: skip
+    board.latest = layer, runtime, passes
     return passes
 
 

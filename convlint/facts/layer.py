@@ -89,8 +89,7 @@ class LayerFacts(dict[str, Any]):
             edge = None if edge is None else replace(edge, C=layer.C, D=layer.D, H=layer.H, W=layer.W)
         self.context, self.layer, self._estimate = context, layer, estimate
         self.edge, self.producers = edge, producers
-        for name, value in zip(NAMES, values_of(layer), strict=True):
-            self[name] = UNKNOWN if value is None else value
+        self.update(zip(NAMES, [UNKNOWN if value is None else value for value in values_of(layer)], strict=True))
 
     @property
     def estimate(self) -> LayerEstimate | None:

@@ -101,6 +101,9 @@ OWNERS: Mapping[str, str] = {
 }
 
 
+_OWNED = tuple(OWNERS.items())  # asked for at every layer
+
+
 def default_mode(runtime: Runtime) -> Mode:
     """The mode where none is stated: training, except for TensorRT, which only runs inference."""
     return "inference" if framework_of(runtime) == "tensorrt" else "training"
@@ -110,5 +113,10 @@ def framework_of(runtime: Runtime) -> str | None:
     """The framework that is given, or else the only one that a setting implies."""
     if runtime.framework is not None:
         return runtime.framework
-    owners = {owner for setting, owner in OWNERS.items() if getattr(runtime, setting) is not None}
-    return owners.pop() if len(owners) == 1 else None
+    implied = None
+    for setting, owner in _OWNED:
+        if getattr(runtime, setting) is not None:
+            if implied not in (None, owner):
+                return None
+            implied = owner
+    return implied

@@ -61,11 +61,8 @@ _COMPILERS = (
 
 def cached_rules(paths: Sequence[str]) -> list[Rule]:
     """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
-
-    def is_sound(content: Any) -> bool:
-        return isinstance(content, list) and len(content) == len(paths) and all(map(_is_plain, content, paths))
-
-    return [_rule(rule) for rule in cached("rules", _key(paths), lambda: _read_all(paths), is_sound)]
+    content = cached("rules", _key(paths), lambda: _read_all(paths), lambda found: _are_plain(found, paths))
+    return [_rule(rule) for rule in content]
 
 
 _SHAPE: Mapping[str, type | tuple[type, ...]] = {
@@ -74,6 +71,11 @@ _SHAPE: Mapping[str, type | tuple[type, ...]] = {
     "decision": CodeType, "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)),
     "rationale": str, "source": tuple, "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
 }  # fmt: skip
+
+
+def _are_plain(content: Any, paths: Sequence[str]) -> bool:
+    """Whether these are the plain forms of the rules in the files at `paths`."""
+    return isinstance(content, list) and len(content) == len(paths) and all(map(_is_plain, content, paths))
 
 
 def _is_plain(rule: Any, path: str) -> bool:

@@ -247,9 +247,11 @@ class Expr(Struct, frozen=True, kw_only=True):
     def holds(self, values: dict[str, Any]) -> bool:
         """Whether it is known to be true under `values`. Raises ExprError."""
         try:
-            return bool(self.evaluate(values))
+            return bool(self._value(values) if self.type == "truth" else self.evaluate(values))
         except UnknownValue:
             return False
+        except (ArithmeticError, ValueError):
+            return bool(self.evaluate(values))  # which says what is wrong
 
 
 def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, Literal
 
@@ -37,9 +37,15 @@ class Decision(Struct, frozen=True, kw_only=True):
         try:
             return self._value(values)
         except (ArithmeticError, ValueError):  # ArithmeticError: division by zero, overflow, the gcd of a fraction
-            return self._one_by_one(values)
+            return self.one_by_one(values)
 
-    def _one_by_one(self, values: dict[str, Any]) -> Any:
+    @property
+    def decide(self) -> Callable[[dict[str, Any]], Any]:
+        """`evaluate`, but for what arithmetic raises: then `one_by_one` tells more."""
+        function_: Callable[[dict[str, Any]], Any] = self._value
+        return function_
+
+    def one_by_one(self, values: dict[str, Any]) -> Any:
         """The same, expression by expression: the one that has no result says so."""
         if self.when is not None and not self.when.evaluate(values):
             return None

@@ -20,7 +20,9 @@ from checkout import ROOT
 from msgspec.structs import replace
 from rule_texts import RULE, edited, written
 
+from convlint.files import cache as cache_files
 from convlint.files import private_folder
+from convlint.files.cache import packed, unpacked
 from convlint.model.errors import RuleError
 from convlint.rulebook import book
 from convlint.rulebook.book import (
@@ -29,9 +31,7 @@ from convlint.rulebook.book import (
     cached_rules,
     linked,
     load_rulebook,
-    packed,
     rule_files,
-    unpacked,
 )
 from convlint.rulebook.file import read_rule
 
@@ -129,7 +129,7 @@ def files_read() -> int:
 def forge(file: Path) -> None:
     """Puts rules that would silence everything into the cache, with the right key and checksum."""
     rules = [replace(rule, info=replace(rule.info, title="forged")) for rule in cached_rules(PATHS)]
-    file.write_bytes(packed(rules, book._key(PATHS)))
+    file.write_bytes(packed([book._plain(rule) for rule in rules], book._key(PATHS)))
 
 
 def test_a_forged_file_would_be_believed_where_all_is_in_order(filled: Path) -> None:
@@ -223,18 +223,17 @@ def test_nothing_doubtful_reaches_the_unmarshaller(filled: Path, monkeypatch: py
 )  # fmt: skip
 def test_only_rules_come_out_of_a_file_with_the_right_checksum(stored: object) -> None:
     data = marshal.dumps(stored)
-    assert unpacked(book._checksum(data) + data, "KEY", PATHS) is None
+    assert not book._are_plain(unpacked(cache_files._checksum(data) + data, "KEY"), PATHS)
 
 
 def test_a_rule_with_a_field_of_another_kind_is_none() -> None:
-    rules = cached_rules(PATHS)
-    assert unpacked(packed(rules, "KEY"), "KEY", PATHS) == rules
-    assert unpacked(packed(rules, "KEY"), "OTHER", PATHS) is None
-    assert unpacked(packed(rules, "KEY"), "KEY", [PATHS[1], PATHS[0]]) is None
-    plain = [book._plain(rule) for rule in rules]
+    plain = [book._plain(rule) for rule in cached_rules(PATHS)]
+    assert unpacked(packed(plain, "KEY"), "KEY") == plain
+    assert unpacked(packed(plain, "KEY"), "OTHER") is None
+    assert book._are_plain(plain, PATHS)
+    assert not book._are_plain(plain, [PATHS[1], PATHS[0]])
     for name in plain[0]:
-        data = marshal.dumps(("KEY", [{**plain[0], name: b"bytes"}, plain[1]]))
-        assert unpacked(book._checksum(data) + data, "KEY", PATHS) is None
+        assert not book._are_plain([{**plain[0], name: b"bytes"}, plain[1]], PATHS)
 
 
 @pytest.mark.parametrize("call", ["makedirs", "open", "fstat", "replace", "stat", "getcwd"])

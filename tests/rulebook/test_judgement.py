@@ -16,13 +16,15 @@ from convlint.cli.commands.rules import document
 from convlint.engine.check import Target, check_network
 from convlint.engine.source_check import check_source
 from convlint.facts.predicted import PASS_TABLES
+from convlint.files.cache import packed, unpacked
 from convlint.files.located_yaml import parse
 from convlint.gpus.gpu import load_gpu
 from convlint.model.errors import RuleError
 from convlint.model.report import Finding
 from convlint.model.source import SourceLayer, SourceReading
 from convlint.readers.spec.reader import read_fragment
-from convlint.rulebook.book import Rulebook, linked, load_rulebook, packed, unpacked
+from convlint.rulebook import book
+from convlint.rulebook.book import Rulebook, linked, load_rulebook
 from convlint.rulebook.file import read_rule
 from convlint.rulebook.judgement import (
     GPU_NAMES,
@@ -207,10 +209,8 @@ join:
 
 def test_the_cache_keeps_fragments(made: Make) -> None:
     rule = made(RULE + "join: { message: [ { when: odd_C, text: 'in {layers}' } ] }\nvariants: [ { when: odd_K } ]\n")
-    found = unpacked(packed([rule], "KEY"), "KEY", [rule.path])
-    assert found is not None
-    assert found == [rule]
-    (kept,) = found
+    kept = book._rule(unpacked(packed(book._plain(rule), "KEY"), "KEY"))
+    assert kept == rule
     assert isinstance(kept.cases[-1].message, Fragments)
     assert kept.cases[0].message == rule.cases[-1].message
     assert kept.join is not None

@@ -402,7 +402,7 @@ class TestGoingOn:
         def interrupted(tasks: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("convlint.cli.commands.audit.audit_here", interrupted)
+        monkeypatch.setattr("convlint.cli.commands.audit.audit_as_worth", interrupted)
         ran = convlint("audit", "zoo", "-o", "jsonl=a.jsonl")
         assert (ran.code, "goes on" in ran.err) == (130, False)
         assert not list(zoo.glob("a*"))
