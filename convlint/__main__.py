@@ -14,7 +14,6 @@ if __name__ == "__main__" and __spec__ is not None and not sys.flags.safe_path:
 
 import gc
 import os
-from typing import cast
 
 
 def main() -> None:
@@ -22,7 +21,6 @@ def main() -> None:
     # A run makes many small objects that live to its end and hardly any cycles: looking for those costs a fifth of it.
     gc.set_threshold(5_000_000, 50, 100)
     try:
-        _load_msgspec()
         from convlint.cli.streams.gate import gate, stand_in_for_closed_streams
 
         stand_in_for_closed_streams()
@@ -32,17 +30,6 @@ def main() -> None:
         sys.exit(code)
     except KeyboardInterrupt:  # while modules were still being loaded, or at the very end
         sys.exit(130)
-
-
-def _load_msgspec() -> None:
-    """Loads msgspec without typing_extensions, which it asks for what typing has as well, and which takes as long."""
-    absent: dict[str, object] = {"typing_extensions": None}
-    if "typing_extensions" not in sys.modules:
-        cast("dict[str, object]", sys.modules).update(absent)
-        try:
-            import msgspec  # noqa: F401
-        finally:
-            del sys.modules["typing_extensions"]
 
 
 def _run(arguments: list[str]) -> int:

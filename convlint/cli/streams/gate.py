@@ -14,17 +14,17 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 from convlint.files.patterns import pattern
 from convlint.files.safe import break_up_commands, printable
-from convlint.reporters import Style
-from convlint.reporters.ink import INK_CODES, LINK_CLOSES, LINK_ENDS, LINK_OPENS
-from convlint.reporters.words import DOCS, rule_page
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from convlint.reporters import Style
 
 
 # What a runner skips before it looks for a command: white space, and to be safe the colours too.
@@ -33,12 +33,27 @@ _COMMAND = pattern(rf"^({_BEFORE}:):", re.MULTILINE)
 # The annotations that the github format writes, and nothing else that a runner obeys: no stop-commands, no set-output.
 _NO_ANNOTATION = r"(?!::(?:error|warning|notice) (?:file|title)=[^:\n]*::)"
 _OTHER_COMMAND = pattern(rf"^{_NO_ANNOTATION}({_BEFORE}:):", re.MULTILINE)
-_INKS = tuple(f"\x1b[{code}m" for code in sorted(INK_CODES))
-# links to pages of rules, and to nothing else: whoever writes one between ours can lead nobody astray
-_PAGE = re.escape(DOCS + rule_page("CODE")).replace("CODE", "[A-Z]{2,8}[0-9]{3,4}")
-_LINK = f"{re.escape(LINK_OPENS)}{_PAGE}{re.escape(LINK_ENDS)}|{re.escape(LINK_CLOSES)}"
-_INK = pattern(f"({'|'.join(map(re.escape, _INKS))}|{_LINK})")
-_LINKS = pattern(_LINK)
+
+
+class _Dress(NamedTuple):
+    """What reports write beside text: colours, links to pages of rules, and either."""
+
+    inks: tuple[str, ...]
+    links: re.Pattern[str]
+    either: re.Pattern[str]
+
+
+@cache
+def _dress() -> _Dress:
+    """Loaded where a text has colours, which needs the reporters."""
+    from convlint.reporters.ink import INK_CODES, LINK_CLOSES, LINK_ENDS, LINK_OPENS
+    from convlint.reporters.words import DOCS, rule_page
+
+    inks = tuple(f"\x1b[{code}m" for code in sorted(INK_CODES))
+    # Links to pages of rules, and to nothing else: whoever writes one between ours can lead nobody astray.
+    page = re.escape(DOCS + rule_page("CODE")).replace("CODE", "[A-Z]{2,8}[0-9]{3,4}")
+    link = f"{re.escape(LINK_OPENS)}{page}{re.escape(LINK_ENDS)}|{re.escape(LINK_CLOSES)}"
+    return _Dress(inks, re.compile(link), re.compile(f"({'|'.join(map(re.escape, inks))}|{link})"))
 
 
 def harmless(
@@ -71,17 +86,17 @@ def _steers_nothing(text: str, inks: bool) -> bool:
     """Whether all of it is printable; told without looking at each line, since it nearly always is."""
     text = text.replace("\n", " ").replace("\t", " ")
     if inks and "\x1b" in text:
-        for ink in _INKS:
+        for ink in _dress().inks:
             text = text.replace(ink, "-")  # not by nothing, or what is left could become one
-        if LINK_OPENS in text:
-            text = _LINKS.sub("-", text)
+        if "\x1b" in text:
+            text = _dress().links.sub("-", text)
     return text.isprintable()
 
 
 def _printable_line(line: str, inks: bool) -> str:
     if not inks:
         return printable(line)
-    parts = _INK.split(line)  # every second one is a colour
+    parts = _dress().either.split(line)  # every second one is a colour
     parts[::2] = map(printable, parts[::2])
     return "".join(parts)
 
@@ -293,6 +308,8 @@ def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
 
     What has no colours has no links either.
     """
+    from convlint.reporters import Style
+
     terminal = stream.isatty()
     if color == "auto":
         colored = terminal and os.environ.get("TERM") != "dumb"
