@@ -271,7 +271,7 @@ class _NetworkCheck:
         self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
     ) -> tuple[list[Hit], dict[str, int]]:
         """(what the rules on layers find, how many layers each applies to); equal layers alone are evaluated once."""
-        evaluator = Evaluator(rules)
+        evaluator = Evaluator(rules, batches=self.details)
         hits: list[Hit] = []
         applicable: dict[str, int] = {}
         known: dict[object, Evaluation] = {}

@@ -157,12 +157,14 @@ class Found(NamedTuple):
     other: dict[str, Scalar]
 
     @staticmethod
-    def of(rule: Rule, case: Case, values: LayerFacts) -> Found:
-        """Raises UnknownValue."""
+    def of(rule: Rule, case: Case, values: LayerFacts, *, batches: bool = True) -> Found:
+        """Without `batches`, what sets another batch alone sets nothing. Raises UnknownValue."""
         stated: dict[str, Scalar] = {}
         new: dict[str, Scalar] = {}
         other: dict[str, Scalar] = {}
         fix = case.fix
+        if not batches and fix is not None and [name for name, _ in fix.set] == ["N"]:
+            fix = None
         if fix is not None and fix.set:
             stated = _evaluated(fix.set, rule, values)
             new = _possible(_changes(stated, values), rule, values)
@@ -343,8 +345,9 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 class Evaluator:
     """A fixed list of rules, in order."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self.rules = rules
+    def __init__(self, rules: Sequence[Rule], *, batches: bool = True) -> None:
+        """Without `batches`, rules whose fix is another batch say that it is, and not which."""
+        self.rules, self._batches = rules, batches
         # What is asked for at every layer: the rule, its function, whether it is about an edge, its code.
         self._decisions = [(rule, rule.decision.decide, rule.scope == "edge", rule.info.code) for rule in rules]
         self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
@@ -371,7 +374,7 @@ class Evaluator:
                 if right is None:  # `when` does not hold
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
-                    flaw = Found.of(rule, _case(rule, facts), facts)
+                    flaw = Found.of(rule, _case(rule, facts), facts, batches=self._batches)
                     if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
                         continue  # its C is the product's, which no width alone decides
                     worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))

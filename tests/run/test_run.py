@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from command_line import default_interrupt
+from command_line import convlint, default_interrupt
 
+from convlint.engine.fixes import Batches
 from convlint.mend.checking import Job
 from convlint.readers.children.child import Child
 from convlint.readers.inputs import Input, file_input
@@ -188,3 +189,56 @@ def test_specs_alone_leave_python_out() -> None:
     Path("other.yaml").write_text("a: 1")
     assert [each.name for each in _found("a.py", "other.yaml", ".", specs_only=True)] == ["spec.yaml"]
     assert [each.name for each in _found("a.py", "other.yaml", "spec.yaml", skip_foreign=True)] == ["a.py", "spec.yaml"]
+
+
+def test_as_many_processes_as_are_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(run, "_free_bytes", lambda: 64 << 30)
+    small, large = tmp_path / "small.yaml", tmp_path / "large.yaml"
+    small.write_text(SPEC)
+    large.write_text(SPEC * 2000)
+    assert run.worth([]) == run.worth([file_input(str(small))] * 20) == 1
+    assert run.worth([file_input(str(large))] * 4) == 8
+    assert run.worth([file_input(str(tmp_path / "gone.yaml"))] * 1000) == 1
+    modules = [Input(kind="module", name=f"nets:net{number}") for number in range(11)]
+    assert (run.worth(modules[:1]), run.worth(modules)) == (1, 5)
+    source = Input(kind="source", name="src", members=tuple(f"{number}.py" for number in range(170)))
+    assert run.worth([source]) == 4
+
+
+@pytest.mark.parametrize(("free", "expected"), [(64 << 30, 5), (3 << 30, 3), (0, 1)])
+def test_memory_says_how_many_processes_there_may_be(free: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(run, "_free_bytes", lambda: free)
+    assert run.worth([Input(kind="module", name=f"nets:net{number}") for number in range(11)]) == expected
+
+
+def test_a_folder_of_much_work_is_checked_by_several_processes_to_the_same_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    layer = "  - {{name: a{0}, N: 64, C: {0}, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}}\n"
+    for number in range(4):
+        layers = "".join(layer.format(50 + number * 700 + each) for each in range(700))
+        Path(f"{number}.yaml").write_text(f"version: 1\nlayers:\n{layers}")
+    asked: list[int] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(
+        "convlint.run.workers.check_in_workers",
+        lambda tasks, jobs, *rest: asked.append(jobs) or check_in_workers(tasks, jobs, *rest),
+    )
+    many, one = (convlint("check", ".", *jobs, "-o", "json") for jobs in ((), ("--jobs", "1")))
+    assert asked == [2]
+    assert many == one
+
+
+def test_the_short_report_counts_infos_on_the_batch_without_working_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    original = Batches.us_per_image
+    monkeypatch.setattr(Batches, "us_per_image", lambda self, now, N: tried.append(N) or original(self, now, N))
+    spec = str(ROOT / "sample_configs" / "bad.yaml")
+    short = convlint("check", spec, "--fail-on", "never").out
+    assert tried == []
+    verbose = convlint("check", spec, "--fail-on", "never", "--verbose").out
+    assert tried
+    assert short.splitlines()[-1] == verbose.splitlines()[-1]
