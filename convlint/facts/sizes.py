@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.facts.quantity import AXES, UNKNOWN, Axis, Quantity, Table, Type, View, known, number, text, truth
+from convlint.facts.target import kept
 from convlint.gpus.support import Lack, is_settled, lack_of
 from convlint.model.layer import ConvLayer, Dtype, is_patches
 from convlint.model.network import Edge
@@ -357,18 +358,27 @@ def _grouped(layer: ConvLayer) -> bool:
 
 
 def _lack(facts: LayerFacts) -> Lack | None:
-    context = facts.context
-    return lack_of(context.runtime, facts.layer.dtype, context.mode, context.gpu, facts.layer.operator)
+    context, dtype, operator = facts.context, facts.layer.dtype, facts.layer.operator
+    lack: Lack | None = kept(
+        facts, lambda: lack_of(context.runtime, dtype, context.mode, context.gpu, operator), "lack", dtype, operator
+    )
+    return lack
 
 
 def _is_lacking(facts: LayerFacts) -> Any:
     context, dtype = facts.context, facts.layer.dtype
     if _lack(facts) is not None:
         return True
-    return False if dtype is not None and is_settled(context.runtime, dtype, context.mode) else UNKNOWN
+    if dtype is None or not kept(facts, lambda: is_settled(context.runtime, dtype, context.mode), "settled", dtype):
+        return UNKNOWN
+    return False
 
 
 def _eight_bits(facts: LayerFacts) -> Any:
+    return kept(facts, lambda: _narrowest(facts), "eight bits", facts.layer.operator)
+
+
+def _narrowest(facts: LayerFacts) -> Any:
     context, operator = facts.context, facts.layer.operator
     half = context.gpu.peak(Dtype.fp16, tensor=True) or 0.0
     for dtype in (Dtype.int8, Dtype.fp8):

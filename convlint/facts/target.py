@@ -274,6 +274,14 @@ VIEWS: dict[str, Table] = {
 }  # fmt: skip
 
 
+def kept(facts: LayerFacts, make: Callable[[], Any], *key: object) -> Any:
+    """What `make` returns, asked once on a target for each `key`, which is all of a layer that decides it."""
+    found = facts.context.kept
+    if key not in found:
+        found[key] = make()
+    return found[key]
+
+
 def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
     dtype = facts.layer.dtype
     if dtype is None:
@@ -299,7 +307,9 @@ TARGET: Table = {
     "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
     "framework_picks_layout": truth(
         "the framework chooses the layout itself",
-        lambda facts: framework_picks_layout(facts.context.runtime, facts.layer.dims),
+        lambda facts: kept(
+            facts, lambda: framework_picks_layout(facts.context.runtime, facts.layer.dims), "picks", facts.layer.dims
+        ),
     ),
     "compute_dtype": text(
         "what multiplies on this GPU with this runtime",
@@ -357,7 +367,11 @@ class TargetFacts:
         self.step_us: float | None = None  # where all operations are known
         self.whole: Whole | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
+        self.kept: dict[tuple[object, ...], Any] = {}  # facts that few values of a layer decide, by these
         self.shared: dict[str, Any] = {
+            "mode": mode,
+            "training": mode == "training",
+            "mode_stated": mode_stated,
             "gpu": View(GPU, self),
             "runtime": View(RUNTIME, runtime),
             "stated": View(STATED, runtime),
