@@ -71,10 +71,10 @@ class TraceWriter:
         self._now += 5
 
     def operator(
-        self, name: str, kernels: Iterable[tuple[str, float]], *tensors: tuple[str, Sequence[int]]
+        self, name: str, kernels: Iterable[tuple[str, float]], *tensors: tuple[str, Sequence[int]], **args: Any
     ) -> None:  # fmt: skip
         """A call of any operator, of which only its kernels and the (dtype, sizes) of its tensors are told."""
-        self._call(name, kernels, _told(tensors))
+        self._call(name, kernels, _told(tensors) | args)
         self._now += 5
 
     def call(self, name: str, begin: float, *tensors: tuple[str, Sequence[int]]) -> None:

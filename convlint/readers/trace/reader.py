@@ -211,6 +211,8 @@ def _sizes(call: Call) -> _Key | None:
         return None
     lists = [_list(arguments.get(name, OperatorArgument()).value, dims) for name in ("stride", "padding", "dilation")]
     groups = _list(arguments.get("groups", OperatorArgument()).value, 1)
+    if "depthwise" in call.operator and groups is None:  # whose operator has no such argument
+        groups = (source.sizes[-dims - 1] // weight.sizes[1],)
     if None in lists or groups is None:
         return None
     transposed = arguments.get("transposed", OperatorArgument()).value == "True" or call.operator.endswith("transpose")

@@ -27,6 +27,7 @@ _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
 
 # Operators whose call is a convolution, and where their arguments stand; one calls another.
+_DEPTHWISE = {"input": 0, "weight": 1, "bias": 3, "stride": 4, "padding": 5, "dilation": 6}
 _FORWARD: Mapping[str, Mapping[str, int]] = {
     "aten::convolution": {
         "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "transposed": 6,
@@ -46,6 +47,7 @@ _FORWARD: Mapping[str, Mapping[str, int]] = {
     "aten::cudnn_convolution_transpose": {
         "input": 0, "weight": 1, "padding": 2, "output_padding": 3, "stride": 4, "dilation": 5, "groups": 6,
     },
+    "aten::_conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise3d": _DEPTHWISE,
 }  # fmt: skip
 _BACKWARD: Mapping[str, Mapping[str, int]] = {
     "aten::convolution_backward": {

@@ -618,3 +618,13 @@ def test_kernels_without_a_time_make_no_step(tmp_path: Path) -> None:
     trace.conv(SHAPE, WEIGHT, [(FPROP, 0.0)])
     trace.operator("aten::relu", [("a_kernel", 0.0)], ("float", (64, 64)))
     assert run("estimate", str(trace.write(tmp_path / "t.json"))).code == 0
+
+
+def test_the_operator_of_a_depthwise_layer_tells_its_groups_by_its_weight(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    shape, weight = (8, 32, 28, 28), (64, 1, 3, 3)
+    values = {"Concrete Inputs": ["", "", "[3, 3]", "", "[1, 1]", "[1, 1]", "[1, 1]"]}
+    tensors = (("c10::Half", shape), ("c10::Half", weight), ("", ()), ("", ()), ("", ()), ("", ()), ("", ()))
+    trace.operator("aten::_conv_depthwise2d", [("conv_depthwise2d_forward_kernel", 20.0)], *tensors, **values)
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert (layer.groups, layer.C, layer.K, layer.PadH, layer.layout) == (32, 32, 64, 1, "NCHW")
