@@ -1,7 +1,7 @@
 """Function calls of a few small checks, which no noise of the machine moves, beside those of the last release.
 
     python benchmarks/counted.py                 # a table: calls now, and against data/counted_calls.csv
-    python benchmarks/counted.py --write 0.4.0   # adds a column of that release; with --package DIR, of that checkout
+    python benchmarks/counted.py --write VERSION # adds a column of that release; with --package DIR, of that checkout
 
 Counted by cProfile, built-in functions included, in fresh processes with warm caches. Python's versions differ in what
 they count, so that only counts of the same one are compared.

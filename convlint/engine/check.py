@@ -366,7 +366,7 @@ class _NetworkCheck:
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
         taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
-        if taken and hit.rule.loss != "none":
+        if taken and hit.rule.loss not in ("none", "tile", "wave"):  # which speak of sizes
             hit = hit._replace(message=Text("{message}; {taken}", message=hit.message, taken=taken))
         made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
         return replace(made, severity="info") if made.severity == "error" and self._only_installed(hit) else made

@@ -15,7 +15,7 @@ from convlint.facts.network import shortened
 from convlint.files.languages import duration, plural
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import Part
-from convlint.model.network import Network, RecordedStep
+from convlint.model.network import Network, RecordedStep, RecordedWork
 from convlint.model.runtime import default_mode
 
 FAR_OFF = 1.5  # predicted over measured, or the other way round
@@ -91,9 +91,11 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     recorded = network.recorded
     if recorded is not None and ratios:
         steps = Steps(network, running, us, network.runtime, mode)
-        recorded = replace(predicted_step(steps, recorded, load_gpu(recorded.gpu)), convolution_us=predicted_us)
+        recorded = predicted_step(steps, recorded, load_gpu(recorded.gpu))
+        works = [replace(work, predicted_us=predicted_us) if _is_layers(work) else work for work in recorded.works]
+        recorded = replace(recorded, works=tuple(works))
         network = replace(network, recorded=recorded)
-    notes = [] if recorded is None or len(recorded.parts) < 2 else [_of_step(recorded)]
+    notes = [] if recorded is None or len(recorded.parts) < 2 else _of_step(recorded)
     if not ratios:
         return network, notes
     turned = f", of which {duration(turned_us)} in transposes" if turned_us else ""
@@ -104,13 +106,24 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     return network, list(filter(None, notes))
 
 
-def _of_step(recorded: RecordedStep) -> str:
-    """What all kernels took, by part, and in brackets what is predicted of the parts that have a prediction."""
+def _is_layers(work: RecordedWork) -> bool:
+    """Whether it is what the network's layers took."""
+    return work.part == "convolution"
+
+
+def _of_step(recorded: RecordedStep) -> list[str]:
+    """What all kernels took, by part, with what is predicted of them, and how long the step took while recorded."""
     parts, predicted = recorded.parts, recorded.predicted
 
     def told(part: Part, us: float) -> str:
-        return f"{part} {duration(us)}" + (f" ({duration(predicted[part])})" if part in predicted else "")
+        return f"{part} {duration(us)}" + (f" (predicted {duration(predicted[part])})" if part in predicted else "")
 
     each = ", ".join(told(part, us) for part, us in sorted(parts.items(), key=lambda one: -one[1]))
-    bracket = " (predicted)" if predicted else ""
-    return f"kernels of a step{bracket}: {duration(sum(parts.values()))}: {each}"
+    whole = f", predicted {duration(sum(predicted.values()))}" if predicted.keys() == parts.keys() else ""
+    notes = [f"kernels of a step: measured {duration(sum(parts.values()))}{whole}: {each}"]
+    far = far_off([(part, predicted[part] / us) for part, us in parts.items() if part in predicted and us])
+    if far and any(part != "convolution" for part in predicted):
+        notes.append(f"parts of the step: {far}")
+    if recorded.span_us:
+        notes.append(f"a step took {duration(recorded.span_us)} on the host while it was recorded, which slows it down")
+    return notes

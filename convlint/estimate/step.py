@@ -131,8 +131,8 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
         return None
     as_recorded = steps._replace(layers=network.layers, runtime=network.runtime)
     before, after = _Walk(as_recorded, load_gpu(recorded.gpu)), _Walk(steps, gpu)
-    pairs = zip(network.layers, steps.layers, strict=True)
-    dtypes = {old.dtype: new.dtype for old, new in pairs if old.dtype != new.dtype and new.dtype is not None}
+    pairs = zip(recorded.dtypes, steps.layers, strict=False)
+    dtypes = {old: new.dtype for old, new in pairs if old != new.dtype and new.dtype is not None}
     parts: dict[Part, float] = defaultdict(float)
     unpriced = []
     for number, work in enumerate(recorded.works):

@@ -89,7 +89,7 @@ class RecordedWork(Struct, frozen=True, kw_only=True, gc=False):
 
     `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
     single matrix product, in `dtype`. `strided`: it copies. Without `moved` nothing tells what it does. `predicted_us`
-    is the model's on the GPU that it ran on, None where there is none, as of convolutions.
+    is the model's on the GPU that it ran on, None where there is none.
     """
 
     part: Part
@@ -111,13 +111,15 @@ _NEARLY_ALL = 0.95  # of a part's time
 class RecordedStep(Struct, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
-    `convolution_us` is what is predicted of the convolutions' kernels, None where there is no prediction.
+    `dtypes` are those that the layers had, in their order. `span_us` is how long a marked step took on the host while
+    it was recorded, which takes time itself; 0 where none is marked.
     """
 
     works: tuple[RecordedWork, ...]
     operations: float
     gpu: str = ""  # that it ran on, or one like it; empty where none is known
-    convolution_us: float | None = None
+    dtypes: tuple[Dtype | None, ...] = ()
+    span_us: float = 0.0
 
     @property
     def parts(self) -> dict[Part, float]:
@@ -130,14 +132,14 @@ class RecordedStep(Struct, frozen=True, kw_only=True):
     @property
     def predicted(self) -> dict[Part, float]:
         """What is predicted of the parts that have a prediction, in us: of nearly all that was measured in them."""
-        found: dict[Part, float] = {} if self.convolution_us is None else {"convolution": self.convolution_us}
+        found: dict[Part, float] = {}
         measured: dict[Part, float] = {}
         for work in self.works:
             if work.predicted_us is not None:
                 found[work.part] = found.get(work.part, 0.0) + work.predicted_us
                 measured[work.part] = measured.get(work.part, 0.0) + work.us
         for part, us in self.parts.items():
-            if part != "convolution" and measured.get(part, 0.0) < _NEARLY_ALL * us:
+            if measured.get(part, 0.0) < _NEARLY_ALL * us:
                 found.pop(part, None)
         return found
 

@@ -248,7 +248,7 @@ def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width:
     sizes = column_sizes(rows)
     sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
     head, *others = [row(each, sizes, "mrlrrrr", glyphs.more) for each in rows]
-    title = f"kernels of a step{f' on {recorded.gpu}' if recorded.gpu else ''}, by operator"
+    title = f"kernels of a step by operator{f', as recorded on {recorded.gpu}' if recorded.gpu else ''}"
     return ["", paint("strong", title), paint("faint", shown(head, glyphs)), *others]
 
 

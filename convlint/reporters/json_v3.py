@@ -158,11 +158,37 @@ def _steps(total: NetworkTotal | None) -> dict[str, Any]:
     }
 
 
+def _recorded_operations(network: NetworkReport) -> Iterator[dict[str, Any]]:
+    """The operators of a trace's step: what they took on the GPU that it ran on, and what is predicted there."""
+    recorded = network.recorded
+    for work in () if recorded is None else recorded.works:
+        yield {
+            "name": clean(work.op),
+            "op": clean(work.op),
+            "path": clean_path(network.path),
+            "line": None,
+            "calls": number(work.calls),
+            "product": list(work.gemm) or None,
+            "estimates": [
+                {
+                    "gpu": "" if recorded is None else recorded.gpu,
+                    "time_us": number(work.us),
+                    "predicted_us": number(work.predicted_us),
+                    "bytes": round(work.moved * work.calls) or None,
+                    "flops": round(work.flops * work.calls) or None,
+                    "part": work.part,
+                }
+            ],
+        }
+
+
 def _operations(report: Report) -> Iterator[dict[str, Any]]:
     """The operations between convolutions of each network, with their times on each target."""
     networks: dict[tuple[str, Mode], list[NetworkReport]] = {}
     for network in report.networks:
-        if network.step is not None:
+        if network.recorded is not None:
+            yield from _recorded_operations(network)
+        elif network.step is not None:
             networks.setdefault((network.path, network.mode), []).append(network)
     for (path, _), on_targets in networks.items():
         for index, operation in enumerate(on_targets[0].operations):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -120,7 +121,7 @@ def worth(sources: Iterable[Input]) -> int:
 
 
 def _seconds(source: Input) -> float:
-    """About how long an input takes: a live model by its framework, a spec by its size, other files whatever theirs."""
+    """About how long an input takes, and no more than a process is worth it for: no two share one."""
     if source.kind == "module":
         return _SECONDS_OF_MODULE
     if source.kind != "file":
@@ -130,17 +131,20 @@ def _seconds(source: Input) -> float:
     except (OSError, ValueError):
         return 0.0
     is_text = source.name.endswith((".yaml", ".yml", ".json"))
-    return size * _SECONDS_OF_BYTE if is_text else min(size * _SECONDS_OF_BYTE, _SECONDS_OF_MODEL)
+    return min(size * _SECONDS_OF_BYTE, _SECONDS_OF_PROCESS if is_text else _SECONDS_OF_MODEL)
 
 
 def _free_bytes() -> int:
-    """The memory that is free; as much as one likes where the system does not say."""
-    try:
-        with open("/proc/meminfo") as lines:
-            kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return sys.maxsize
-    return kilobytes * 1024
+    """The memory that is free and may be had; as much as one likes where the system does not say."""
+    free = sys.maxsize
+    with suppress(OSError, StopIteration, ValueError, IndexError), open("/proc/meminfo") as lines:
+        free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    if os.name == "posix":
+        from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
+
+        limit, _ = getrlimit(RLIMIT_AS)
+        free = free if limit == RLIM_INFINITY else min(free, limit)
+    return free
 
 
 def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -129,7 +129,7 @@ class OperatorLog:
         return found
 
     def works(
-        self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Container[int],
+        self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Mapping[int, object],
         steps: Sequence[tuple[float, float]], warm: Sequence[tuple[float, float]], usual: int,
     ) -> KernelWorks:  # fmt: skip
         """What the kernels are for: a convolution, if launched in its call, else the operator around the launch.
@@ -143,6 +143,7 @@ class OperatorLog:
             outer, inner = Enclosing(self.outer.get(thread, Spans())), Enclosing(self.inner.get(thread, Spans()))
             gradients = Enclosing(self.gradients.get(thread, Spans()))
             launching, started = set[tuple[int, int, bool]](), set[tuple[int, int]]()
+            ran = set[int]()  # calls of convolutions
             for number, begin in enumerate(spans.begin):
                 step = place_of(steps, begin) if steps else 0
                 if step is None or (place_of(warm, begin) is not None and not steps):
@@ -152,8 +153,11 @@ class OperatorLog:
                 is_inner = at is not None
                 if at is None:
                     at = outer.of(begin, begin)
-                if correlation in in_calls:
+                call = in_calls.get(correlation)
+                if call is not None:
                     signature_of[correlation] = _IN_CONVOLUTION, step
+                    calls[_IN_CONVOLUTION, step] += id(call) not in ran
+                    ran.add(id(call))
                 elif at is None:
                     signature_of[correlation] = _UNKNOWN, step
                 else:

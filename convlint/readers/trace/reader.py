@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
+from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
@@ -72,8 +73,9 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     if not recording.has_kernels:
         notes.append("no kernel of a GPU in the trace: its layers are predicted, not measured")
     elif gpu is None:
-        name = clean(str(recording.device.get("name", "?")))
-        notes.append(f"convlint does not know the GPU {name}: --gpu names one like it")
+        name = clean(str(recording.device.get("name", "")))
+        what = f"convlint does not know the GPU {name}" if name else "what could be read names no GPU"
+        notes.append(f"{what}: --gpu names it, or one like it")
     of_steps = [call for call in recording.calls if call.in_step]
     if not recording.steps:
         of_steps = [call for call in of_steps if not call.warm_up] or of_steps
@@ -82,11 +84,10 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     sized = bool(groups)
     if not sized:
         groups = _by_kernels(of_steps)
-        errors.append(f"its {len(of_steps)} calls of convolutions have no sizes: {HOW}")
+        errors.append(f"its {len(of_steps)} calls of convolutions have no sizes{_took(of_steps)}: {HOW}")
     elif unknown:
-        us = sum(kernel.us for call in unknown for kernel in call.kernels)
-        took = f", which took {duration(us)}" if us else ""
-        errors.append(f"{plural(len(unknown), 'call')} of convolutions lack sizes, strides or padding{took}: left out")
+        lacking = plural(len(unknown), "call")
+        errors.append(f"{lacking} of convolutions lack sizes, strides or padding{_took(unknown)}: left out")
     if recording.has_kernels and not any(call.kernels for call in recording.calls):
         notes.append("no kernel belongs to a convolution, as with CUDA graphs: its layers are predicted, not measured")
     steps = len(recording.steps) or _repetitions(groups, recording.works)
@@ -99,12 +100,24 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
-        recorded=_recorded(recording, steps, unknown if sized else ()),
+        recorded=_recorded(recording, steps, unknown if sized else (), tuple(layer.dtype for layer in layers)),
     )  # fmt: skip
 
 
-def _recorded(recording: TraceRecording, steps: int, unknown: Iterable[Call]) -> RecordedStep | None:
-    """One step of all kernels; None where none ran. Convolutions of which no layer is known are none of it."""
+def _took(calls: Iterable[Call]) -> str:
+    us = sum(kernel.us for call in calls for kernel in call.kernels)
+    return f", which took {duration(us)}" if us else ""
+
+
+def _recorded(
+    recording: TraceRecording, steps: int, unknown: Iterable[Call], dtypes: tuple[Dtype | None, ...]
+) -> RecordedStep | None:
+    """One step of all kernels; None where none ran, or the trace ends in one.
+
+    Convolutions of which no layer is known are none of the layers'.
+    """
+    if recording.fault:
+        return None
     count = recording.works.steps or steps
     lost_us = sum(kernel.us for call in unknown for kernel in call.kernels) / steps
     works = []
@@ -114,7 +127,11 @@ def _recorded(recording: TraceRecording, steps: int, unknown: Iterable[Call]) ->
             works.append(replace(work, part="other", op="convolution without sizes", us=lost_us))
             work = replace(work, us=max(0.0, work.us - lost_us))
         works.append(work)
-    return RecordedStep(works=tuple(works), operations=recording.works.operations / count) if works else None
+    spans = [end - begin for begin, end in recording.steps]
+    return RecordedStep(
+        works=tuple(works), operations=recording.works.operations / count, dtypes=dtypes,
+        span_us=median(spans) if spans else 0.0,
+    ) if works else None  # fmt: skip
 
 
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:

@@ -11,7 +11,7 @@ from checkout import ROOT
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, Measured, MeasuredPass
-from convlint.model.network import Edge, Network, Operation
+from convlint.model.network import Edge, Network, Operation, RecordedStep, RecordedWork
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
@@ -20,10 +20,16 @@ from convlint.readers.spec import reader as yaml_spec
 
 SAMPLES = sorted((ROOT / "sample_configs").glob("*.yaml"))
 LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 3, 4)}, N=2**40, H=None)
+RECORDED = RecordedStep(
+    works=(RecordedWork(part="linear", op="mm", us=2.5, calls=2.0, moved=2**33, flops=2**40, gemm=(1, 2, 3),
+                        dtype=Dtype.fp16), RecordedWork(part="copy", us=1.5)),
+    operations=3.5, dtypes=(Dtype.bf16, None), span_us=9.5,
+)  # fmt: skip
 NETWORK = Network(
     path="x.onnx", layers=(LAYER, LAYER), edges=(Edge(consumer=1, producers=(0,), source="a", C=3, H=None, W=4),),
     operations=(Operation(kind="input", C=3), Operation(kind="conv", layer=1, inputs=(0,), output=True)),
     runtime=Runtime(framework="pytorch", cudnn=Version("8.9.2"), compile=True), mode="inference", targets=("a100",),
+    recorded=RECORDED,
 )  # fmt: skip
 
 
@@ -45,7 +51,7 @@ def test_all_that_a_network_can_hold_arrives() -> None:
     assert decode(encode((None, ()))) == (None, ())
     passes = (("fprop", MeasuredPass(us=3.5, calls=2)),)
     layer = replace(NETWORK.layers[0], measured=Measured(gpu="t4", passes=passes))
-    traced = replace(NETWORK, layers=(layer, *NETWORK.layers[1:]), measured_parts={"copy": 1.5, "linear": 2.0})
+    traced = replace(NETWORK, layers=(layer, *NETWORK.layers[1:]))
     assert decode(encode((traced, ()))) == (traced, ())
 
 
@@ -74,8 +80,8 @@ def change(*path: Any, to: Any) -> bytes:
         change("network", "operations", 1, "weights", to=2), change("network", "operations", 1, "kind", to="add"),
         change("network", "operations", 0, "kind", to="pool"),
         change("network", "runtime", "cudnn", to="new"), change("network", "mode", to="both"),
-        change("network", "measured_parts", to={"copy": float("nan")}),
-        change("network", "measured_parts", to={"copy": "1"}), change("errors", 0, "message", to=7),
+        change("network", "recorded", "works", 0, "us", to=float("nan")),
+        change("network", "recorded", "works", 0, "part", to="x"), change("errors", 0, "message", to=7),
         change("errors", to=None),
     ],
 )  # fmt: skip
