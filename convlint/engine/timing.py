@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import factorial
 from operator import attrgetter
 from typing import NamedTuple
@@ -289,10 +289,6 @@ class NetworkTiming:
             refused = after.dtype in self._refused
             self._times[key] = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
         return self._times[key]
-
-    def sum_us(self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes]) -> float:
-        """Of several layers; one without a time counts nothing."""
-        return sum([self.time_us(setting, index, changes.get(index, NOTHING)) or 0.0 for index in indices])
 
     def gpu_us(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> float:
         """What the GPU needs for all layers, some of which have `changes`."""
