@@ -182,7 +182,7 @@ def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
     allowed = told("allow_tf32")
     return Runtime(
         framework="pytorch", cudnn_benchmark=told("benchmark"), deterministic=told("deterministic"),
-        compile=True if recording.compiled else None,
+        compile=True if recording.compiled else None, cuda_graphs=True if recording.has_graphs else None,
         tf32=(recording.has_tf32_kernels or not recording.has_kernels) if allowed is None else allowed,
     )  # fmt: skip
 

@@ -113,6 +113,7 @@ class TraceRecording(Struct, kw_only=True):
     fault: str
     has_kernels: bool
     has_tf32_kernels: bool
+    has_graphs: bool  # captured ones, which start all their kernels at once
     works: KernelWorks
     compiled: bool
 
@@ -159,6 +160,7 @@ class _Reading:
         self.kernel_name, self.kernel_device = array("q"), array("q")
         self.annotations: list[tuple[float, float, str]] = []
         self.count = self.frame_count = 0
+        self.has_graphs = False
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Keeps what is needed of one event; malformed ones are ignored."""
@@ -187,6 +189,7 @@ class _Reading:
         if category in ("cpu_op", "Operator"):
             self._operator(name, begin, end, thread, values)
         elif category in ("cuda_runtime", "cuda_driver", "Runtime"):
+            self.has_graphs = self.has_graphs or name.startswith(("cudaGraphLaunch", "cuGraphLaunch"))
             correlation = values.get("correlation")
             if is_count(correlation):
                 self.launches.setdefault(thread, Spans()).add(begin, end, correlation)
@@ -297,7 +300,7 @@ class _Reading:
         )  # fmt: skip
         return TraceRecording(
             calls=calls, steps=marked, device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
-            has_tf32_kernels=tf32, works=works,
+            has_tf32_kernels=tf32, has_graphs=self.has_graphs, works=works,
             compiled=any(INDUCTOR.match(name) is not None for name in self.names.texts),
         )  # fmt: skip
 

@@ -627,3 +627,13 @@ def test_the_operator_of_a_depthwise_layer_tells_its_groups_by_its_weight(tmp_pa
     trace.operator("aten::_conv_depthwise2d", [("conv_depthwise2d_forward_kernel", 20.0)], *tensors, **values)
     (layer,) = network(trace.write(tmp_path / "t.json")).layers
     assert (layer.groups, layer.C, layer.K, layer.PadH, layer.layout) == (32, 32, 64, 1, "NCHW")
+
+
+def test_captured_graphs_take_the_host_away(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [])
+    trace.operator("replay", [("a_kernel", 90.0)])
+    assert network(trace.write(tmp_path / "eager.json")).runtime.cuda_graphs is None
+    launch = next(event for event in trace.events if event["name"] == "cudaLaunchKernel")
+    launch["name"] = "cudaGraphLaunch"
+    assert network(trace.write(tmp_path / "graphs.json")).runtime.cuda_graphs is True
