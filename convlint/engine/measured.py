@@ -15,7 +15,7 @@ from convlint.facts.network import shortened
 from convlint.files.languages import duration, plural
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import Part
-from convlint.model.network import Network, RecordedStep, RecordedWork
+from convlint.model.network import Network, RecordedStep
 from convlint.model.runtime import default_mode
 
 FAR_OFF = 1.5  # predicted over measured, or the other way round
@@ -92,7 +92,9 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     if recorded is not None and ratios:
         steps = Steps(network, running, us, network.runtime, mode)
         recorded = predicted_step(steps, recorded, load_gpu(recorded.gpu))
-        works = [replace(work, predicted_us=predicted_us) if _is_layers(work) else work for work in recorded.works]
+        works = [
+            replace(work, predicted_us=predicted_us) if work.part == "convolution" else work for work in recorded.works
+        ]
         recorded = replace(recorded, works=tuple(works))
         network = replace(network, recorded=recorded)
     notes = [] if recorded is None or len(recorded.parts) < 2 else _of_step(recorded)
@@ -104,11 +106,6 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     if without:
         notes.append(f"ran without Tensor Cores, where convlint predicts them: {shortened(list(without), _NAMES)}")
     return network, list(filter(None, notes))
-
-
-def _is_layers(work: RecordedWork) -> bool:
-    """Whether it is what the network's layers took."""
-    return work.part == "convolution"
 
 
 def _of_step(recorded: RecordedStep) -> list[str]:

@@ -138,7 +138,7 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     for number, work in enumerate(recorded.works):
         if work.part == "convolution":
             continue
-        was, now = before.recorded(work), after.recorded(work, dtypes)
+        was, now = before.recorded(work, {}), after.recorded(work, dtypes)
         if was is None or now is None:
             unpriced.append(number)
             was, now = before.us_per_byte, after.us_per_byte * (1.0 if work.part == "optimizer" else after.images)
@@ -155,7 +155,7 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
 def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:
     """The step of a trace with what is predicted of its operators on `gpu`; that of its convolutions is not added."""
     walk = _Walk(steps, gpu)
-    works = [replace(work, predicted_us=walk.recorded(work)) for work in recorded.works]
+    works = [replace(work, predicted_us=walk.recorded(work, {})) for work in recorded.works]
     return replace(recorded, works=tuple(works))
 
 
@@ -338,7 +338,7 @@ class _Walk:
 
     # -- recorded
 
-    def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype] = {}) -> float | None:
+    def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype]) -> float | None:
         """What operators of a trace take in a step, products in one of other `dtypes`; None where nothing tells it."""
         if not work.moved or work.part == "convolution" or (work.flops and work.dtype is None):
             return None

@@ -8,9 +8,9 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeGuard
 
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.model.errors import InputFault
@@ -210,3 +210,20 @@ class _Text:
         self._over = not chunk
         self._buffer, self._at = self._buffer[self._at :] + self._decoder.decode(chunk, final=self._over), 0
         return bool(chunk)
+
+
+def listed(values: Mapping[str, Any], *names: str) -> Sequence[Any]:
+    """The list that an event has by one of these names; an empty one where it has none."""
+    found = next((values[name] for name in names if name in values), ())
+    return found if isinstance(found, list) else ()
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether it is a whole number that counts something."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def text_at(values: Sequence[Any], place: int) -> str:
+    """The text of the argument at a place; empty where there is none."""
+    value = values[place] if place < len(values) else ""
+    return value[:200] if isinstance(value, str) else ""

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from convlint.model.estimates import Part
 from convlint.model.layer import Dtype
 from convlint.model.network import RecordedWork
-from convlint.readers.trace.spans import Enclosing, Spans, listed
+from convlint.readers.trace.events import listed, text_at
+from convlint.readers.trace.spans import Enclosing, Spans
 
 # The first that fits an operator counts, all others are pointwise.
 _PARTS: tuple[tuple[re.Pattern[str], Part], ...] = (
@@ -63,7 +64,7 @@ _MOST_SIGNATURES = 40_000
 _UNKNOWN = 0  # the signature of what is not told apart
 _IN_CONVOLUTION = -1
 _OVER_LINK = re.compile(r"Memcpy (HtoD|DtoH)")  # beside the kernels, by engines of their own
-_TOO_LONG = 3.0  # times the median step: algorithms were tried in it
+TOO_LONG = 3.0  # times the median of steps, or of a layer's calls: algorithms were tried
 
 
 class Kernels(NamedTuple):
@@ -191,7 +192,7 @@ class OperatorLog:
         for (_, step), taken in us.items():
             whole[step] = whole.get(step, 0.0) + taken
         ordered = sorted(whole.values())
-        longest = _TOO_LONG * ordered[(len(ordered) - 1) // 2] if ordered else 0.0
+        longest = TOO_LONG * ordered[(len(ordered) - 1) // 2] if ordered else 0.0
         steady = {step for step, taken in whole.items() if taken <= longest}
         works: dict[int, RecordedWork] = {}
         for (signature, step), taken in us.items():
@@ -261,7 +262,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         batch, M, N, K, flops, written = product
         dtype = next((tensor.dtype for tensor in tensors if tensor.dtype is not None), None)
         gemm = (M, N, K) if batch == 1 and part == "linear" else ()
-        if part == "attention" and _text(values, 5 if operator.startswith("scaled") else 4) == "True":
+        if part == "attention" and text_at(values, 5 if operator.startswith("scaled") else 4) == "True":
             flops //= 2  # causal
         moved = read + written * tensors[0].bytes
         return RecordedWork(part=part, op=operator, moved=moved, flops=flops, gemm=gemm, dtype=dtype)
@@ -271,7 +272,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
     written, strided = whole, False
     if part == "normalisation":
-        trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and _text(values, 5) == "True"
+        trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
         twice = operator.startswith(("group_norm", "native_group_norm", "instance_norm"))
         again = operator.endswith("backward") or trains or twice
@@ -289,7 +290,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
     elif operator in ("zero_", "fill_"):
         read = 0
     elif operator in ("slice_backward", "select_backward"):
-        written = prod(_numbers(_text(values, 1), 1)) * widest.bytes  # the whole, which is filled with zeros
+        written = prod(_numbers(text_at(values, 1), 1)) * widest.bytes  # the whole, which is filled with zeros
     return RecordedWork(part=part, op=operator, moved=read + written, strided=strided)
 
 
@@ -306,11 +307,6 @@ def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[
 def _sizes(value: Any) -> tuple[int, ...]:
     is_list = isinstance(value, list) and len(value) <= 8
     return tuple(value) if is_list and all(type(size) is int and 0 < size < _MOST for size in value) else ()
-
-
-def _text(values: Sequence[Any], place: int) -> str:
-    value = values[place] if place < len(values) else ""
-    return value[:200] if isinstance(value, str) else ""
 
 
 def _product(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, int, int, int] | None:
@@ -351,17 +347,17 @@ def _pooled(operator: str, tensors: Sequence[_Tensor], values: Sequence[Any]) ->
     first = max(tensors, key=lambda tensor: len(tensor.sizes))
     if "backward" in operator:
         return max(tensor.elements for tensor in tensors) * first.bytes
-    maps, numbers = first.sizes[2:], _numbers(_text(values, 1), len(first.sizes) - 2)
+    maps, numbers = first.sizes[2:], _numbers(text_at(values, 1), len(first.sizes) - 2)
     channels = prod(first.sizes[:2])
     if "upsample" in operator and not numbers:
-        factors = [float(factor) for place in range(1, 5) for factor in _FACTOR.findall(_text(values, place))]
+        factors = [float(factor) for place in range(1, 5) for factor in _FACTOR.findall(text_at(values, place))]
         return round(first.elements * prod(factors)) * first.bytes if len(factors) == len(maps) else 0
     if not maps or len(numbers) != len(maps) or not all(numbers):
         return 0
     if "adaptive" in operator or "upsample" in operator:
         return channels * prod(numbers) * first.bytes
     if "max_pool" in operator or "avg_pool" in operator:
-        steps = _numbers(_text(values, 2), len(maps)) or numbers
+        steps = _numbers(text_at(values, 2), len(maps)) or numbers
         if len(steps) != len(maps) or not all(steps):
             return 0
         count = channels * prod(max(1, size // by) for size, by in zip(maps, steps, strict=True))
@@ -379,7 +375,7 @@ def _copied(operator: str, tensors: Sequence[_Tensor], values: Sequence[Any], re
     """The bytes that a copy writes; a cast names its dtype by a number."""
     first = tensors[0]
     if operator in ("to", "_to_copy"):
-        into = _OF_SCALAR_TYPE.get(_text(values, 1)) or _OF_SCALAR_TYPE.get(_text(values, 2))
+        into = _OF_SCALAR_TYPE.get(text_at(values, 1)) or _OF_SCALAR_TYPE.get(text_at(values, 2))
         return first.elements * (into or first.bytes)
     if operator.startswith("embedding") and len(tensors) > 1 and len(first.sizes) == 2:
         return tensors[1].elements * first.sizes[1] * first.bytes

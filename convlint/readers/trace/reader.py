@@ -23,7 +23,7 @@ from convlint.readers import Reader, ReadOptions
 from convlint.readers.trace.engine import read_engine
 from convlint.readers.trace.events import TraceFile, is_engine
 from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
-from convlint.readers.trace.operators import KernelWorks
+from convlint.readers.trace.operators import TOO_LONG, KernelWorks
 from convlint.readers.trace.recording import Call, OperatorArgument, TraceRecording, recorded
 
 HOW = "record with torch.profiler.profile(record_shapes=True) and export_chrome_trace; with_stack=True adds names"
@@ -36,7 +36,6 @@ _WHOLE = re.compile(r"-?\d{1,9}")
 _LARGEST = 2**31
 _Key = tuple[Any, ...]
 _ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
-_TOO_LONG = 3.0  # times the median of a layer's calls: its algorithms were tried in it
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
@@ -373,7 +372,7 @@ def _steady(calls: Sequence[Call]) -> list[Call]:
     if len(times) < 2:
         return named
     usual = times[(len(times) - 1) // 2]
-    return [call for call in named if sum(kernel.us for kernel in call.kernels) <= _TOO_LONG * usual] or named
+    return [call for call in named if sum(kernel.us for kernel in call.kernels) <= TOO_LONG * usual] or named
 
 
 READER = Reader(read=read)

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
-from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.events import TraceFile, is_count, listed, text_at
 from convlint.readers.trace.operators import INDUCTOR, Kernels, KernelWorks, OperatorLog, place_of
-from convlint.readers.trace.spans import Enclosing, Spans, is_count, listed
+from convlint.readers.trace.spans import Enclosing, Spans
 
 MOST_CALLS = 2_000_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
@@ -289,10 +289,10 @@ class _Reading:
         starts = sorted(call.begin for call in calls)
         steps = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
         warm = _merged((begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name))
-        for call, is_warm, is_of_step in zip(calls, _within(calls, warm), _within(calls, sorted(steps)), strict=True):
-            call.warm_up = is_warm
-            call.in_step = is_of_step or not steps
         marked = sorted(steps)
+        for call in calls:
+            call.warm_up = place_of(warm, call.begin) is not None
+            call.in_step = not marked or place_of(marked, call.begin) is not None
         kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, self.names.texts)
         works = self.operators.works(
             self.launches, kernels, by_correlation, marked, warm if any(not call.warm_up for call in calls) else (),
@@ -382,8 +382,8 @@ def _arguments(places: Mapping[str, int], values: Mapping[str, Any]) -> dict[str
     strides, concrete = listed(values, "Input Strides"), listed(values, "Concrete Inputs")
     return {
         name: OperatorArgument(
-            sizes=_numbers(_at(sizes, place)), dtype=_text(_at(dtypes, place)),
-            strides=_numbers(_at(strides, place)), value=_text(_at(concrete, place)),
+            sizes=_numbers(_at(sizes, place)), dtype=text_at(dtypes, place),
+            strides=_numbers(_at(strides, place)), value=text_at(concrete, place),
         )
         for name, place in places.items()
     }  # fmt: skip
@@ -396,10 +396,6 @@ def _at(values: Sequence[Any], place: int) -> Any:
 def _numbers(value: Any) -> tuple[int, ...]:
     is_list = isinstance(value, list) and len(value) <= 8 and all(map(is_count, value))
     return tuple(value) if is_list else ()
-
-
-def _text(value: Any) -> str:
-    return value[:200] if isinstance(value, str) else ""
 
 
 def _whole(value: Any) -> int | None:
@@ -450,12 +446,6 @@ def _usual_bytes(calls: Sequence[Call]) -> int:
 def _id(value: Any) -> str:
     """The id of a process or a thread as text."""
     return str(value)[:50] if isinstance(value, int | str) else ""
-
-
-def _within(calls: Iterable[Call], spans: Sequence[tuple[float, float]]) -> Iterator[bool]:
-    """Whether each call begins in one of the spans, which are in order and apart."""
-    for call in calls:
-        yield place_of(spans, call.begin) is not None
 
 
 def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
 
 
 class Spans:
@@ -54,14 +52,3 @@ class Enclosing:
             if self.spans.end[index] >= end:
                 return index
         return None
-
-
-def listed(values: Mapping[str, Any], *names: str) -> Sequence[Any]:
-    """The list that an event has by one of these names; an empty one where it has none."""
-    found = next((values[name] for name in names if name in values), ())
-    return found if isinstance(found, list) else ()
-
-
-def is_count(value: Any) -> TypeGuard[int]:
-    """Whether it is a whole number that counts something."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
