@@ -35,7 +35,7 @@ def family(names: Sequence[str] = FAMILIES, **fields: object) -> Callable[[], No
 
     def apply() -> None:
         for name in names:
-            setattr(constants, name, getattr(constants, name)._replace(**fields))
+            setattr(constants, name, replace(getattr(constants, name), **fields))
 
     return apply
 

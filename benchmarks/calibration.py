@@ -140,7 +140,7 @@ def constants(calibration: Calibration | None) -> str:
     """What one half determines."""
     if calibration is None:
         return "too few"
-    known = [(name, getattr(calibration, name)) for name in Factors._fields]
+    known = [(name, getattr(calibration, name)) for name in Factors.__struct_fields__]
     words = [f"{name} {one.value:.3g}" for name, one in known if one is not None]
     factors = sum(group.factor is not None for group in calibration.groups)
     words += [f"{factors} of {len(calibration.groups)} groups"] if factors else []

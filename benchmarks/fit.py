@@ -22,6 +22,7 @@ if __name__ == "__main__":
 
 from accuracy import convlint_us, predict
 from metrics import Predicted, gain_pairs
+from msgspec.structs import replace
 from timings import DEFAULT_CSV, Row, read_rows, resolve_gpu
 
 from convlint.estimate import board, constants
@@ -59,7 +60,7 @@ class Constant:
                 items = list(getattr(family, self.name))
                 items[self.item] = value
                 new = tuple(items)
-            setattr(constants, family_name, family._replace(**{self.name: new}))
+            setattr(constants, family_name, replace(family, **{self.name: new}))
 
     def __str__(self) -> str:
         place = "+".join(self.families) or "all"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from msgspec import Struct
@@ -186,8 +186,8 @@ Versions = Annotated[
 ]
 
 
-class Flags(Struct, frozen=True):
-    """A group of options; fields may be groups themselves."""
+class Flags(Struct, frozen=True, kw_only=True):
+    """A group of options; every field has a default, or is a group itself."""
 
 
 class ModelFlags(Flags, frozen=True, kw_only=True):
@@ -404,14 +404,14 @@ def _singles(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     if not _is_group(group):
         yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         return
-    defaults = inspect.signature(group).parameters
-    for name, annotation in _hints(group).items():
-        yield from _singles(defaults[name].replace(annotation=annotation))
+    for (name, annotation), default in zip(_hints(group).items(), group.__struct_defaults__, strict=True):
+        yield from _singles(parameter.replace(name=name, annotation=annotation, default=default))
 
 
 @cache
-def _hints(group: type) -> dict[str, Any]:
-    return get_type_hints(group, include_extras=True)
+def _hints(group: type[Flags]) -> dict[str, Any]:
+    # typing.get_type_hints would look into each annotation for more of them, which takes Typer's time again
+    return inspect.get_annotations(group, eval_str=True)
 
 
 def _taken(annotation: Any, name: str, values: dict[str, Any]) -> Any:

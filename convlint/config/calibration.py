@@ -66,7 +66,7 @@ def calibration_text(origin: CalibrationOrigin, calibration: Calibration) -> str
         lines.append(f"date = {date.fromisoformat(origin.date).isoformat()}")
     lines.append(f"rows = {calibration.rows}")
     lines += [f"{name} = {_figure(getattr(calibration, name))}" for name in ("error_before", "error_after")]
-    found = {name: getattr(calibration, name) for name in Factors._fields}
+    found = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
     constants = {name: constant for name, constant in found.items() if constant is not None}
     lines += ["", "[constants]"] if constants else []
     for name, one in constants.items():
@@ -94,7 +94,7 @@ def _calibration(values: Mapping[str, Any], top: Spot, origin: CalibrationOrigin
         name: number_of(values[name], top.below(name), *_SHARE) for name in ("error_before", "error_after")
     }
     at = top.below("constants")
-    table = _keys(values.get("constants", {}), dict.fromkeys(Factors._fields, False), at)
+    table = _keys(values.get("constants", {}), dict.fromkeys(Factors.__struct_fields__, False), at)
     constants: dict[str, Any] = {name: _constant(name, value, at.below(name), rows) for name, value in table.items()}
     groups = _groups(values.get("groups", []), top.below("groups"), rows)
     return Calibration(gpu=gpu, rows=rows, groups=groups, **errors, **constants)

@@ -192,7 +192,7 @@ class _NetworkCheck:
         for hit in again.settled.hits if known is not None else ():
             if hit.emerged and known is not None:
                 for index, identity in zip(hit.indices, hit.identities, strict=True):
-                    one = hit._replace(indices=(index,), names=(self.network.layers[index].name,), follows="")
+                    one = replace(hit, indices=(index,), names=(self.network.layers[index].name,), follows="")
                     known(finding_of(one, _gpu(hit.rule, facts), identity))
 
     def _promise(
@@ -314,13 +314,13 @@ class _NetworkCheck:
         """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
         own = self.own.get((index, flaw.key))
         hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
-        return hit._replace(identities=hit.identities if own is None else (own,), emerged=True)
+        return replace(hit, identities=hit.identities if own is None else (own,), emerged=True)
 
     def _wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
         """Whether a flaw that comes to light in this layer is neither silenced nor known."""
         hit = self._hit(flaw, index, facts, keep=False)
         own = self.own.get((index, flaw.key))  # what its rule finds now: silenced with it
-        hit = hit if own is None else hit._replace(identities=(own,))
+        hit = hit if own is None else replace(hit, identities=(own,))
         if not self._in_force(hit, facts):
             return False
         return self.known is None or not self.known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
@@ -367,7 +367,7 @@ class _NetworkCheck:
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
         taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
         if taken and hit.rule.loss not in ("none", "tile", "wave"):  # which speak of sizes
-            hit = hit._replace(message=Text("{message}; {taken}", message=hit.message, taken=taken))
+            hit = replace(hit, message=Text("{message}; {taken}", message=hit.message, taken=taken))
         made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
         return replace(made, severity="info") if made.severity == "error" and self._only_installed(hit) else made
 

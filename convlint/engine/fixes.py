@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from convlint.engine.hits import NOT_WRITTEN, Hit, Price, with_fix
 from convlint.engine.levers import Validity, takes_away
@@ -26,7 +26,7 @@ _COMPARED = 12  # every n-th kind, from the longest to the shortest, on which ba
 _SAMPLE = 100  # the same, of a network with more than _MOST_KINDS
 
 
-class BatchPlan(NamedTuple):
+class BatchPlan(Struct, frozen=True):
     """The batches worth it, one on each side at most, that to take first; and the time of an image, in us."""
 
     batches: tuple[int, ...]
@@ -98,7 +98,8 @@ class Batches:
         if hit.rule.loss != "wave":  # what fills its tiles may be another batch
             best = tuple(takewhile(own.__contains__, best))
         change_us = self.us_per_image(now, best[0]) - plan.now_us if best else None
-        return hit._replace(
+        return replace(
+            hit,
             severity="error" if hit.severity == "error" else "info",
             sets=({"N": best[0]} if best else {},),
             other={"N": best[1]} if len(best) > 1 else {},
@@ -345,7 +346,7 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
     many = Counter(hit.rule.info.code for hit in hits)
     for hit in hits:
         if _is_slower(hit, pricer):
-            yield hit._replace(flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+            yield replace(hit, flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
             continue
         if not hit.flaw.refused and (not any(any(way) for way in _ways(hit)) or not _names_values(hit)):
             yield hit, True
@@ -353,13 +354,13 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
         few = many[hit.rule.info.code] <= MOST_PRICED
         first, second = (_is_worth_naming(hit, way, pricer, validity, few=few) for way in _ways(hit))
         if first:
-            yield (hit if second else hit._replace(other={}, others=())), True
+            yield (hit if second else replace(hit, other={}, others=())), True
         elif second:
             yield _turned(hit, pricer), True
         elif is_alternative(hit) and hit.severity != "error":
             yield hit, False
         else:
-            yield hit._replace(flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+            yield replace(hit, flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
 
 
 def _is_slower(hit: Hit, pricer: Pricer) -> bool:
@@ -417,12 +418,13 @@ def _turned(hit: Hit, pricer: Pricer) -> Hit:
     effect = _effect(zip(hit.indices, way, strict=True), pricer)
     change_us = None if effect is None else effect.time_after - effect.time_before
     alone_us = None if change_us is None else max(0.0, -change_us)
-    return hit._replace(
+    return replace(
+        hit,
         flaw=structs.replace(hit.flaw, describe="", set=way[0], other={}),
         sets=way,
         other={},
         others=(),
-        price=hit.price._replace(change_us=change_us, alone_us=alone_us),
+        price=replace(hit.price, change_us=change_us, alone_us=alone_us),
     )
 
 
@@ -448,7 +450,7 @@ def _per_image(hit: Hit, N: int, batches: Batches) -> str:
     return Text(" (time per image {image:+.0f} %, per step {step:+.0f} %)", image=image, step=step)
 
 
-class _Effect(NamedTuple):
+class _Effect(Struct, frozen=True):
     """What changes make of some layers: times in us, FLOPs of one forward pass."""
 
     time_before: float

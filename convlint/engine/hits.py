@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -146,7 +146,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
         return Found.of(rule, case, values).worded(values)
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """A flaw without its texts, which are not rendered where a more specific flaw silences it."""
 
     rule: Rule
@@ -208,7 +208,7 @@ def holds(expr: Expr | None, values: LayerFacts) -> bool:
     return expr is not None and expr.holds(values)
 
 
-class Price(NamedTuple):
+class Price(Struct, frozen=True):
     """What a hit costs, as `Finding` has it, and the change that its fix makes alone; in us, None: no price."""
 
     lost_us: float | None = None
@@ -224,7 +224,7 @@ class Price(NamedTuple):
 UNPRICED = Price()
 
 
-class Hit(NamedTuple):
+class Hit(Struct, frozen=True):
     """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
 
     flaw: Flaw
@@ -469,7 +469,7 @@ def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
         warnings.add(hit.number)
         said_us += lost_us
     return [
-        hit._replace(severity="warning" if hit.number in warnings else "info") if _is_weighed(hit) else hit
+        replace(hit, severity="warning" if hit.number in warnings else "info") if _is_weighed(hit) else hit
         for hit in hits
     ]
 
@@ -481,7 +481,7 @@ def priced_by_step(hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: 
         lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
         if lost is not None and step_us and hit.severity != "error":
             severity: Severity = "warning" if lost >= STEP_SHARE * step_us else "info"
-            hit = hit._replace(severity=severity, price=hit.price._replace(lost_step_us=lost))
+            hit = replace(hit, severity=severity, price=replace(hit.price, lost_step_us=lost))
         found.append(hit)
     return found
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit
@@ -23,7 +23,7 @@ from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined
 
 
-class Deal(NamedTuple):
+class Deal(Struct, frozen=True):
     """The stakes of B's members, and what all layers take before and after; in us."""
 
     settings: Mapping[Kind, Stake]
@@ -139,7 +139,7 @@ NewHit = Callable[[Flaw, int], Hit]  # of a flaw that stands only once others ar
 _NAMED = 4
 
 
-class Settled(NamedTuple):
+class Settled(Struct, frozen=True):
     """The hits, and by the number of a hit what its fix earns and what that rests on."""
 
     hits: list[Hit]
@@ -250,8 +250,8 @@ class _Joint:
         lesser = self.search.lesser(choice)
         if lesser is not None:
             other_us = self.search.total_us({choice.kind: lesser}, {}) - self.deal.time_us
-            hit = hit._replace(other=lesser.runtime, changes_us=(stake.change_us or 0.0, other_us))
-        hit = hit._replace(flaw=replace(hit.flaw, set=next(iter(sets.values()))))
+            hit = replace(hit, other=lesser.runtime, changes_us=(stake.change_us or 0.0, other_us))
+        hit = replace(hit, flaw=replace(hit.flaw, set=next(iter(sets.values()))))
         self.stakes[hit.number] = stake
         self.bases[hit.number] = self.search.basis_of(self.best, choice.kind)
         return hit
@@ -301,7 +301,8 @@ class _Joint:
             names = [self.layers[index].name for index in order]
             blanks = {COUNT: str(len(names)), LAYERS: shortened(names, _NAMED)}
             message = filled(first.flaw.join_message, blanks)
-        return first._replace(
+        return replace(
+            first,
             indices=tuple(order),
             names=tuple(self.layers[index].name for index in order),
             message=message,
@@ -349,7 +350,8 @@ class _Joint:
         less -= less % group.multiple_of
         indices = (index, *(each for each in group.layers if each != index))
         widths = self.widths if advised else {}
-        return lead._replace(
+        return replace(
+            lead,
             flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
             indices=indices,
             names=tuple(self.layers[each].name for each in indices),
@@ -385,7 +387,7 @@ class _Joint:
             hit = before
             if lever.changes != hit.sets[0]:
                 flaw = replace(hit.flaw, set=lever.changes, other={}, describe=_further(hit, lever))
-                hit = hit._replace(flaw=flaw, sets=(lever.changes,), other={})
+                hit = replace(hit, flaw=flaw, sets=(lever.changes,), other={})
                 self.in_place_of[before.number] = [hit]
         self._advise(hit, key)
         return hit
@@ -435,7 +437,7 @@ def _further(hit: Hit, lever: Lever) -> str:
     return Text("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
 
 
-class Promise(NamedTuple):
+class Promise(Struct, frozen=True):
     """B of a network on one target, how it was found, and the hits with what they earn in it."""
 
     optimum: Optimum
@@ -521,5 +523,5 @@ def _written(choices: Choices) -> Choices:
     for kind, choice in choices.items():
         runtime = {name: value for name, value in choice.runtime.items() if name not in NOT_WRITTEN}
         if runtime or choice.layers or not choice.runtime:
-            found[kind] = choice if len(runtime) == len(choice.runtime) else choice._replace(runtime=runtime)
+            found[kind] = choice if len(runtime) == len(choice.runtime) else replace(choice, runtime=runtime)
     return found

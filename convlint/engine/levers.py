@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property, partial
 from math import lcm
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -19,7 +18,7 @@ from convlint.facts.layer import LayerFacts
 from convlint.facts.network import shortened
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import sentence
-from convlint.model.channels import Axis, ChannelGroup, Channels, channels_of
+from convlint.model.channels import ChannelGroup, Channels, channels_of, least_width
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops, layer_identity
 from convlint.model.network import Network
@@ -57,7 +56,7 @@ class Coupling:
         """The group that is this layer's C or K, whoever else has it."""
         if not self.wired or name not in _SIDES:
             return None
-        axis: Axis = self.channels.read.get(index, ())
+        axis = self.channels.read.get(index, ())
         if name == "K":
             number = self.channels.written.get(index)
         else:
@@ -137,7 +136,7 @@ class Coupling:
         axis = self.channels.read[index] if isinstance(alignment, int) and alignment > 1 else ()
         for part, (number, scale) in enumerate(axis):
             width = self.channels.groups[number].width
-            step = lcm((Fraction(alignment) / scale).numerator, self.channels.groups[number].multiple_of)
+            step = lcm(least_width(alignment, scale), self.channels.groups[number].multiple_of)
             if width % step and self._is_shared(number):
                 return replace(flaw, side="C", group=number, part=part, width=-(-width // step) * step)
         return replace(flaw, side="C", composed=True)
@@ -249,7 +248,7 @@ Key = tuple[object, ...]
 Wanted = Callable[[int, Flaw], bool]  # whether the user wants to hear of a flaw in a layer
 
 
-class Lever(NamedTuple):
+class Lever(Struct, frozen=True):
     """A new width of a group of channels, or `changes` of one layer; `layers` are those that it changes.
 
     `asking` are the flaws behind it, with their layers.
@@ -276,7 +275,7 @@ class Lever(NamedTuple):
 Levers = Mapping[Key, Lever]
 
 
-class Advised(NamedTuple):
+class Advised(Struct, frozen=True):
     """What rules advise for the network in one setting."""
 
     settings: Sequence[tuple[int, Flaw]]
@@ -476,7 +475,7 @@ class Advice:
                 more = {**known.changes, **own}
                 if again and more == known.changes:
                     return False
-                levers[key] = known._replace(changes=more, asking=(*known.asking, (index, flaw)))
+                levers[key] = replace(known, changes=more, asking=(*known.asking, (index, flaw)))
                 return True
             clashing = [other for other in forms.get(index, ()) if other in levers and _clash(other, key)]
             if clashing and not again:
@@ -485,7 +484,7 @@ class Advice:
                 more = {**levers[other].changes, **own}
                 if more == levers[other].changes:
                     return True
-                levers[other] = levers[other]._replace(changes=more, asking=(*levers[other].asking, (index, flaw)))
+                levers[other] = replace(levers[other], changes=more, asking=(*levers[other].asking, (index, flaw)))
                 return True
             forms.setdefault(index, []).append(key)
             levers[key] = Lever(key, (index,), ((index, flaw),), changes=own)
@@ -497,7 +496,7 @@ class Advice:
             return True
         if again and width <= known.width:
             return False
-        levers[key] = known._replace(asking=(*known.asking, (index, flaw)), width=max(width, known.width))
+        levers[key] = replace(known, asking=(*known.asking, (index, flaw)), width=max(width, known.width))
         return True
 
     def _own(self, index: int, flaw: Flaw) -> Changes:

@@ -8,8 +8,8 @@ and from none of them, until no single change saves `LEAST_GAIN`. Whatever B is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw, with_settings
@@ -28,7 +28,7 @@ MOST_SEARCHED = 300  # layers up to which no setting is hopeless
 _FORMATS: tuple[Layout, ...] = ("NHWC", "NCHW")
 
 
-class SettingChoice(NamedTuple):
+class SettingChoice(Struct, frozen=True):
     """A setting of the network: what layers get, what the runtime gets, and the flaws that lead there."""
 
     kind: Kind
@@ -61,7 +61,7 @@ def _newer(setting: str, one: Scalar, other: Scalar) -> Scalar:
     return other if _is_version(setting) and Version(str(other)) > Version(str(one)) else one
 
 
-class Optimum(NamedTuple):
+class Optimum(Struct, frozen=True):
     """B, in the order of kinds and of layers; what rules advise as things are is `now`, and in B's settings `there`."""
 
     choices: Choices

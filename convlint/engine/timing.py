@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import factorial
 from operator import attrgetter
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
@@ -74,7 +74,7 @@ def _picks(runtime: Runtime) -> Picks:
     return framework_picks_layout(runtime, 2), framework_picks_layout(runtime, 3)
 
 
-class Normed(NamedTuple):
+class Normed(Struct, frozen=True):
     """What group norms of PyTorch's do to layouts: on CUDA they read and write NCHW, forward and backward.
 
     (ATen/native/group_norm.cpp up to 2.13.)
@@ -365,7 +365,7 @@ class Pricer:
         return lost * self.layers[index].calls
 
 
-class Stake(NamedTuple):
+class Stake(Struct, frozen=True):
     """What one fix earns, in us: its share, and with which others it earns that; and what it changes alone."""
 
     change_us: float | None = None  # negative: faster
@@ -415,10 +415,10 @@ def weighed(
     for hit in hits:
         few = beside[hit.rule.info.code] <= MOST_PRICED
         if hit.indices and hit.rule.loss != "none":
-            price = _price(hit, stakes.get(hit.number), pricer, few=few)._replace(basis=bases.get(hit.number))
-            found.append(hit._replace(price=price))
+            price = _price(hit, stakes.get(hit.number), pricer, few=few)
+            found.append(replace(hit, price=replace(price, basis=bases.get(hit.number))))
         elif hit.indices and few and _is_remark(hit):
-            found.append(hit._replace(price=UNPRICED._replace(change_us=_change_us(hit, pricer) or None)))
+            found.append(replace(hit, price=replace(UNPRICED, change_us=_change_us(hit, pricer) or None)))
         else:
             found.append(hit)
     return found
@@ -442,7 +442,7 @@ def _change_us(hit: Hit, pricer: Pricer) -> float | None:
 def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price:
     spec, capacity_us = hit.flaw.case.fix, _capacity(hit, pricer)
     if spec is None or not spec.priced or not spec.set or hit.sets_batch:  # the batch is weighed over all layers
-        return UNPRICED._replace(capacity_us=capacity_us)
+        return replace(UNPRICED, capacity_us=capacity_us)
     is_advised = stake is not None and stake.advised
     if not is_advised and any(pricer.estimates[index] is None for index in hit.indices):
         return UNPRICED

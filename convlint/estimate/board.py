@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
@@ -75,7 +78,7 @@ _ALIGNMENT = {Dtype.tf32: 4, Dtype.int8: 16, Dtype.fp8: 16}
 _SIMT_TYPE = {Dtype.tf32: Dtype.fp32, Dtype.bf16: Dtype.fp32, Dtype.fp16: Dtype.fp32}
 
 
-class ArithmeticUnit(NamedTuple):
+class ArithmeticUnit(Struct, frozen=True):
     """One kind of arithmetic on one GPU."""
 
     tensor: bool
@@ -149,7 +152,7 @@ class Board:
             peak = cuda_core_peak(gpu, compute)
             family = simt_family(gpu, tensorrt)
             if compute == Dtype.int8:
-                family = family._replace(granule=const.DP4A_GRANULE)
+                family = replace(family, granule=const.DP4A_GRANULE)
         if peak is None:
             return None
         on_paper = tensor_peak(gpu, compute, fp16_accumulate=fp16_sums) if tensor else peak
@@ -158,13 +161,13 @@ class Board:
             per_clock = (
                 peak / (gpu.sms * gpu.boost_clock_hz) * (compute.bytes if tensor or compute == Dtype.int8 else 4)
             )
-            family = family._replace(operand_cost=family.operand_cost * per_clock / family.operand_rate)
+            family = replace(family, operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
         first, second, third = (max(0.0, setup + self.factors.launch_us) for setup in family.setup_us)
-        family = family._replace(setup_us=(first, second, third))
+        family = replace(family, setup_us=(first, second, third))
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
-        complex_steps = family._replace(granule=4 * family.granule, operand_cost=family.operand_cost / 2)
-        pointwise = family._replace(operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
+        pointwise = replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.dgrad_tiles, family),
@@ -173,7 +176,7 @@ class Board:
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": ((const.FUSED_WINOGRAD_TILE,) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
-            "taps": (family.tiles, family._replace(granule=const.TAP_GRANULE)),
+            "taps": (family.tiles, replace(family, granule=const.TAP_GRANULE)),
         }
         tables = {
             name: programs(
@@ -213,7 +216,7 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
         if compute == Dtype.tf32:
-            family = const.AMPERE if cc >= "12.0" else const.AMPERE._replace(split=const.HOPPER.split)
+            family = const.AMPERE if cc >= "12.0" else replace(const.AMPERE, split=const.HOPPER.split)
     elif cc >= "8.0":
         family = const.AMPERE
     else:
@@ -226,8 +229,8 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
         setup = (_tensorrt_setup_us(gpu), *setup[1:])
         if family is const.VOLTA:
             family = const.VOLTA_TENSORRT
-    return family._replace(
-        granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
+    return replace(
+        family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
 
 
@@ -252,7 +255,7 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     if not tensorrt:
         return family
     # 5x5 and 7x7 reach 13 to 15.5 TFLOP/s on V100, what implicit GEMM does: neither FFT nor Winograd with a workspace.
-    return family._replace(setup_us=(_tensorrt_setup_us(gpu), *family.setup_us[1:]), workspace=False)
+    return replace(family, setup_us=(_tensorrt_setup_us(gpu), *family.setup_us[1:]), workspace=False)
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -7,7 +7,10 @@ hand speaks about it. A Python table, not YAML: it is read at every start.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.model.layer import Pass
 
@@ -129,7 +132,7 @@ ACCUMULATORS_PER_REGISTER: Final = 0.5
 WAVE_FORESIGHT: Final = 0.35
 
 
-class Family(NamedTuple):
+class Family(Struct, frozen=True):
     """The implicit-GEMM kernels of one kind of arithmetic unit: tiles they offer and what their steps cost."""
 
     tiles: tuple[Tile, ...]  # of fprop, and of the products of transforms
@@ -196,9 +199,10 @@ VOLTA: Final = Family(
 # TensorRT does not split fprop: with 32 channels of one tap a step, fp16 rows at N = 1 take 0.8 to 0.9 us a step, the
 # latency that cuDNN's rows gave. Accumulating in fp16, it feeds the Tensor Cores better; C = 3 takes the time of C = 8.
 # Fit: V100, one-convolution engines of TensorRT.
-VOLTA_TENSORRT: Final = VOLTA._replace(sustained=0.95, split=("never", "never", "free"), vector_rows=True)
+VOLTA_TENSORRT: Final = replace(VOLTA, sustained=0.95, split=("never", "never", "free"), vector_rows=True)
 # Fit: T4.
-TURING: Final = VOLTA._replace(
+TURING: Final = replace(
+    VOLTA,
     wgrad_tiles=((128, 128),),
     setup_us=(5.0, 14.0, 15.5),
     weight_writes=(0.0, 0.0, 10.0),
@@ -206,10 +210,11 @@ TURING: Final = VOLTA._replace(
 )
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
-AMPERE: Final = VOLTA._replace(tiles=_AMPERE_TILES, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
+AMPERE: Final = replace(VOLTA, tiles=_AMPERE_TILES, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
 # One tile per SM. fprop is not split however few its tiles and long its reduction, and a step of 64 elements takes
 # 0.3 us where latency rules it, two of 32 in the kernels that traces name. Fit: layers of H200 (TileOPs), in NCHW.
-HOPPER: Final = AMPERE._replace(
+HOPPER: Final = replace(
+    AMPERE,
     tiles=_HOPPER_TILES,
     dgrad_tiles=_HOPPER_TILES,
     wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128)),
@@ -226,7 +231,7 @@ HOPPER: Final = AMPERE._replace(
 # (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100 in tf32, and with H200's 256 to 512 channels.
 MMA_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
-BLACKWELL: Final = HOPPER._replace(operand_rate=8192.0 * 2)
+BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
 SIMT: Final = Family(
     tiles=_SIMT_TILES,
@@ -248,14 +253,14 @@ SIMT: Final = Family(
 )
 # From Volta on, cgemm kernels of smaller tiles multiply FFT's many small products. Fit: V100 and T4.
 _FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
-SIMT_VOLTA: Final = SIMT._replace(weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
-SIMT_TURING: Final = SIMT._replace(setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
+SIMT_VOLTA: Final = replace(SIMT, weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
+SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
-SIMT_HOPPER: Final = SIMT_VOLTA._replace(setup_us=(2.0, 4.0, 4.3))
-SIMT_DOUBLED: Final = SIMT_VOLTA._replace(sustained=0.7)
+SIMT_HOPPER: Final = replace(SIMT_VOLTA, setup_us=(2.0, 4.0, 4.3))
+SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
-SIMT_KEPLER: Final = SIMT._replace(sustained=0.7, fused_winograd=False)
+SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)
 
 TENSORRT_SETUP_US: Final = 7.0  # engines launch without a framework; fit
 # Channels in one step of int8 on CUDA cores, four to an instruction: twice fp32's. Fit: V100, TensorRT.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from convlint.estimate import constants as const
 from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, priced_untiled
@@ -82,7 +84,7 @@ def _is_faster_in_cudnn(problem: Problem) -> bool:
     return N == 1 or C >= 512 or (C >= 256 and W >= 28)
 
 
-class Kernel(NamedTuple):
+class Kernel(Struct, frozen=True):
     """The cost of a TensorRT kernel, in clocks of one SM.
 
     It counts clocks, not FLOPs: most instructions find places and load, so that an SM's lanes matter little.

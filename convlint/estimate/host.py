@@ -13,8 +13,9 @@ speed is that of a server; desktops were measured at less than half of it per op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.gpus.gpu import Gpu
@@ -75,7 +76,7 @@ def is_eager(runtime: Runtime) -> bool:
     return framework_of(runtime) == "pytorch" and not runtime.compile and not runtime.cuda_graphs
 
 
-class Hosted(NamedTuple):
+class Hosted(Struct, frozen=True):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
     `host_us` is what the host needs for the convolutions and what usually follows them, `gpu_us` what the GPU needs for

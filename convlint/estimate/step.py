@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
@@ -34,7 +35,7 @@ from convlint.model.network import PART_OF, Network, Operation, RecordedStep, Re
 from convlint.model.runtime import Runtime, framework_of
 
 
-class _Traffic(NamedTuple):
+class _Traffic(Struct, frozen=True):
     """How often an operation moves its elements: what it reads, what it writes; and its kernels."""
 
     reads: int
@@ -83,7 +84,7 @@ _SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
 _COMPILERS: Final = ("tensorrt", "jax")
 
 
-class Steps(NamedTuple):
+class Steps(Struct, frozen=True):
     """What a network's step is made of, in one setting: `layers` as they run, `convolution_us` on the GPU."""
 
     network: Network
@@ -129,7 +130,7 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     network = steps.network
     if not recorded.gpu or bool(steps.runtime.compile) != bool(network.runtime.compile):
         return None
-    as_recorded = steps._replace(layers=network.layers, runtime=network.runtime)
+    as_recorded = replace(steps, layers=network.layers, runtime=network.runtime)
     before, after = _Walk(as_recorded, load_gpu(recorded.gpu)), _Walk(steps, gpu)
     pairs = zip(recorded.dtypes, steps.layers, strict=False)
     dtypes = {old: new.dtype for old, new in pairs if old != new.dtype and new.dtype is not None}

@@ -39,7 +39,8 @@ def _dotted(first: str, table: Table) -> dict[str, Quantity]:
 def _of_pass(which: str, table: Table) -> dict[str, Quantity]:
     """With the pass in every meaning, but for that of the worst one's name."""
     return {
-        f"{which}.{name}": row._replace(
+        f"{which}.{name}": replace(
+            row,
             meaning=row.meaning if name == "pass_name" else f"{which}: {row.meaning}",
             needs=lacking_prediction,
             gpu=True,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import nearest_full_waves
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, View, number, text, truth
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 _SIZES = ("N", "C", "D", "H", "W", "K", "T", "R", "S")
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True):
     """One pass of a layer, as it is predicted to run."""
 
     estimate: PassEstimate
@@ -72,7 +75,7 @@ def _unflawed(name: str, _subject: None) -> Any:
     return _UNFLAWED.get(name, UNKNOWN)
 
 
-_NO_PASS = View({name: row._replace(of=partial(_unflawed, name)) for name, row in _WORST["tiles_worst"].items()}, None)
+_NO_PASS = View({name: replace(row, of=partial(_unflawed, name)) for name, row in _WORST["tiles_worst"].items()}, None)
 
 
 def lacking_prediction(facts: LayerFacts) -> tuple[str, ...]:

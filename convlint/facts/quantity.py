@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from msgspec import Struct
 
@@ -47,7 +47,7 @@ Type = Literal["number", "text", "truth", "version"]
 Needs = tuple[str, ...] | Callable[["LayerFacts"], tuple[str, ...]]
 
 
-class Quantity(NamedTuple):
+class Quantity(Struct, frozen=True):
     """One row of a table of quantities.
 
     `of` is called with what the table is about: a layer's facts, a GPU, a runtime, a pass. Where a value that it uses

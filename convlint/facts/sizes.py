@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.facts.quantity import AXES, UNKNOWN, Axis, Quantity, Table, Type, View, known, number, text, truth
 from convlint.facts.target import kept
@@ -60,7 +63,7 @@ FIELDS: Table = {
     "declared_P": _field("number", "declared_P", "output height as the spec states it", "H"),
     "declared_Q": _field("number", "declared_Q", "output width as the spec states it", "W"),
     "declared_Z": _field("number", "declared_Z", "output depth as the spec states it", "D"),
-    "name": _field("text", "name", "the layer's name")._replace(own=True),
+    "name": replace(_field("text", "name", "the layer's name"), own=True),
     "op": _field("text", "op", "conv or conv_transpose"),
     "dtype": _field("text", "dtype", "what is stored"),
     "layout": _field("text", "layout", "NCHW, NHWC or auto"),
@@ -298,7 +301,7 @@ TAPS: Table = {
 }
 
 
-class Arrival(NamedTuple):
+class Arrival(Struct, frozen=True):
     """An edge, the layer that it leads to, and the producer whose layout differs, if one does."""
 
     edge: Edge

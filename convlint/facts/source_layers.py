@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.facts.quantity import Quantity, Table, known, number, text, truth
 from convlint.facts.target import RUNTIME
@@ -126,7 +127,7 @@ def _read(setting: str, program: TrainingProgram) -> Any:
 
 _READ = ("cudnn_benchmark", "cudnn_enabled", "deterministic", "tf32", "fixed_input_size")
 RUNTIME_OF_PROGRAM: Table = {
-    name: row._replace(of=partial(_read, name) if name in _READ else partial(_plain, row))
+    name: replace(row, of=partial(_read, name) if name in _READ else partial(_plain, row))
     for name, row in RUNTIME.items()
 }
 

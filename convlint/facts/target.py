@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, time_us
@@ -77,7 +78,7 @@ def assumptions(runtime: Runtime, names: frozenset[str]) -> list[Text]:
     return words
 
 
-class Libraries(NamedTuple):
+class Libraries(Struct, frozen=True):
     """What runs, and on what."""
 
     gpu: Gpu
@@ -239,7 +240,7 @@ RUNTIME: Table = {
     "framework_version": _setting("version", "framework_version", "the framework's version"),
     "cuda": _setting("version", "cuda", "CUDA's version"),
     "cudnn": _setting("version", "cudnn", "cuDNN's version"),
-    "tensorrt": _setting("version", "tensorrt", "TensorRT's version")._replace(framework="tensorrt"),
+    "tensorrt": replace(_setting("version", "tensorrt", "TensorRT's version"), framework="tensorrt"),
     "compile": _setting("truth", "compile"),
     "cudnn_benchmark": _setting("truth", "cudnn_benchmark"),
     "fixed_input_size": _setting("truth", "fixed_input_size"),

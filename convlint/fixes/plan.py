@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from functools import cached_property
 from itertools import chain
 from math import lcm
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
@@ -178,8 +178,8 @@ def group_of(channels: Channels, layer: ConvLayer, index: int, field: str, value
         if not (layer.depthwise and layer.C and layer.K) or layer.K % layer.C:
             return None
         scale *= layer.K // layer.C
-    width = value / scale
-    return (number, int(width)) if width.denominator == 1 else None
+    width, over = divmod(value * scale.denominator, scale.numerator)
+    return None if over else (number, width)
 
 
 def obstacle(group: ChannelGroup, wanted: Iterable[int]) -> str:
@@ -215,7 +215,7 @@ def _aligned(group: ChannelGroup, width: int) -> int | None:
     return None
 
 
-class Company(NamedTuple):
+class Company(Struct, frozen=True):
     """Layers that change their layout together, and the wishes that want it, by number.
 
     `loose` are sets of layers that no tensor connects with them, and that would have to state the layout which they

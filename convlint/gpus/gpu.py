@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import yaml
 from msgspec import Struct
@@ -90,7 +90,7 @@ def merged(uses: Iterable[CalibrationUse]) -> tuple[CalibrationUse, ...]:
     return tuple(use for use in found if not (use.of_no_target and use.path in used))
 
 
-class Factors(NamedTuple):
+class Factors(Struct, frozen=True):
     """The constants of a calibration as the cost model applies them; what is not determined changes nothing."""
 
     tensor_clock: float = 1.0
@@ -106,7 +106,7 @@ def factors_of(calibration: Calibration | None) -> Factors:
     """What a calibration changes; nothing where there is none."""
     if calibration is None:
         return UNCALIBRATED
-    found = {name: getattr(calibration, name) for name in Factors._fields}
+    found = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
     return Factors(**{name: constant.value for name, constant in found.items() if constant is not None})
 
 

@@ -179,7 +179,9 @@ def fit(timed: Sequence[TimedPass], gpu: Gpu) -> Calibration:
     found = _chosen(rows, before)
     groups, after = _groups(rows, found.left)
     constants: dict[str, Any] = {
-        Factors._fields[j]: Constant(_value(j, found.at[j]), len(own), _spread(found.left[index] for index in own))
+        Factors.__struct_fields__[j]: Constant(
+            _value(j, found.at[j]), len(own), _spread(found.left[index] for index in own)
+        )
         for j, own in found.followers.items()
     }
     return Calibration(
@@ -212,7 +214,9 @@ def _value(constant: int, value: float) -> float:
 
 def _predicted(rows: _Rows, at: Vector) -> list[float]:
     """Logarithms of the times with these constants."""
-    constants: dict[str, Any] = {name: Constant(_value(j, at[j]), 0, 0.0) for j, name in enumerate(Factors._fields)}
+    constants: dict[str, Any] = {
+        name: Constant(_value(j, at[j]), 0, 0.0) for j, name in enumerate(Factors.__struct_fields__)
+    }
     tried = Calibration(gpu=rows.gpu.id, rows=0, error_before=0.0, error_after=0.0, **constants)
     there = replace(rows.gpu, calibration=tried)
     times = (pass_time_us(row.layer, row.which, there, row.runtime) for row in rows.timed)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -196,7 +196,7 @@ class Fixed(Struct, frozen=True, kw_only=True):
     unmended: NetworkResult | None = None
 
 
-class InputResult(NamedTuple):
+class InputResult(Struct, frozen=True):
     """What became of one input; the result is that of the mended files, where there are any."""
 
     result: NetworkResult | None

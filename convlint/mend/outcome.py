@@ -58,11 +58,11 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
             edits_of = edits_where_shared(source, job, reading, checked.read)
         of: Written = "spec" if is_spec else "nothing"
         checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
-    outcome = outcome._replace(result=checked.result)
+    outcome = replace(outcome, result=checked.result)
     if is_spec:
-        return outcome._replace(result=with_edits(source, rulebook, job, fixing, reading, checked))
+        return replace(outcome, result=with_edits(source, rulebook, job, fixing, reading, checked))
     note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
-    return outcome._replace(fixed=Fixed(notes=(note,))) if fixing.mends else outcome
+    return replace(outcome, fixed=Fixed(notes=(note,))) if fixing.mends else outcome
 
 
 def is_mended_together(source: Input, job: Job) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from math import lcm
-from typing import NamedTuple
+from math import gcd, lcm
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,17 +13,21 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Network, Operation
 from convlint.model.text import Text
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    Scale = int | Fraction  # how many channels each channel of a group makes somewhere (after a pixel shuffle: 1/4)
+    Part = tuple[int, Scale]  # a group, and its scale
+    Axis = tuple[Part, ...]  # the channels of a tensor, as the groups that they come from, in order
+
 THE_INPUT = Text("it is the network's input")
 
-Part = tuple[int, Fraction]  # a group, and how many channels each of its channels makes here (a pixel shuffle: 1/4)
-Axis = tuple[Part, ...]  # the channels of a tensor, as the groups that they come from, in order
 
-
-class GroupReader(NamedTuple):
+class GroupReader(Struct, frozen=True):
     """A layer that reads a group; each channel of the group makes `times` channels of the layer's C."""
 
     layer: int
-    times: Fraction
+    times: Scale
 
 
 class ChannelGroup(Struct, frozen=True, kw_only=True):
@@ -61,7 +64,7 @@ class Channels(Struct, frozen=True, kw_only=True):
     axes: tuple[Axis | None, ...]
     written: Mapping[int, int]  # layer -> the group that is its K, if one is
     read: Mapping[int, Axis]  # layer -> the groups in its C
-    parts: Mapping[int, Mapping[int, Fraction | int]]  # `read` added up: layer -> group -> channels in C for each one
+    parts: Mapping[int, Mapping[int, Scale]]  # `read` added up: layer -> group -> channels in C for each one
 
     def changes(self, layers: Sequence[ConvLayer], widths: Mapping[int, int]) -> dict[int, dict[str, int]]:
         """The new C, K and groups of each layer that changes when the groups in `widths` get these widths."""
@@ -104,6 +107,21 @@ class Channels(Struct, frozen=True, kw_only=True):
         return replace(network, layers=layers, edges=edges, operations=operations)
 
 
+def reshaping(operation: Operation) -> Scale:
+    """How many channels a pixel shuffle or unshuffle makes of one."""
+    if operation.kind == "pixel_unshuffle":
+        return operation.factor**2
+    from fractions import Fraction  # which loads decimal: few networks have one
+
+    return Fraction(1, operation.factor**2)
+
+
+def least_width(alignment: int, scale: Scale) -> int:
+    """The least width of which `scale` makes a multiple of `alignment`."""
+    parts = alignment * scale.denominator
+    return parts // gcd(parts, scale.numerator)
+
+
 def _width(axis: Axis, groups: Sequence[ChannelGroup], widths: Mapping[int, int]) -> int:
     return int(sum(widths.get(number, groups[number].width) * scale for number, scale in axis))
 
@@ -112,7 +130,6 @@ def _width(axis: Axis, groups: Sequence[ChannelGroup], widths: Mapping[int, int]
 MOST_PARTS = 4096  # of one axis
 MOST_PARTS_OF_ALL = 1_000_000  # of all axes together
 MOST_REASONS = 3  # kept for one axis
-_ONE = Fraction(1)
 
 
 def channels_of(network: Network) -> Channels:
@@ -176,7 +193,7 @@ class _Walk:
             joined = tuple(part for axis in given for part in axis)
             return joined if C in (None, self._of(joined)) else None
         if kind in ("pixel_shuffle", "pixel_unshuffle"):
-            by = Fraction(operation.factor) ** (-2 if kind == "pixel_shuffle" else 2)
+            by = reshaping(operation)
             scaled = tuple((number, scale * by) for number, scale in given[0])
             whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
             return scaled if whole else None
@@ -255,14 +272,14 @@ class _Walk:
                 self.fix(axis, Text("{name} has {groups} groups across it", name=name, groups=groups))
                 return
         for number, scale in axis:
-            self.divisors.append((number, (Fraction(groups) / scale).numerator))
+            self.divisors.append((number, least_width(groups, scale)))
 
     def _fresh(self, width: int | None) -> Axis | None:
         if width is None:
             return None
         self.width.append(width)
         self.parent.append(len(self.parent))
-        return ((len(self.parent) - 1, _ONE),)
+        return ((len(self.parent) - 1, 1),)
 
     def _fixed(self, axis: Axis | None, reason: Text) -> Axis | None:
         if axis is not None:
@@ -307,10 +324,10 @@ class _Walk:
         writers: list[list[int]] = [[] for _ in range(count)]
         for layer, group in written.items():
             writers[group].append(layer)
-        readers: list[dict[int, Fraction]] = [{} for _ in range(count)]
+        readers: list[dict[int, Scale]] = [{} for _ in range(count)]
         for layer, axis in read.items():
             for group, scale in axis:
-                readers[group][layer] = readers[group].get(layer, Fraction(0)) + scale
+                readers[group][layer] = readers[group].get(layer, 0) + scale
         multiple = [1] * count
         for segment, divisor in self.divisors:
             multiple[own[segment]] = lcm(multiple[own[segment]], divisor)
@@ -336,7 +353,7 @@ class _Walk:
             )
             for root, group in number_of.items()
         )
-        parts: dict[int, dict[int, Fraction | int]] = {}
+        parts: dict[int, dict[int, Scale]] = {}
         for group, of_layers in enumerate(readers):
             for layer, times in of_layers.items():
                 parts.setdefault(layer, {})[group] = times.numerator if times.denominator == 1 else times

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown
 from convlint.model.layer import ConvLayer
+
+if TYPE_CHECKING:
+    import json
 
 # Limits on one input: far above what real networks have, and low enough that a hostile input takes neither minutes nor
 # all memory in the steps after reading.
@@ -204,6 +206,8 @@ class NoJson(InputFault):
 
 def parse(content: bytes, what: str) -> Node:
     """The value in JSON `content`, which is UTF-8; `what` names the document in errors. Raises InputFault."""
+    import json  # specs are YAML as a rule
+
     # All that can be counted in the bytes is refused before anything is decoded.
     if len(content) > MOST_BYTES:
         raise InputFault(f"{what} is larger than {MOST_BYTES >> 20} MiB")

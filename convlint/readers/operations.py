@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -85,7 +85,7 @@ def is_first(source: ValueOrigin | None) -> bool:
 Shape = tuple[int | None, ...]  # of a tensor, the batch first; None where a size is unknown
 
 
-class Effect(NamedTuple):
+class Effect(Struct, frozen=True):
     """What an operator of any format does to feature maps; `axis` is that of the channels in what it writes."""
 
     kind: OperationKind

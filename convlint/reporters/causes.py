@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,7 +116,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         return say("{names} and {count} more", names=text, count=more) if more > 0 else text
 
 
-class Ranked(NamedTuple):
+class Ranked(Struct, frozen=True):
     """All causes in the order in which to act on them."""
 
     errors: Sequence[Cause]

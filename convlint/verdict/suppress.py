@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from itertools import islice
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from msgspec import Struct
@@ -382,7 +382,7 @@ class SourceComments:
         return entry.named.mention(entry.path, used=entry.named.used or unsure)
 
 
-class _SourceEntry(NamedTuple):
+class _SourceEntry(Struct, frozen=True):
     """A rule that a comment of a file names, and the lines that it is on."""
 
     path: str
@@ -423,7 +423,7 @@ class Comments:
         return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
 
 
-class _Entry(NamedTuple):
+class _Entry(Struct, frozen=True):
     """A rule that a comment names, and the layers that it is about."""
 
     named: NamedRule

@@ -396,7 +396,7 @@ def test_another_batch_is_one_change_for_all_layers() -> None:
 def test_layers_that_the_batch_does_not_help_keep_their_own_line() -> None:
     """What fills the tiles of one layer need not fill those of another: a multiple of 64 is N times its own map."""
     hits = [hit(0, sets={"N": 64}), hit(1, sets={"N": 64}), hit(2, sets={"N": 72})]
-    hits.append(hits[0]._replace(indices=(3,), names=("l3",), sets=({},)))  # its own batch is not that of the plan
+    hits.append(replace(hits[0], indices=(3,), names=("l3",), sets=({},)))  # its own batch is not that of the plan
     assert [(one.names, one.sets[0]) for one in joined(hits, {})] == [
         (("l0", "l1"), {"N": 64}), (("l2",), {"N": 72}), (("l3",), {}),
     ]  # fmt: skip

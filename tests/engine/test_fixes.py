@@ -402,11 +402,11 @@ def test_one_batch_is_said_once(indices: list[list[int]], severities: list[Sever
     layers = [ConvLayer(name=f"l{number}", N=60 if number < 3 else 8) for number in range(4)]
     network = Batches(layers, [None] * 4, lambda _, N: 1.0 * N)
     hits = [
-        hit(64, severity=severity)._replace(indices=tuple(each))
+        replace(hit(64, severity=severity), indices=tuple(each))
         for each, severity in zip(indices, severities, strict=True)
     ]
-    other = hit(rule=OF_TILES)._replace(sets=({"C": 64},), severity="warning")
-    other = other._replace(flaw=replace(other.flaw, set={"C": 64}))
+    other = replace(hit(rule=OF_TILES), sets=({"C": 64},), severity="warning")
+    other = replace(other, flaw=replace(other.flaw, set={"C": 64}))
     assert network.said_once([*hits, other]) == [*(hits[number] for number in left), other]
 
 
@@ -414,7 +414,7 @@ def test_a_fix_of_something_else_is_left_alone() -> None:
     network = Batches([ConvLayer(name="a", N=60)], [None], lambda *_: pytest.fail("priced"))
     for sets in ({"C": 64}, {"N": 64, "C": 64}):
         made = hit(64)
-        made = made._replace(flaw=replace(made.flaw, set=sets), sets=(sets,))
+        made = replace(made, flaw=replace(made.flaw, set=sets), sets=(sets,))
         assert network.settled([made]) == [made]
         assert not made.sets_batch
     assert hit(64).sets_batch

@@ -408,13 +408,13 @@ def test_without_a_time_there_is_no_price() -> None:
 
 
 def replace_basis(price: Price) -> Price:
-    return price._replace(basis="measured")
+    return replace(price, basis="measured")
 
 
 def test_capacity_is_summed_where_the_rule_fired() -> None:
     prices = prices_that(capacity_us=2.0)
     assert one(hit("CL201", (0, 1, 2)), None, prices).capacity_us == 6.0
-    assert one(hit("CL201", (0, 1, 2))._replace(fired=(1,)), None, prices).capacity_us == 2.0
+    assert one(replace(hit("CL201", (0, 1, 2)), fired=(1,)), None, prices).capacity_us == 2.0
     assert one(hit("CL204", N=64), None, prices) == Price(
         capacity_us=2.0, basis="measured"
     )  # the batch is weighed later
@@ -427,15 +427,15 @@ def test_a_rule_without_a_price_and_a_finding_on_the_network_stay_as_they_are() 
 
 @pytest.mark.parametrize(("change_us", "told_us"), [(-3.0, -6.0), (0.0, None), (None, None)])
 def test_an_info_without_a_price_says_what_its_fix_changes(change_us: float | None, told_us: float | None) -> None:
-    remark = hit("CL506", (0, 1), bias=False)._replace(severity="info")
-    assert one(remark, None, prices_that(change_us=change_us)) == UNPRICED._replace(change_us=told_us)
-    setting = hit("CL506", runtime__tf32=True)._replace(severity="info")
-    setting = setting._replace(flaw=replace(setting.flaw, set={"runtime.tf32": True}))
+    remark = replace(hit("CL506", (0, 1), bias=False), severity="info")
+    assert one(remark, None, prices_that(change_us=change_us)) == replace(UNPRICED, change_us=told_us)
+    setting = replace(hit("CL506", runtime__tf32=True), severity="info")
+    setting = replace(setting, flaw=replace(setting.flaw, set={"runtime.tf32": True}))
     assert one(setting, None) == UNPRICED
 
 
 def replace_indices(made: Hit) -> Hit:
-    return made._replace(indices=(), names=(), sets=())
+    return replace(made, indices=(), names=(), sets=())
 
 
 def test_what_cannot_be_priced_only_wastes() -> None:
@@ -443,7 +443,7 @@ def test_what_cannot_be_priced_only_wastes() -> None:
     fix = made.flaw.case.fix
     assert fix is not None
     case = replace(made.flaw.case, fix=replace(fix, priced=False))
-    made = made._replace(flaw=replace(made.flaw, case=case))
+    made = replace(made, flaw=replace(made.flaw, case=case))
     assert one(made, None, prices_that(capacity_us=2.0)) == Price(capacity_us=2.0, basis="measured")
 
 

@@ -119,7 +119,7 @@ ALL = LARGE + WIDE + SMALL
 
 
 def found(calibration) -> dict[str, float]:
-    constants = {name: getattr(calibration, name) for name in Factors._fields}
+    constants = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
     return {name: constant.value for name, constant in constants.items() if constant is not None}
 
 

@@ -81,8 +81,8 @@ def of(channels: Channels, layer: int) -> ChannelGroup:
     return channels.groups[channels.written[layer]]
 
 
-def read_by(group: ChannelGroup) -> dict[int, Fraction]:
-    return dict(group.readers)
+def read_by(group: ChannelGroup) -> dict[int, Scale]:
+    return {reader.layer: reader.times for reader in group.readers}
 
 
 def test_a_chain_has_one_group_between_each_pair() -> None:

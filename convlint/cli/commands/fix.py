@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from convlint.cli.streams.gate import bare, harmless, silence, style_of, write
 from convlint.cli.streams.outputs import refuse_way_out, replace_file
 from convlint.files.bounded_file import open_regular
@@ -67,7 +69,7 @@ class Mender:
         self._faults.update((edited.path, fault) for edited in new)
         if any(self._faults[edited.path] for edited in changed):
             errors = [*outcome.errors, *([fault] if fault is not None else [])]  # it is said once
-            return outcome._replace(result=fixed.unmended, errors=errors)
+            return replace(outcome, result=fixed.unmended, errors=errors)
         self._files += len(new)
         self._findings += fixed.count
         return outcome

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
@@ -61,7 +63,7 @@ class ModelOperations:
         work: Work | None = None,
     ) -> int:  # fmt: skip
         """Adds an operation whose channels are where the model's maps have them; its number."""
-        return self._operations.add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where, work)
+        return self._operations.add(replace(effect, axis=self.axis(shape)), name, inputs, shape, where, work)
 
     def opaque(
         self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None

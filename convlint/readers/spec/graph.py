@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.located_yaml import Value, fault
@@ -168,7 +169,7 @@ def _elements(shape: Shape) -> int:
     return (shape.N or 0) * (shape.C or 0) * (shape.D or 0) * (shape.H or 0) * (shape.W or 0)
 
 
-class _First(NamedTuple):
+class _First(Struct, frozen=True):
     """The first run of a convolution: the shape that it hands on, and the index of its edge, if it has one."""
 
     layer: int
@@ -330,7 +331,7 @@ MAX_INPUTS = 256  # of one operation
 _MOST_SUGGESTED = 200  # names that are compared to suggest one; the comparison takes quadratic time
 
 
-class _Operation(NamedTuple):
+class _Operation(Struct, frozen=True):
     """The value of `op`: its text, its shape carrier, and for a convolution (op of the model, depthwise)."""
 
     text: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from convlint.files.located_yaml import Value
-from convlint.model.channels import Axis, Channels
+from convlint.model.channels import Channels, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation
@@ -18,6 +17,9 @@ from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.graph import MAX_INPUTS, MAX_OPERATIONS
 from convlint.readers.spec.shapes import Shape, carried, carrier_of, dims_of, latest
+
+if TYPE_CHECKING:
+    from convlint.model.channels import Axis
 
 LONGEST_NAME = 480  # characters; a spec allows 500, which leaves room for a number
 _HALF = re.compile("[\ud800-\udfff]")  # lone surrogates, which no encoding can write
@@ -65,7 +67,7 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
         whole = own is not None and len(own) == sum(map(len, known))
         return whole and own == tuple([part for axis in known for part in axis])
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
-        by = Fraction(operation.factor) ** (-2 if kind == "pixel_shuffle" else 2)
+        by = reshaping(operation)
         return own == tuple([(number, scale * by) for number, scale in known[0]])
     return False
 

@@ -140,8 +140,8 @@ def test_nothing_in_the_current_folder_is_imported(jobs: str) -> None:
 def test_the_current_folder_stays_where_python_was_told_to_look_there() -> None:
     Path("sitecustomize.py").write_text("")
     Path("marker.py").write_text("")
-    code = "import runpy, sys\nsys.argv = ['convlint', '--version']\nsys.path.insert(0, 'kept')\n"
-    code += "try:\n    runpy.run_module('convlint', run_name='__main__')\nexcept SystemExit:\n    print(sys.path[0])\n"
+    code = "import atexit, runpy, sys\nsys.argv = ['convlint', '--version']\nsys.path.insert(0, 'kept')\n"
+    code += "atexit.register(lambda: print(sys.path[0]))\nrunpy.run_module('convlint', run_name='__main__')\n"
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
     assert done.stdout.split() == ["convlint", done.stdout.split()[1], "kept"]
 
@@ -156,3 +156,14 @@ def test_a_current_folder_that_is_gone_is_named(tmp_path: Path) -> None:
         ["sh", "-c", line, sys.executable, str(spec)], cwd=gone, capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (2, "convlint: error: the current folder no longer exists\n")
+
+
+def test_what_waits_for_the_end_of_a_run_is_called() -> None:
+    code = "import atexit\nfrom convlint.__main__ import main\natexit.register(print, 'the end')\nmain()\n"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["the end"]
+
+
+def test_a_profiler_gets_its_profile() -> None:
+    line = [sys.executable, "-m", "cProfile", "-m", "convlint", "--version"]
+    assert "function calls" in subprocess.run(line, capture_output=True, text=True, check=True).stdout

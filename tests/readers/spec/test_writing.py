@@ -45,7 +45,7 @@ def back(network: Network) -> Network:
 
 def groups(network: Network) -> list[Any]:
     return sorted(
-        (group.width, group.writers, group.readers, group.depthwise, group.multiple_of, bool(group.fixed),
+        (group.width, group.writers, [(reader.layer, reader.times) for reader in group.readers], group.depthwise, group.multiple_of, bool(group.fixed),
          group.only_input)
         for group in channels_of(network).groups if group.layers
     )  # fmt: skip
