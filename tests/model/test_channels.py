@@ -81,7 +81,7 @@ def of(channels: Channels, layer: int) -> ChannelGroup:
     return channels.groups[channels.written[layer]]
 
 
-def read_by(group: ChannelGroup) -> dict[int, Scale]:
+def read_by(group: ChannelGroup) -> dict[int, int | Fraction]:
     return {reader.layer: reader.times for reader in group.readers}
 
 

@@ -44,11 +44,12 @@ def back(network: Network) -> Network:
 
 
 def groups(network: Network) -> list[Any]:
+    known = [group for group in channels_of(network).groups if group.layers]
+    readers = [[(reader.layer, reader.times) for reader in group.readers] for group in known]
     return sorted(
-        (group.width, group.writers, [(reader.layer, reader.times) for reader in group.readers], group.depthwise, group.multiple_of, bool(group.fixed),
-         group.only_input)
-        for group in channels_of(network).groups if group.layers
-    )  # fmt: skip
+        (group.width, group.writers, read, group.depthwise, group.multiple_of, bool(group.fixed), group.only_input)
+        for group, read in zip(known, readers, strict=True)
+    )
 
 
 def bare(layer: ConvLayer) -> ConvLayer:
