@@ -1,22 +1,25 @@
-"""The made parts of written pages: where one says `<!-- made: NAME -->`, the part of that name is put in."""
+"""The made parts of written pages: a line that ends with `<!-- made: NAME -->` is replaced by the part of that name.
+
+What else stands in such a line is for those who read the page where it is written, and says where the part is.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 
 from convlint.facts.layer import OF_SOURCE, QUANTITIES
 from convlint.facts.quantity import Table
-from convlint.gpus.gpu import gpu_names
-from convlint.reporters.words import HOME
+from convlint.reporters.words import DOCS
 from convlint.rulebook.book import load_rulebook
 from handbook.audit_tables import audit_keys, audit_tables
 from handbook.charts import Bar, bars
 from handbook.markup import code, table, text
 from handbook.schema_pages import config_tables, spec_tables
 
-_MARK = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
-_COUNT = re.compile(r"<!-- count: (\w+) -->")
+_MARK = re.compile(r"^.*<!-- made: ([\w-]+) -->$", re.MULTILINE)
+_OWN = re.compile(rf"\]\({re.escape(DOCS)}([\w./-]+)")
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _STEP = re.compile(r"(Step \d+): (.+)")
 _VERDICT = re.compile(r"([\d.]+) (us|ms|s) of convolutions per training step, grade (\w)")
@@ -27,14 +30,13 @@ class UnknownFragmentError(ValueError):
     """A page asks for a part that nothing makes."""
 
 
-def filled(page: str, readme: str) -> str:
-    """The page with all its parts put in; `readme` is the text of benchmarks/README.md. Raises UnknownFragmentError."""
+def filled(page: str) -> str:
+    """The page with all its parts put in. Raises UnknownFragmentError."""
     makers: Mapping[str, Callable[[], list[str]]] = {
         "spec": spec_tables,
         "config": lambda: config_tables(load_rulebook()),
         "quantities": lambda: quantities(QUANTITIES),
         "source-quantities": lambda: quantities(OF_SOURCE),
-        "accuracy": lambda: accuracy(readme),
         "steps": lambda: steps(page),
         "audit": audit_tables,
         "audit-keys": audit_keys,
@@ -45,8 +47,20 @@ def filled(page: str, readme: str) -> str:
             raise UnknownFragmentError(f"nothing makes {match[1]!r}; there are {', '.join(makers)}")
         return "\n".join(makers[match[1]]())
 
-    counts = {"rules": len(load_rulebook().rules), "gpus": len(gpu_names())}
-    return _COUNT.sub(lambda match: str(counts[match[1]]), _MARK.sub(made, page))
+    return _MARK.sub(made, page)
+
+
+def inside(page: str, path: str) -> str:
+    """The page at `path`, with relative links in the place of public addresses of this site.
+
+    Written pages name what the site alone has by its public address, which leads somewhere from a checkout as well.
+    """
+
+    def relative(match: re.Match[str]) -> str:
+        source = re.sub(r"\.html$", ".md", match[1])
+        return f"]({os.path.relpath(source, os.path.dirname(path))}"
+
+    return _OWN.sub(relative, page)
 
 
 def quantities(rows: Table) -> list[str]:
@@ -55,13 +69,6 @@ def quantities(rows: Table) -> list[str]:
         ("name", "type", "what it is", "by GPU"),
         [(code(name), row.type, text(row.meaning), "yes" if row.gpu else "") for name, row in rows.items()],
     )
-
-
-def accuracy(readme: str) -> list[str]:
-    """The benchmarks' own page without its title; what it links to lies in the repository."""
-    body = readme.partition("\n")[2].lstrip("\n")
-    here = f"{HOME}/blob/main/benchmarks/"
-    return [re.sub(r"\]\((?!https?://|#)([^)]+)\)", lambda match: f"]({here}{match[1]})", body)]
 
 
 def steps(page: str) -> list[str]:

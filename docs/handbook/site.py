@@ -15,7 +15,7 @@ from convlint.cli.commands.schema import config_schema, spec_schema
 from convlint.reporters.words import DOCS, HOME, rule_page
 from convlint.rulebook.book import Rulebook, load_rulebook
 from handbook import gpu_pages, rule_pages
-from handbook.fragments import filled
+from handbook.fragments import filled, inside
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = ROOT / "docs" / "pages"
@@ -28,9 +28,9 @@ def build(folder: Path) -> None:
     pages = folder / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(WRITTEN, pages)
-    readme = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     for path in pages.rglob("*.md"):
-        path.write_text(filled(path.read_text(encoding="utf-8"), readme), encoding="utf-8")
+        text = filled(path.read_text(encoding="utf-8"))
+        path.write_text(inside(text, path.relative_to(pages).as_posix()), encoding="utf-8")
     for name, text in made_pages(rulebook).items():
         path = pages / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,18 +85,20 @@ def navigation() -> list[Mapping[str, Any]]:
         {"Tutorial": "tutorial.md"},
         {
             "Guide": [
-                {"Checking a network": "guide/checking.md"},
-                {"Real models": "guide/models.md"},
+                {"Check a spec or a layer": "guide/checking.md"},
+                {"Check a model": "guide/models.md"},
+                {"The models of a repository": "guide/project.md"},
                 {"Python source": "guide/python.md"},
-                {"Reading a report": "guide/reports.md"},
-                {"Fixing": "guide/fixing.md"},
-                {"Costs": "guide/costs.md"},
-                {"Planning": "guide/planning.md"},
-                {"Auditing many models": "guide/auditing.md"},
-                {"Measuring": "guide/measuring.md"},
+                {"Understand a finding": "guide/reports.md"},
+                {"See what it costs": "guide/costs.md"},
+                {"Change it": "guide/fixing.md"},
+                {"Plan the whole network": "guide/planning.md"},
+                {"In CI": "guide/ci.md"},
+                {"Many models": "guide/auditing.md"},
+                {"Questions to an audit": "guide/audit-tables.md"},
+                {"My GPU": "guide/measuring.md"},
+                {"A trace": "guide/traces.md"},
                 {"Versions and changes": "guide/versions.md"},
-                {"Traces": "guide/traces.md"},
-                {"CI": "guide/ci.md"},
                 {"Rules of your own": "guide/own-rules.md"},
             ]
         },

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import convlint
-from readme_examples import AUDITING, audit_of, workspace
+from readme_examples import AUDIT_TABLES, AUDITING, audit_of, workspace
 from sql_examples import answered, questions, refreshed
 
 from convlint.audit.ranking import columns
@@ -15,7 +15,7 @@ from convlint.audit.rows import TABLES
 from convlint.audit.subjects import ALIASES, KEYS
 from handbook import audit_tables
 
-QUESTIONS = questions(AUDITING.read_text(encoding="utf-8"))
+QUESTIONS = questions(AUDIT_TABLES.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -1,30 +1,21 @@
-"""What is put into written pages: tables of quantities, the benchmarks' page, the steps of a tutorial."""
+"""What is put into written pages: tables of quantities, the steps of a tutorial."""
 
 from __future__ import annotations
 
 import pytest
-from checkout import ROOT
 
 from convlint.facts.layer import QUANTITIES
-from convlint.gpus.gpu import gpu_names
-from convlint.rulebook.book import load_rulebook
-from handbook.fragments import UnknownFragmentError, accuracy, filled, quantities, steps
-
-README = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-
-
-def test_counts_are_those_of_today() -> None:
-    text = filled("<!-- count: rules --> rules, <!-- count: gpus --> GPUs", README)
-    assert text == f"{len(load_rulebook().rules)} rules, {len(gpu_names())} GPUs"
+from convlint.reporters.words import DOCS
+from handbook.fragments import UnknownFragmentError, filled, inside, quantities, steps
 
 
 def test_a_part_that_nothing_makes_is_an_error() -> None:
     with pytest.raises(UnknownFragmentError, match="'specs'"):
-        filled("# A\n\n<!-- made: specs -->\n", README)
+        filled("# A\n\n<!-- made: specs -->\n")
 
 
 def test_what_only_mentions_a_mark_stays() -> None:
-    assert filled("so `<!-- made: spec -->` does", README) == "so `<!-- made: spec -->` does"
+    assert filled("so `<!-- made: spec -->` does") == "so `<!-- made: spec -->` does"
 
 
 def test_all_quantities_are_listed() -> None:
@@ -32,13 +23,19 @@ def test_all_quantities_are_listed() -> None:
     assert [line.split("`")[1] for line in lines if line.startswith("| `")] == list(QUANTITIES)
 
 
-def test_the_benchmarks_own_page_is_there_as_it_is() -> None:
-    (text,) = accuracy(README)
-    assert text.splitlines()[-1] == README.splitlines()[-1]
-    assert "\n# " not in f"\n{text}".partition("```")[0]
-    assert accuracy("# T\n\nsee [data](data/x.md), [b](https://b), [c](#d)\n") == [
-        "see [data](https://github.com/convlint/convlint/blob/main/benchmarks/data/x.md), [b](https://b), [c](#d)\n"
-    ]
+def test_what_is_said_in_place_of_a_part_gives_way_to_it() -> None:
+    page = filled("# A\n\nAll keys: [the site](https://a.b). <!-- made: spec -->\n\nMore.\n")
+    assert "the site" not in page
+    assert page.startswith("# A\n\n")
+    assert page.endswith("\n\nMore.\n")
+
+
+def test_public_addresses_of_the_site_are_links_inside_of_it() -> None:
+    page = f"[a]({DOCS}rules/CL102.html#example), [b]({DOCS}schemas/spec.schema.json), [c](https://other.org/x.html)"
+    assert inside(page, "guide/reports.md") == (
+        "[a](../rules/CL102.md#example), [b](../schemas/spec.schema.json), [c](https://other.org/x.html)"
+    )
+    assert inside(page, "index.md").startswith("[a](rules/CL102.md#example)")
 
 
 def test_steps_are_read_from_their_sections() -> None:

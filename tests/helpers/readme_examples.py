@@ -24,6 +24,7 @@ README = ROOT / "README.md"
 PAGES = ROOT / "docs" / "pages"
 TUTORIAL = PAGES / "tutorial.md"
 AUDITING = PAGES / "guide" / "auditing.md"
+AUDIT_TABLES = PAGES / "guide" / "audit-tables.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = "\x1e"
 ZOO = 60  # models of the page on audits
@@ -117,10 +118,10 @@ def refresh(document: Path) -> None:
         folder = Path(name)
         workspace(folder, document)
         text = _BLOCK.sub(lambda match: "```console\n" + run(blocks(match.group(0))[0], folder) + "```", text)
-    if document == AUDITING:
+    if document == AUDIT_TABLES:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            workspace(folder, document)
+            workspace(folder, AUDITING)
             audit_of(folder)
             text = refreshed(text, folder)
     document.write_text(text, encoding="utf-8")
