@@ -61,6 +61,7 @@ def test_a_job_may_do_what_it_says_and_no_more() -> None:
         "tests": {"contents": "read"},
         "publish": {"id-token": "write", "attestations": "write"},
         "page": {"contents": "write"},
+        "site": {"pages": "write", "id-token": "write"},
     }
     assert WORKFLOWS["platforms"]["jobs"]["try"]["permissions"] == {"contents": "read"}
     assert WORKFLOWS["tests"]["jobs"]["tests"]["permissions"] == {"contents": "read"}
@@ -76,12 +77,12 @@ def test_no_token_reaches_code_of_the_repository() -> None:
 
 def test_what_is_published_was_tried_on_every_supported_python() -> None:
     assert {name: job.get("needs") for name, job in RELEASE.items()} == {
-        "build": None, "try": "build", "tests": None, "publish": ["try", "tests"], "page": "publish"
+        "build": None, "try": "build", "tests": None, "publish": ["try", "tests"], "page": "publish", "site": "publish"
     }  # fmt: skip
     assert RELEASE["try"]["strategy"]["matrix"]["python"] == list(SUPPORTED)
     assert RELEASE["try"]["steps"][-1]["run"] == "python tests/helpers/installing.py dist/*"
     steps = [step for job in RELEASE.values() for step in job["steps"]]
-    taken = [step["with"]["name"] for step in steps if "artifact@" in step.get("uses", "")]
+    taken = [step["with"]["name"] for step in steps if "load-artifact@" in step.get("uses", "")]
     assert taken == ["dist"] * 4
     assert RELEASE["publish"]["environment"]["name"] == "pypi"
 
@@ -133,7 +134,8 @@ def test_a_push_runs_the_short_lane_and_a_night_or_a_release_everything() -> Non
     assert shown == {
         "make check test": {"push", "pull_request"}, "make check test-all": {"schedule", "workflow_dispatch"}
     }  # fmt: skip
-    assert RELEASE["tests"]["steps"][-1]["run"] == "make check test-all"
+    *_, tests, site = RELEASE["tests"]["steps"]
+    assert (tests["run"], site["with"]) == ("make check test-all", {"path": "build/docs/site/"})
 
 
 def test_the_lanes_leave_nothing_out() -> None:

@@ -64,9 +64,7 @@ def test_code_states_the_address_in_one_place_and_pages_no_other() -> None:
         path.relative_to(ROOT).as_posix()
         for folder in ("convlint", "docs")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file()
-        and path.suffix in (".py", ".yml", ".yaml")
-        and DOCS in path.read_text(encoding="utf-8")
+        if path.is_file() and path.suffix in (".py", ".yml", ".yaml") and DOCS in path.read_text(encoding="utf-8")
     ]
     assert holders == ["convlint/reporters/words.py"]
     texts = [path.read_text(encoding="utf-8") for path in PAGES.rglob("*.md")]
