@@ -7,7 +7,7 @@ them, and what may be said of many layers at once is joined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 
@@ -166,7 +166,7 @@ class _NetworkCheck:
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
-        hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us)
+        hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, _by_number(promise.beside_us(), hits))
         for hit in hits:
             fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
             if not is_refuted(hit, fix):
@@ -420,6 +420,16 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
     return Text(
         "measured {time} {per}, of which {turned} in transposes", time=duration(us), per=per, turned=duration(turned)
     )
+
+
+def _by_number(beside_us: Mapping[Kind, float], hits: Sequence[Hit]) -> dict[int, float]:
+    """What settings save beside convolutions, by the number of the hit that advises each."""
+    found: dict[int, float] = {}
+    for hit in hits:
+        kind = kind_of(hit.flaw.set) if hit.price.advised else None
+        if kind is not None and kind in beside_us:
+            found[hit.number] = beside_us[kind]
+    return found
 
 
 def _gpu(rule: Rule, facts: TargetFacts) -> str | None:

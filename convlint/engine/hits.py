@@ -218,7 +218,7 @@ class Price(Struct, frozen=True):
     advised: bool = False
     pays_with: tuple[str, ...] = ()
     basis: Basis | None = None
-    lost_step_us: float | None = None  # of the whole step, on which alone some rules speak
+    lost_step_us: float | None = None  # of the whole step: of a rule on that, and of a setting of the network
 
 
 UNPRICED = Price()
@@ -474,14 +474,23 @@ def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
     ]
 
 
-def priced_by_step(hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None) -> list[Hit]:
-    """The same, those of rules on the whole step with what is lost of it, which decides whether they warn."""
+def priced_by_step(
+    hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None, beside_us: Mapping[int, float]
+) -> list[Hit]:
+    """The same with what is lost of the whole step, where more than convolutions is at stake.
+
+    Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
+    number of a hit: norms and activations of 16 bits move half of the bytes, for one.
+    """
     found = []
     for hit in hits:
         lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
         if lost is not None and step_us and hit.severity != "error":
             severity: Severity = "warning" if lost >= STEP_SHARE * step_us else "info"
             hit = replace(hit, severity=severity, price=replace(hit.price, lost_step_us=lost))
+        elif hit.number in beside_us:
+            lost_step_us = max(0.0, (hit.price.lost_us or 0.0) + beside_us[hit.number])
+            hit = replace(hit, price=replace(hit.price, lost_step_us=lost_step_us))
         found.append(hit)
     return found
 

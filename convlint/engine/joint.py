@@ -17,7 +17,7 @@ from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake
 from convlint.estimate.host import Host, Hosted, hosted
 from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened
-from convlint.model.estimates import Basis, LayerEstimate
+from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined
@@ -451,6 +451,23 @@ class Promise(Struct, frozen=True):
         self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
     ) -> float | None:  # fmt: skip
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
+        step = self._step(choices, levers, compiled=compiled)
+        return None if step is None else step.time_us if hosted else step.gpu_us
+
+    def beside_us(self) -> dict[Kind, float]:
+        """What each setting of B saves of the step beside the convolutions, in the order of kinds; {} where unknown."""
+        saved: dict[Kind, float] = {}
+        before = self._step({}, {})
+        taken: dict[Kind, SettingChoice] = {}
+        for kind, choice in self.optimum.choices.items():
+            taken[kind] = choice
+            after = self._step(taken, {})
+            if before is not None and after is not None:
+                saved[kind] = before.beside_us - after.beside_us
+            before = after
+        return saved
+
+    def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
         timing, setting = self.search.timing, self.search.setting(choices)
         if not timing.network.tells_step:
             return None
@@ -458,11 +475,9 @@ class Promise(Struct, frozen=True):
         layers = [timing.layer(setting, index, after.get(index, NOTHING)) for index in range(len(setting.layers))]
         network = replace(timing.network, runtime=setting.runtime)
         if compiled:
-            step = compiled_step(network, layers, timing.gpu, timing.mode)
-        else:
-            us = timing.gpu_us(setting, after)
-            step = step_of(Steps(network, layers, us, setting.runtime, timing.mode), timing.gpu)
-        return None if step is None else step.time_us if hosted else step.gpu_us
+            return compiled_step(network, layers, timing.gpu, timing.mode)
+        us = timing.gpu_us(setting, after)
+        return step_of(Steps(network, layers, us, setting.runtime, timing.mode), timing.gpu)
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
         """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""

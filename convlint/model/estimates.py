@@ -151,6 +151,11 @@ class StepEstimate(Struct, frozen=True, kw_only=True):
         return sum(self.parts.values())
 
     @property
+    def beside_us(self) -> float:
+        """What the GPU needs beside the convolutions."""
+        return self.gpu_us - self.parts.get("convolution", 0.0)
+
+    @property
     def time_us(self) -> float:
         """The step: the slower of the two sets its pace."""
         return max(self.gpu_us, self.host_us or 0.0)

@@ -53,13 +53,13 @@ class Cause(Struct, frozen=True, kw_only=True):
         """What the change saves on a target, of the convolutions or of the step; None where there is no price."""
         saved = self._uncapped_us(gpu)
         own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        if saved is None or any(finding.lost_step_us is not None for finding in own):
+        if saved is None or any(finding.lost_us is None for finding in own):
             return saved  # by the step, the host included
         return min(saved, self.most_us.get(gpu, saved))
 
     def _uncapped_us(self, gpu: str | None) -> float | None:
         own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        prices = [finding.lost_us if finding.lost_us is not None else finding.lost_step_us for finding in own]
+        prices = [finding.lost_us if finding.lost_step_us is None else finding.lost_step_us for finding in own]
         known = [price for price in prices if price is not None]
         return sum(known) if known else None
 

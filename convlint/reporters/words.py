@@ -227,7 +227,7 @@ def _share(finding: Finding, lost_us: float) -> str:
     if not _is_something(lost_us):
         return "" if _is_something(finding.lost_alone_us) else say(_NOTHING)
     text = price(lost_us, finding.lost_percent)
-    if finding.lost_step_percent is not None and _is_something(lost_us):
+    if finding.lost_step_percent is not None and finding.lost_step_us is None and _is_something(lost_us):
         text += say(", {share:.2g} % of the step", share=finding.lost_step_percent)
     if finding.pays_with:
         codes = clean(say(" and ").join(finding.pays_with))
