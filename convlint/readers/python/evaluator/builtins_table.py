@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.readers.python.evaluator.builtin_types import OrderUnknown, is_instance, keys_of, ordered, raw_key
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import NoResult, binary, computed, get, put_key, taken
+from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, taken
 from convlint.readers.python.evaluator.values import (
     NONE,
     NOTHING_STATED,
@@ -30,6 +30,10 @@ from convlint.readers.python.evaluator.values import (
     Table,
     Unknown,
     Value,
+    all_true,
+    any_true,
+    constants,
+    same,
     stated_by,
     text_of,
     union,
@@ -70,20 +74,16 @@ def _plain(function: Callable[..., Any]) -> Known:
     """Adapt a function from plain values to a plain value."""
 
     def run(_: Machine, call: LibraryCall) -> Value | None:
-        values = [*call.args, *call.keywords.values()]
-        raw = [value.value for value in call.args if isinstance(value, Const)]
-        named = {key: value.value for key, value in call.keywords.items() if isinstance(value, Const)}
-        if not call.exact or len(raw) + len(named) != len(values):
+        raw, named = constants(call.args), constants([*call.keywords.values()])
+        if not call.exact or raw is None or named is None:
             return None
+        options = dict(zip(call.keywords, named, strict=True))
         # int() takes quadratic time in the digits, and raises past 4,300.
         if any(isinstance(each, str) and len(each) > _LONGEST_NUMBER for each in raw):
             return None
         if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
             return None  # it computes that power of ten
-        try:
-            return Const(computed(lambda *args: function(*args, **named), *raw), stated_by(*values))
-        except NoResult:
-            return None
+        return computed(stated_by(*call.values), lambda: function(*raw, **options))
 
     return run
 
@@ -146,10 +146,8 @@ def _logic(*, every: bool) -> Known:
         items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
         if items is None:
             return None
-        truths = [machine.truth(item) for item in items]
-        if every:
-            return Const(False) if False in truths else None if None in truths else Const(True)
-        return Const(True) if True in truths else None if None in truths else Const(False)
+        found = (all_true if every else any_true)([machine.truth(item) for item in items])
+        return Const(found) if found is not None else None
 
     return run
 
@@ -427,11 +425,8 @@ def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
         return None
     order = call.args[0].order or []
     wanted = call.args[1].items if isinstance(call.args[1], Items) else [call.args[1]]
-    for of in wanted:
-        if any(
-            base is of or (isinstance(base, Name) and isinstance(of, Name) and base.name == of.name) for base in order
-        ):
-            return Const(True)
+    if any(same(base, of) for base in order for of in wanted):
+        return Const(True)
     return Const(False) if all(isinstance(base, Class) for base in order) else None
 
 

@@ -6,11 +6,22 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from convlint.readers.python.evaluator import names_of, operations
+from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
-from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
-from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, LoopChanges, Scope, fork, once
+from convlint.readers.python.evaluator.operations import (
+    UNARY,
+    binary,
+    compare,
+    computed,
+    constant,
+    cut,
+    get,
+    going_through,
+    is_small_format,
+    put_key,
+)
+from convlint.readers.python.evaluator.paths import YIELDED, LoopChanges, Scope, fork, nothing, once
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
@@ -25,6 +36,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    constants,
     literal,
     stated_by,
     undecided,
@@ -222,10 +234,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
             machine, value = scope.machine, receiver(scope)
             args, keywords, exact = given(scope)
             if value.__class__ is Unknown:
-                if attr in _CHANGES_NONE:
-                    machine.give_away(args, keywords)
-                else:
-                    machine.calls.into_unknown(args, keywords)
+                handle = machine.give_away if attr in _CHANGES_NONE else machine.calls.into_unknown
+                handle([*args, *keywords.values()])
                 # The unknown receiver may be a list that also has another name here.
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
@@ -357,8 +367,7 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
             found += items or []
         if kind == "set":
             return scope.machine.as_set(found, complete=complete)
-        return Items(kind, found, complete=complete) if kind == "tuple" \
-            else List(scope.heap, kind, found, complete=complete)  # fmt: skip
+        return scope.machine.sequence(kind, found, complete=complete)
 
     return run
 
@@ -412,7 +421,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
             # Of unknown items, one round shows what the element constructs.
             once(scope, LoopChanges([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
 
-        def each_of(level: int, items: Iterable[Value]) -> int:
+        def each_of(level: int, items: Iterable[Value]) -> None:
             store, _, tests = rounds[level]
             for item in items:
                 machine.step()
@@ -426,12 +435,11 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                 else:
                     if open_:
                         found.complete = False
-                        fork(scope, lambda _: inside(level), lambda _: GOES_ON, open_)
+                        fork(scope, lambda _: inside(level), nothing, open_)
                     else:
                         inside(level)
-            return GOES_ON
 
-        def inside(level: int) -> int:
+        def inside(level: int) -> None:
             if level + 1 < len(rounds):
                 visit(level + 1, rounds[level + 1][1](scope))
             elif len(found.items) + len(keyed.items) >= LONGEST:
@@ -440,7 +448,6 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                 found.items.append(make(scope))
             else:
                 put_key(keyed, make_key(scope), make(scope))
-            return GOES_ON
 
         visit(0, first(outer))
         if make_key is not None:
@@ -476,10 +483,7 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             truth = scope.machine.truth(value)
             return Const(not truth) if truth is not None else undecided(value)
         if isinstance(value, Const):
-            try:
-                return Const(operations.plain_unary(kind, value.value), value.stated)
-            except operations.NoResult:
-                return unknown("call")
+            return computed(value.stated, UNARY[kind], value.value) or unknown("call")
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
     return run
@@ -511,16 +515,12 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
         if truth is not None:
             return rest(scope, at + 1)
         found: list[Value] = []
-
-        def others(inner: Scope) -> int:
-            found.append(rest(inner, at + 1))
-            return GOES_ON
-
         # Most operands have no side effects, and a fork costs much more than their value.
         if acts[at + 1]:
-            fork(scope, others, lambda _: GOES_ON, f"not ({texts[at]})" if until else texts[at])
+            condition = f"not ({texts[at]})" if until else texts[at]
+            fork(scope, lambda inner: found.append(rest(inner, at + 1)), nothing, condition)
         else:
-            others(scope)
+            found.append(rest(scope, at + 1))
         # `unknown or True` is true, whatever the unknown is.
         other = found[0]
         return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
@@ -554,27 +554,21 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
     test = compiler.expression(node.test)
     sides = compiler.expression(node.body, name), compiler.expression(node.orelse, name)
     text = compiler.text(node.test)
-    mode = text if names_of.asks_mode(node.test) else ""
+    mode = [text] if names_of.asks_mode(node.test) else []
 
     def run(scope: Scope) -> Value:
         truth = scope.machine.truth(test(scope))
-        # `self.training` is decided, but what runs here holds in one mode only: records say so.
-        if truth is not None and mode:
-            modes = scope.machine.modes
-            modes.append(mode)
-            value = sides[not truth](scope)
-            modes.pop()
-            return value
         if truth is not None:
-            return sides[not truth](scope)
+            # `self.training` is decided, but what runs here holds in one mode only: records say so.
+            modes = scope.machine.modes
+            mark = len(modes)
+            modes += mode
+            value = sides[not truth](scope)
+            del modes[mark:]
+            return value
         found: list[Value] = []
-
-        def side(which: int, scope: Scope) -> int:
-            found.append(sides[which](scope))
-            return GOES_ON
-
         before = scope.heap.now
-        fork(scope, lambda at: side(0, at), lambda at: side(1, at), text, f"not ({text})")
+        fork(scope, lambda at: found.append(sides[0](at)), lambda at: found.append(sides[1](at)), text, f"not ({text})")
         return scope.heap.joined(found[0], found[1], before)
 
     return run
@@ -596,13 +590,10 @@ def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         values = [part(scope) for part in parts]
-        if not all(isinstance(value, Const) for value in values):
+        held = constants(values)
+        if held is None:
             return undecided(*values)
-        text = "".join(str(value.value) for value in values if isinstance(value, Const))
-        try:
-            return Const(operations.checked(text), stated_by(*values))
-        except operations.NoResult:
-            return unknown("limit")
+        return constant("".join(map(str, held)), stated_by(*values)) or unknown("limit")
 
     return run
 
@@ -620,12 +611,9 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
         text = str(shape.value)
         held = convert(value.value) if convert else value.value
         # A format such as `f"{1:{width}}"` may ask for a gigabyte.
-        if not operations.is_small_format(text):
+        if not is_small_format(text):
             return unknown("limit")
-        try:
-            return Const(operations.computed(format, held, text), value.stated)
-        except operations.NoResult:
-            return unknown("call")
+        return computed(value.stated, format, held, text) or unknown("call")
 
     return run
 

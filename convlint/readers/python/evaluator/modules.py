@@ -95,12 +95,7 @@ class Modules:
                 whole = False
         except (Exhausted, RecursionError):
             whole = False
-        heap.base.kept = 0
-        # An exhausted body leaves paths that nothing will gather.
-        for each in heap.layer.down(heap.base):
-            each.kept = 0
-        heap.settle(heap.base)
-        heap.layer = heap.base
+        heap.abandon(heap.base)
         self._finish(scope, file, whole=whole)
         self.recorded[path] = machine.recorded
         if not whole:

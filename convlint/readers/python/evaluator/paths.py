@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.values import Function
     from convlint.readers.python.source_file import SourceFile
 
-# How a statement ends
-GOES_ON, BREAKS, CONTINUES, RETURNS, RAISES = range(5)
+# How a statement ends; None if it goes on
+BREAKS, CONTINUES, RETURNS, RAISES = range(1, 5)
 RETURNED, YIELDED = "<return>", "<yield>"  # what a function gives, among its variables: so that paths join it as those
 MOST_AGAIN = 2  # loops within one another of which the body is run again for what its first round changed
 
@@ -51,7 +51,7 @@ class Scope(Object):
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
-Run = Callable[[Scope], int]
+Run = Callable[[Scope], int | None]
 Side = tuple[str, int, int]  # path, first and last line
 
 
@@ -90,7 +90,11 @@ class Loop:
         self.out: list[HeapLayer] = []
 
 
-def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int:
+def nothing(_: Scope) -> None:
+    """Run no statement at all."""
+
+
+def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int | None:
     """Run both sides from the same state and join their states; return how the whole ends."""
     heap, conditions = scope.heap, scope.machine.conditions
     base = heap.begin()
@@ -107,7 +111,7 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
         scope.machine.doomed(recorded, between)
         heap.settle(base)
         return how_second
-    if how_second == RAISES or how_first == GOES_ON:
+    if how_second == RAISES or how_first is None:
         if how_second == RAISES:
             scope.machine.doomed(between, len(scope.machine.recorded))
         else:
@@ -125,14 +129,14 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
     return how_second
 
 
-def under(scope: Scope, run: Run, condition: str) -> int:
+def under(scope: Scope, run: Run, condition: str) -> int | None:
     """Run code under an undecided condition; return how it ends."""
     conditions = scope.machine.conditions
     mark = len(conditions)
     if condition:
         conditions.append(condition)
     how = run(scope)
-    if condition and how == GOES_ON and len(conditions) > mark + 1:
+    if condition and how is None and len(conditions) > mark + 1:
         scope.machine.doubts.append(run)  # some paths of this side have left, and only the others see what follows
     del conditions[mark:]
     return how
@@ -141,7 +145,7 @@ def under(scope: Scope, run: Run, condition: str) -> int:
 def doubtful(run: Run) -> Run:
     """Wrap code so that its records are marked as doubtful: a real run may never reach it."""
 
-    def in_doubt(scope: Scope) -> int:
+    def in_doubt(scope: Scope) -> int | None:
         doubts = scope.machine.doubts
         mark = len(doubts)
         doubts.append(run)
@@ -152,7 +156,7 @@ def doubtful(run: Run) -> Run:
     return in_doubt
 
 
-def _send(scope: Scope, how: int) -> None:
+def _send(scope: Scope, how: int | None) -> None:
     """Keep the state of the current path, which leaves its loop or function, until the others arrive."""
     if how == RETURNS:
         scope.leaving.append(scope.heap.keep())
@@ -172,9 +176,12 @@ def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
     return alive
 
 
-def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run) -> int:
+def unrolled(
+    scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run
+) -> int | None:
     """Run a loop round by round, then `orelse` on the path that no `break` left; return how the loop ends."""
-    machine, loop, how = scope.machine, Loop(), GOES_ON
+    machine, loop = scope.machine, Loop()
+    how: int | None = None
     scope.loops.append(loop)
     conditions = machine.conditions
     mark = len(conditions)
@@ -183,30 +190,30 @@ def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value],
         put(scope, item)
         how = body(scope)
         if loop.again:
-            how = GOES_ON if gather(scope.heap, loop.again, alive=_stays(scope, how)) else how
+            how = None if gather(scope.heap, loop.again, alive=_stays(scope, how)) else how
         del conditions[mark:]
         if how == CONTINUES:
-            how = GOES_ON
+            how = None
         if how:
             break
     scope.loops.pop()
     alive = how == BREAKS
-    if how == GOES_ON:
+    if how is None:
         how = orelse(scope)
-        alive = how == GOES_ON
+        alive = how is None
     if not loop.out:
-        return GOES_ON if alive else how
+        return None if alive else how
     if not alive and how != RAISES:
         _send(scope, how)
     gather(scope.heap, loop.out, alive=alive)
-    return GOES_ON
+    return None
 
 
-def _stays(scope: Scope, how: int) -> bool:
+def _stays(scope: Scope, how: int | None) -> bool:
     """Whether the current path continues with the next round; one that leaves is kept for those who wait."""
     if how in (RETURNS, BREAKS):
         _send(scope, how)
-    return how in (GOES_ON, CONTINUES)
+    return how in (None, CONTINUES)
 
 
 class LoopChanges:
@@ -235,7 +242,7 @@ class LoopChanges:
                 _blur(heap, thing, attr, why)
 
 
-def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
+def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int | None:
     """Run a body once for any number of rounds, with what it changes unknown, as a path that may not be taken."""
     machine, heap = scope.machine, scope.heap
     changes.blur(scope, why)
@@ -263,22 +270,21 @@ def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
     return how
 
 
-def _maybe(scope: Scope, body: Run) -> int:
-    def one_round(at: Scope) -> int:
+def _maybe(scope: Scope, body: Run) -> int | None:
+    def one_round(at: Scope) -> int | None:
         loop = Loop()
         at.loops.append(loop)
         how = body(at)
-        alive = how in (GOES_ON, BREAKS, CONTINUES)
+        at.loops.pop()
+        alive = how not in (RETURNS, RAISES)
         if loop.again or loop.out:
-            at.loops.pop()
             if how == RETURNS:
                 _send(at, how)
             gather(at.heap, [*loop.again, *loop.out], alive=alive)
-            return GOES_ON
-        at.loops.pop()
-        return GOES_ON if alive else how
+            return None
+        return None if alive else how
 
-    return fork(scope, one_round, lambda _: GOES_ON)
+    return fork(scope, one_round, nothing)
 
 
 def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], None]]:

@@ -28,6 +28,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    another,
     same,
     union,
     unknown,
@@ -191,6 +192,12 @@ class Heap:
             for thing, cell in _changes(self.layer, base).items():
                 self._set(base, thing, cell)
             self.layer = base
+
+    def abandon(self, base: HeapLayer) -> None:
+        """Settle on `base` whatever waits, as an exhausted run leaves paths that nothing will gather."""
+        for each in self.layer.down(None):
+            each.kept = 0
+        self.settle(base)
 
     def release(self, state: HeapLayer) -> HeapLayer:
         """Return a kept state that nothing waits for any longer."""
@@ -461,16 +468,13 @@ class _Joining:
         if isinstance(first, List):
             if one.kind != other.kind or one.kind == "iterator" or len(one.items) != len(other.items):
                 return None
-            found: Any = List(self.heap, one.kind, [])
         elif one.items.keys() != other.items.keys() or one.may or other.may:
             return None
-        else:
-            found = Table(self.heap, {})
-        self._made[key] = found
+        found = self._made[key] = another(first, one)  # known before its items are joined, which may hold it
         found.first = self.cells(one, other, depth + 1)
         older = tuple(each for each in (first, second) if 0 < each.born <= self._start)
         self.also += [(found, older), *((each, (found,)) for each in older)] if older else []
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _instance(self, first: Instance, second: Instance) -> Value | None:
         """Join two objects of a framework's classes into one, if their descriptions allow it."""
@@ -554,7 +558,7 @@ class Copying:
                 cell: Any = value.cell.copied()
                 if isinstance(value, Instance):
                     copy(value.cls)
-                found = self.done[id(value)] = value.like(cell)
+                found = self.done[id(value)] = another(value, cell)
                 if isinstance(cell, Items):
                     cell.items = [copy(item) for item in cell.items]
                 else:

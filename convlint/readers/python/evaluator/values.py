@@ -13,7 +13,7 @@ from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.limits import MOST_STATED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from convlint.readers.python.evaluator.state import Heap
     from convlint.readers.python.source_file import SourceFile
@@ -170,12 +170,6 @@ class List(Object, Items):
         """Why more may be in it."""
         return self.heap.read(self).why  # type: ignore[no-any-return]
 
-    def like(self, cell: Items) -> List:
-        """Another one with that cell."""
-        found = List(self.heap, self.kind, [])
-        found.first = cell
-        return found
-
 
 class Table(Object):
     """A dict. For `obj.__dict__`, `of` is the object whose attributes it holds."""
@@ -188,12 +182,6 @@ class Table(Object):
     ) -> None:  # fmt: skip
         self._begin(heap, Entries(dict(items), complete=complete, why=why))
         self.of = of
-
-    def like(self, cell: Entries) -> Table:
-        """Another one with that cell."""
-        found = Table(self.heap, {})
-        found.first = cell
-        return found
 
     @property
     def held(self) -> Object:
@@ -289,12 +277,6 @@ class Instance(Object):
         """Whether it holds nothing but what is known of it."""
         return self.heap.read(self).complete  # type: ignore[no-any-return]
 
-    def like(self, cell: Entries) -> Instance:
-        """Another one with that cell."""
-        found = Instance(self.heap, self.cls)
-        found.first = cell
-        return found
-
     @property
     def attributes(self) -> dict[str, Value]:
         """Those that were set, some of them perhaps."""
@@ -304,6 +286,19 @@ class Instance(Object):
     def extra(self) -> Any:
         """What a framework makes of it."""
         return self.heap.read(self).extra
+
+
+def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instance:
+    """Return a new list, dict or object like `thing`, with that cell."""
+    match thing:
+        case List():
+            found: List | Table | Instance = List(thing.heap, thing.kind, [])
+        case Table():
+            found = Table(thing.heap, {})
+        case Instance():
+            found = Instance(thing.heap, thing.cls)
+    found.first = cell
+    return found
 
 
 class Name:
@@ -358,6 +353,27 @@ def undecided(*values: Value) -> Unknown:
         if isinstance(value, Table) and value.cell.may:
             return unknown("branch")
     return unknown("call")
+
+
+def reason(*values: Value) -> str:
+    """Return the reason of the first unknown value; `call` if there is none."""
+    return next((value.why for value in values if isinstance(value, Unknown)), "call")
+
+
+def any_true(truths: Collection[bool | None]) -> bool | None:
+    """Whether any of the truths holds, each of which may be unknown."""
+    return True if True in truths else None if None in truths else False
+
+
+def all_true(truths: Collection[bool | None]) -> bool | None:
+    """Whether all of the truths hold, each of which may be unknown."""
+    return False if False in truths else None if None in truths else True
+
+
+def constants(values: list[Value]) -> list[Plain] | None:
+    """Return the Python values of constants; None if any value is no constant."""
+    found = [value.value for value in values if isinstance(value, Const)]
+    return found if len(found) == len(values) else None
 
 
 def text_of(value: Value | None) -> str | None:
@@ -448,16 +464,9 @@ def order_of(cls: Class) -> list[Value]:
     while any(chains) and len(found) < _LONGEST_ORDER:
         chains = [chain for chain in chains if chain]
         head = next((chain[0] for chain in chains
-                     if not any(_in(chain[0], other[1:]) for other in chains)), chains[0][0])  # fmt: skip
+                     if not any(same(chain[0], each) for other in chains for each in other[1:])),
+                    chains[0][0])  # fmt: skip
         if head is not cls:
             found.append(head)
-        chains = [[base for base in chain if not _is(base, head)] for chain in chains]
+        chains = [[base for base in chain if not same(base, head)] for chain in chains]
     return found
-
-
-def _is(first: Value, second: Value) -> bool:
-    return first is second or (isinstance(first, Name) and isinstance(second, Name) and first.name == second.name)
-
-
-def _in(value: Value, values: list[Value]) -> bool:
-    return any(_is(value, each) for each in values)
