@@ -201,12 +201,10 @@ class Calls:
     def _may_run(self, function: Function) -> None:
         """Make unknown what an inner function may change around it, as unknown code may call it."""
         scope, heap = function.scope, self.machine.heap
-        body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
-        names = names_of.BodyNames(body)
-        own = names.bound | {arg.arg for arg in names_of.parameters(function.node)}
-        for name in sorted(names.declared & scope.variables.keys()):
+        names = names_of.OuterNames([function.node])
+        for name in sorted(names.rebound & scope.variables.keys()):
             heap.put(scope, name, unknown("call"))
-        for name in sorted((names_of.changed(body)[0] - own) & scope.variables.keys()):
+        for name in sorted(names.objects & scope.variables.keys()):
             heap.soften(scope.variables[name], "call")
 
     def call_method(self, receiver: Value, name: str, call: LibraryCall) -> Value:

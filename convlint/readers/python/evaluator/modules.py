@@ -115,12 +115,13 @@ class Modules:
         held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
         functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
         imported = {name for name, value in scope.variables.items() if isinstance(value, (Name, Module))}
-        changed = names_of.changed_by_functions(functions, imported)
-        bound = names_of.bound_by_functions(functions) if not imported.isdisjoint(changed) else changed
+        names = names_of.OuterNames(functions)
+        # `layers.add(...)` changes no imported module, although it looks like a change of a set.
+        changed = names.rebound | (names.objects - imported) | {name for name, _ in names.attributes}
         for name, value in list(scope.variables.items()):
             if name not in changed and "*" not in changed and whole:
                 continue
-            if isinstance(value, Name) and bound.isdisjoint((name, "*")):
+            if isinstance(value, Name) and names.rebound.isdisjoint((name, "*")):
                 continue  # an attribute or item of it is set: it still is what has that name
             if isinstance(value, (List, Table)):
                 value.heap.soften(value, "caller")
@@ -265,15 +266,12 @@ class Modules:
     def member_of(self, module: str, level: int, name: str, file: SourceFile) -> Value:
         """Return what `from module import name` binds."""
         path = self.machine.project.resolve(module, file.path, level)
-        if path is None:
+        if path is None or path == file.path:  # the latter in a package that imports a module below it
             below = self.machine.project.resolve(f"{module}.{name}" if module else name, file.path, level)
             if below is not None:
                 return Module(below)
-            return Name(f"{module}.{name}") if not level else unknown("call")
-        if path == file.path:  # a package that imports a module below it
-            below = self.machine.project.resolve(f"{module}.{name}" if module else name, file.path, level)
-            return Module(below) if below is not None else unknown("call")
-        return Deferred(path, name)
+            return Name(f"{module}.{name}") if path is None and not level else unknown("call")
+        return Deferred("call", path, name)
 
     def import_all(self, module: str, level: int, scope: Scope) -> None:
         """Evaluate `from module import *`, which only notes the module: names are looked up there later."""
@@ -300,7 +298,7 @@ class Modules:
 
 def _set_later(file: SourceFile) -> set[tuple[str, str]]:
     """Return the attributes of the module's names that its functions set, or its code below the guard."""
-    found = names_of.attributes_changed((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]))
+    found = names_of.OuterNames((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef])).attributes
     return found.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
 
 

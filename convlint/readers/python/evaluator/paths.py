@@ -9,6 +9,8 @@ from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.state import Heap, HeapLayer
 from convlint.readers.python.evaluator.values import Entries, Instance, Items, List, Object, Table, Value, same, unknown
@@ -55,12 +57,11 @@ Run = Callable[[Scope], int | None]
 Side = tuple[str, int, int]  # path, first and last line
 
 
-class Choices:
+class Choices(Struct):
     """The sides of `if` statements that a decided test left out, and those that some run takes or may take."""
 
-    def __init__(self) -> None:
-        self.left: set[Side] = set()
-        self.taken: set[Side] = set()
+    left: set[Side] = set()
+    taken: set[Side] = set()
 
 
 class Untaken:
@@ -80,14 +81,11 @@ class Untaken:
         return at > 0 and line <= spans[at - 1][1]
 
 
-class Loop:
+class Loop(Struct):
     """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
-    __slots__ = ("again", "out")
-
-    def __init__(self) -> None:
-        self.again: list[HeapLayer] = []
-        self.out: list[HeapLayer] = []
+    again: list[HeapLayer] = []
+    out: list[HeapLayer] = []
 
 
 def nothing(_: Scope) -> None:

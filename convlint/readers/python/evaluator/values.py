@@ -9,6 +9,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.limits import MOST_STATED
 
@@ -20,17 +23,16 @@ if TYPE_CHECKING:
 
 Plain = int | float | str | bytes | bool | None
 NOTHING_STATED: frozenset[StatedLiteral] = frozenset()
-_NOBODY: frozenset[Any] = frozenset()
 _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
-class Unknown:
+# Values are compared by identity: `eq=False`
+
+
+class Unknown(Struct, eq=False):
     """A value that only a run of the program would show. `why`: config, parameter, branch, call, limit, caller."""
 
-    __slots__ = ("why",)
-
-    def __init__(self, why: str) -> None:
-        self.why = why
+    why: str
 
 
 class OneOf(Unknown):
@@ -39,30 +41,21 @@ class OneOf(Unknown):
     A function that is given one is run with each of them. All other code treats it as unknown.
     """
 
-    __slots__ = ("values",)
-
-    def __init__(self, why: str, values: list[tuple[str, Value]]) -> None:
-        super().__init__(why)
-        self.values = values
+    values: list[tuple[str, Value]]
 
 
 class Deferred(Unknown):
     """A name bound by an import whose module has not been run yet. Reading the variable resolves it."""
 
-    __slots__ = ("name", "path")
-
-    def __init__(self, path: str, name: str) -> None:
-        super().__init__("call")
-        self.path, self.name = path, name
+    path: str
+    name: str
 
 
-class Const:
+class Const(Struct, eq=False):
     """A number, string, bool or None, and the literals that it was computed from."""
 
-    __slots__ = ("stated", "value")
-
-    def __init__(self, value: Plain, stated: frozenset[StatedLiteral] = NOTHING_STATED) -> None:
-        self.value, self.stated = value, stated
+    value: Plain
+    stated: frozenset[StatedLiteral] = NOTHING_STATED
 
 
 class Items:
@@ -80,14 +73,12 @@ class Items:
 
     def copied(self) -> Items:
         """The same in a cell of its own."""
-        found = Items.__new__(Items)
-        # Without __init__, as cells are copied at every change on a new path.
-        found.kind, found.items, found.complete, found.why = self.kind, self.items[:], self.complete, self.why
+        found = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
         found.also = self.also
         return found
 
 
-class Entries:
+class Entries(Struct, eq=False):
     """The content of the cell of a dict, an object, a class or a scope.
 
     Keys in `may` are present on some paths only; all others in `items` are present. If it is not `complete`, keys
@@ -95,23 +86,18 @@ class Entries:
     the items matters, as in a Sequential.
     """
 
-    __slots__ = ("also", "complete", "default", "extra", "items", "may", "ordered", "why")
-
-    def __init__(self, items: dict[Any, Value], *, complete: bool = True, why: str = "branch") -> None:
-        self.items, self.complete, self.why = items, complete, why
-        self.may: frozenset[Any] = _NOBODY
-        self.default: Value | None = None  # what a defaultdict calls
-        self.extra: Any = None
-        self.ordered = False
-        self.also: tuple[Any, ...] = ()
+    items: dict[Any, Value]
+    complete: bool = True
+    why: str = "branch"
+    may: frozenset[Any] = frozenset()
+    default: Value | None = None  # what a defaultdict calls
+    extra: Any = None
+    ordered: bool = False
+    also: tuple[Any, ...] = ()  # as of Items
 
     def copied(self) -> Entries:
         """The same in a cell of its own."""
-        found = Entries.__new__(Entries)
-        found.items, found.complete, found.why = self.items.copy(), self.complete, self.why
-        found.may, found.default, found.extra = self.may, self.default, self.extra
-        found.ordered, found.also = self.ordered, self.also
-        return found
+        return replace(self, items=self.items.copy())
 
 
 Cell = Items | Entries
@@ -209,30 +195,25 @@ class Table(Object):
         return self.cell.why
 
 
-class Function:
+class Function(Struct, eq=False):
     """A function or lambda of the source; `bound` is its self or cls, `owner` the class that defines it.
 
     `kind` is what a decorator made of it: static, class, property, or nothing.
     """
 
-    __slots__ = ("bound", "defaults", "file", "kind", "kw_defaults", "name", "node", "owner", "scope")
-
-    def __init__(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: SourceFile, scope: Any, name: str,
-    ) -> None:  # fmt: skip
-        self.node, self.file, self.scope, self.name = node, file, scope, name
-        self.defaults: list[Value] = []
-        self.kw_defaults: dict[str, Value] = {}
-        self.bound: Value | None = None
-        self.owner: Class | None = None
-        self.kind = ""
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    file: SourceFile
+    scope: Any
+    name: str
+    defaults: list[Value] = []
+    kw_defaults: dict[str, Value] = {}
+    bound: Value | None = None
+    owner: Class | None = None
+    kind: str = ""
 
     def to(self, bound: Value) -> Function:
         """The function as a method of something."""
-        found = Function(self.node, self.file, self.scope, self.name)
-        found.defaults, found.kw_defaults = self.defaults, self.kw_defaults
-        found.bound, found.owner, found.kind = bound, self.owner, self.kind
-        return found
+        return replace(self, bound=bound)
 
 
 class Class(Object):
@@ -301,40 +282,30 @@ def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instanc
     return found
 
 
-class Name:
+class Name(Struct, eq=False):
     """Something of a library by its full name, aliases resolved: `torch.nn.Conv2d`; modules too."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
-class Module:
+class Module(Struct, eq=False):
     """A module of the repository."""
 
-    __slots__ = ("path",)
-
-    def __init__(self, path: str) -> None:
-        self.path = path
+    path: str
 
 
-class Partial:
+class Partial(Struct, eq=False):
     """functools.partial of something."""
 
-    __slots__ = ("args", "function", "keywords")
+    function: Value
+    args: list[Value]
+    keywords: dict[str, Value]
 
-    def __init__(self, function: Value, args: list[Value], keywords: dict[str, Value]) -> None:
-        self.function, self.args, self.keywords = function, args, keywords
 
-
-class Tensor:
+class Tensor(Struct, eq=False):
     """A tensor of the forward pass: its shape as far as known, and what it comes from, as the package `nn` keeps it."""
 
-    __slots__ = ("data",)
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    data: Any
 
 
 Value = Unknown | Const | Items | Table | Function | Class | Instance | Name | Module | Partial | Tensor
