@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import builtin_types, builtins_table, names_of
@@ -156,15 +157,13 @@ class Calls:
                 machine.memory.spoil()
                 return unknown("limit")
 
-            def run() -> Value:
-                if isinstance(value, Class):
-                    return self._create(value, call)
-                return self.run(value, call.args, call.keywords, call.exact)
-
+            if isinstance(value, Class):
+                return machine.memory.evaluate(value, call, partial(self._create, value, call))
+            run = partial(self.run, value, call.args, call.keywords, call.exact)
             # A bound method depends on its object, whose state is no part of memory's key.
-            if isinstance(value, Function) and value.bound is not None and not isinstance(value.bound, Class):
+            if value.bound is not None and not isinstance(value.bound, Class):
                 return run()
-            return machine.memory.evaluate(value, call.args, call.keywords, call.exact, run)
+            return machine.memory.evaluate(value, call, run)
         finally:
             machine.height = held
             machine.stack.pop()

@@ -6,21 +6,9 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator import names_of, operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
-from convlint.readers.python.evaluator.operations import (
-    UNARY,
-    binary,
-    compare,
-    computed,
-    constant,
-    cut,
-    get,
-    going_through,
-    is_small_format,
-    put_key,
-)
 from convlint.readers.python.evaluator.paths import YIELDED, LoopChanges, Scope, fork, nothing, once
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -32,7 +20,6 @@ from convlint.readers.python.evaluator.values import (
     Items,
     List,
     Module,
-    Name,
     Tensor,
     Unknown,
     Value,
@@ -191,8 +178,8 @@ def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
             # Their class decides what a slice means; all others are cut here.
             if isinstance(receiver, (Instance, Tensor)):
                 index = Items("slice", [low or NONE, high or NONE, step or NONE])
-                return get(scope.machine, receiver, index, node, scope.file)
-            return cut(scope.machine, receiver, low, high, step)
+                return operations.get(scope.machine, receiver, index, node, scope.file)
+            return operations.cut(scope.machine, receiver, low, high, step)
 
         return cut_out
     index = compiler.expression(node.slice)
@@ -201,7 +188,7 @@ def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
         receiver, key = value(scope), index(scope)
         if of_config and isinstance(receiver, Unknown):
             return unknown("config")
-        return get(scope.machine, receiver, key, node, scope.file)
+        return operations.get(scope.machine, receiver, key, node, scope.file)
 
     return run
 
@@ -386,7 +373,7 @@ def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
             if make_key is None:
                 scope.machine.update(found, value)
             else:
-                put_key(found, make_key(scope), value)
+                operations.put_key(found, make_key(scope), value)
         return scope.machine.table(found)
 
     return run
@@ -415,7 +402,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
         def visit(level: int, values: Value) -> None:
             items = machine.iterate(values, ordered=kind != "set")
             if items is not None:
-                each_of(level, going_through(machine, values, items))
+                each_of(level, operations.going_through(machine, values, items))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
             # Of unknown items, one round shows what the element constructs.
@@ -447,7 +434,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
             elif make_key is None:
                 found.items.append(make(scope))
             else:
-                put_key(keyed, make_key(scope), make(scope))
+                operations.put_key(keyed, make_key(scope), make(scope))
 
         visit(0, first(outer))
         if make_key is not None:
@@ -466,7 +453,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
 def _binary(compiler: Compiler, node: ast.BinOp, name: str) -> Eval:
     left, right = compiler.expression(node.left, name), compiler.expression(node.right, name)
     kind = node.op.__class__
-    return lambda scope: binary(scope.machine, kind, left(scope), right(scope), node)
+    return lambda scope: operations.binary(scope.machine, kind, left(scope), right(scope), node)
 
 
 def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
@@ -483,7 +470,7 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             truth = scope.machine.truth(value)
             return Const(not truth) if truth is not None else undecided(value)
         if isinstance(value, Const):
-            return computed(value.stated, UNARY[kind], value.value) or unknown("call")
+            return operations.computed(value.stated, operations.UNARY[kind], value.value) or unknown("call")
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
     return run
@@ -538,7 +525,7 @@ def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
         left, open_ = first(scope), None
         for kind, make in rest:
             right = make(scope)
-            truth = compare(scope.machine, kind, left, right)
+            truth = operations.compare(scope.machine, kind, left, right)
             if truth is False:
                 return Const(False)
             if truth is None:
@@ -593,7 +580,7 @@ def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
         held = constants(values)
         if held is None:
             return undecided(*values)
-        return constant("".join(map(str, held)), stated_by(*values)) or unknown("limit")
+        return operations.constant("".join(map(str, held)), stated_by(*values)) or unknown("limit")
 
     return run
 
@@ -611,9 +598,9 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
         text = str(shape.value)
         held = convert(value.value) if convert else value.value
         # A format such as `f"{1:{width}}"` may ask for a gigabyte.
-        if not is_small_format(text):
+        if not operations.is_small_format(text):
             return unknown("limit")
-        return computed(value.stated, format, held, text) or unknown("call")
+        return operations.computed(value.stated, format, held, text) or unknown("call")
 
     return run
 
@@ -663,9 +650,8 @@ def _store_attribute(compiler: Compiler, node: ast.Attribute) -> Store:
     def put(scope: Scope, value: Value) -> None:
         of = receiver(scope)
         scope.machine.set_attribute(of, attr, value)
-        # An attribute of a module outside the source, such as `torch.backends.cudnn.benchmark`.
-        if isinstance(of, Name):
-            scope.machine.set_outside(of, Const(attr), value, node, scope.file)
+        # It may be of a module outside the source, such as `torch.backends.cudnn.benchmark`.
+        scope.machine.set_outside(of, Const(attr), value, node, scope.file)
 
     return put
 

@@ -29,6 +29,7 @@ from convlint.readers.python.evaluator.values import (
 )
 
 if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.library import LibraryCall
     from convlint.readers.python.evaluator.machine import Machine
 
 DOOMED = "raises"  # among the doubts of what was recorded on a path that raises
@@ -81,10 +82,7 @@ class CallMemory:
         """Prevent remembering of all calls that run now, as they depend on more than their arguments."""
         self.machine.heap.oldest = 0
 
-    def evaluate(
-        self, what: Function | Class, args: list[Value], keywords: dict[str, Value], exact: bool,
-        run: Callable[[], Value],
-    ) -> Value:  # fmt: skip
+    def evaluate(self, what: Function | Class, call: LibraryCall, run: Callable[[], Value]) -> Value:
         """Return the result of a call, from memory if an equal call is there."""
         machine = self.machine
         if machine.heap.in_module:  # a module's body runs once, so that nothing would be saved
@@ -93,10 +91,10 @@ class CallMemory:
         try:
             key: Hashable = (
                 _frozen(what, given, 0),
-                exact,
+                call.exact,
                 machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
-                tuple([_frozen(value, given, 0) for value in args]),
-                tuple([(name, _frozen(value, given, 0)) for name, value in keywords.items()]) if keywords else (),
+                tuple([_frozen(value, given, 0) for value in call.args]),
+                tuple([(name, _frozen(value, given, 0)) for name, value in call.keywords.items()]),
             )
         except NotCopied:
             return run()

@@ -375,7 +375,7 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
         case Items():
             return _item(receiver, key)
         case Table():
-            return held(machine, receiver, key, node, file)
+            return _held(machine, receiver, key, node, file)
         case Const(value=str() as text) if isinstance(key, Const) and isinstance(key.value, int):
             at = place_in(text, key)
             return Const(text[at], receiver.stated) if at is not None else unknown("call")
@@ -389,7 +389,7 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
             return receiver  # a generic one with its parameters
         case Instance():
             return _of_instance(machine, receiver, key, node, file)
-    return _asked(machine, receiver, [key], node, file)
+    return _asked(machine, receiver, "__getitem__", [key], node, file)
 
 
 def _item(receiver: Items, key: Value) -> Value:
@@ -407,7 +407,7 @@ def place_in(items: Sequence[object], key: Value) -> int | None:
     return at if isinstance(at, int) and -len(items) <= at < len(items) else None
 
 
-def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: SourceFile) -> Value:
+def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
     cell = receiver.cell
     if isinstance(key, Unknown):
@@ -425,31 +425,32 @@ def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: Sou
     return unknown("call" if cell.complete else cell.why)
 
 
-def _one_of(cell: Entries, key: Unknown, node: ast.AST) -> Unknown:
+def _one_of(cell: Entries, key: Unknown, node: ast.Subscript) -> Unknown:
     """Return the item of a dict of lists at an unknown key: one of those lists, if they are few."""
-    lists: list[tuple[str, Value]] = []
-    for name, value in cell.items.items():
-        if not isinstance(value, Items) or not value.complete or value.kind not in ("list", "tuple"):
-            return unknown(key.why)
-        lists.append((f"{ast.unparse(node.slice)[:60]} == {name!r}" if isinstance(node, ast.Subscript) else "", value))
-    known = cell.complete and not cell.may and cell.default is None and 1 <= len(lists) <= _MOST_LISTS
-    return OneOf(key.why, lists) if known and isinstance(node, ast.Subscript) else unknown(key.why)
+    known = cell.complete and not cell.may and cell.default is None and 1 <= len(cell.items) <= _MOST_LISTS
+    if not known or not all(isinstance(value, Items) and value.complete and value.kind in ("list", "tuple")
+                            for value in cell.items.values()):  # fmt: skip
+        return unknown(key.why)
+    text = ast.unparse(node.slice)[:60]
+    return OneOf(key.why, [(f"{text} == {name!r}", value) for name, value in cell.items.items()])
 
 
 def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     method = machine.calls.method_of(receiver, "__getitem__")
     if method is not None:
         return machine.call(method, [key], {}, machine.no_call(node), file)
-    found = _asked(machine, receiver, [key], node, file)
+    found = _asked(machine, receiver, "__getitem__", [key], node, file)
     if not isinstance(found, Unknown):
         return found
     items = machine.library.items(machine, receiver)
     return _item(Items("tuple", items), key) if items is not None else found
 
 
-def _asked(machine: Machine, receiver: Value, args: list[Value], node: ast.Subscript, file: SourceFile) -> Value:
+def _asked(
+    machine: Machine, receiver: Value, name: str, args: list[Value], node: ast.AST, file: SourceFile
+) -> Value:  # fmt: skip
     call = LibraryCall(machine.no_call(node), file, args, {})
-    return machine.library.method(machine, receiver, "__getitem__", call) or unknown("call")
+    return machine.library.method(machine, receiver, name, call) or unknown("call")
 
 
 def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None, step: Value | None) -> Value:
@@ -513,8 +514,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
-            call = LibraryCall(machine.no_call(node), file, [key, value], {})
-            machine.library.method(machine, receiver, "__setitem__", call)
+            _asked(machine, receiver, "__setitem__", [key, value], node, file)
         case _:
             machine.lost(value)
             machine.set_outside(receiver, key, value, node, file)
@@ -537,8 +537,7 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
         else:
             cell.complete = False
     elif isinstance(receiver, Instance):
-        call = LibraryCall(machine.no_call(node), file, [key], {})
-        machine.library.method(machine, receiver, "__delitem__", call)
+        _asked(machine, receiver, "__delitem__", [key], node, file)
     elif isinstance(receiver, Unknown):
         machine.heap.changed_by_another_name()
 

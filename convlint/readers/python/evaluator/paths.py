@@ -6,7 +6,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -290,25 +290,22 @@ def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], No
     found: list[Callable[[], None]] = []
     for thing, old, new in heap.changed_since(before):
         if isinstance(old, Items):
-            if old.complete and (not new.complete or len(old.items) != len(new.items) or not _equal(old, new)):
-                found.append(lambda thing=thing: heap.soften(thing, why))  # type: ignore[misc]
+            alike = new.complete and len(old.items) == len(new.items) and all(map(same, old.items, new.items))
+            if old.complete and not alike:
+                found.append(partial(heap.soften, thing, why))
             continue
         changed = [key for key, value in old.items.items() if not same(value, new.items.get(key, unknown("branch")))]
-        found += [lambda thing=thing, key=key: _blur(heap, thing, key, why) for key in changed]  # type: ignore[misc]
+        found += [partial(_blur, heap, thing, key, why) for key in changed]
         if not isinstance(thing, Scope) and not new.ordered:
             added = [key for key in new.items if key not in old.items and not isinstance(new.items[key], Instance)]
-            found += [lambda thing=thing, key=key: _may_have(heap, thing, key, why) for key in added]  # type: ignore[misc]
+            found += [partial(_may_have, heap, thing, key, why) for key in added]
         if (
             isinstance(thing, (Table, Instance))
             and old.complete
             and (not new.complete or (isinstance(thing, Table) and len(old.items) != len(new.items)))
         ):
-            found.append(lambda thing=thing: _open(heap, thing, why))  # type: ignore[misc]
+            found.append(partial(_open, heap, thing, why))
     return found
-
-
-def _equal(old: Items, new: Items) -> bool:
-    return all(same(one, other) for one, other in zip(old.items, new.items, strict=True))
 
 
 def _blur(heap: Heap, thing: Any, key: Any, why: str) -> None:

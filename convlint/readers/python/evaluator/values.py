@@ -123,8 +123,23 @@ class Object:
         """Its content on the current path; to be changed through Heap.edit and Heap.put only."""
         return self.heap.read(self)
 
+    @property
+    def items(self) -> Any:
+        """What it holds."""
+        return self.cell.items
 
-class List(Object, Items):
+    @property
+    def complete(self) -> bool:
+        """Whether it holds nothing but what is known of it."""
+        return self.cell.complete  # type: ignore[no-any-return]
+
+    @property
+    def why(self) -> str:
+        """Why more may be in it."""
+        return self.cell.why  # type: ignore[no-any-return]
+
+
+class List(Object, Items):  # type: ignore[override]  # an Items to all who read it
     """A list, set or iterator."""
 
     __slots__ = ("born", "first", "heap")
@@ -140,21 +155,6 @@ class List(Object, Items):
     def kind(self) -> str:  # type: ignore[override]
         """`list`, `set` or `iterator`."""
         return str(self.first.kind)
-
-    @property
-    def items(self) -> list[Value]:  # type: ignore[override]
-        """What it holds."""
-        return self.heap.read(self).items  # type: ignore[no-any-return]
-
-    @property
-    def complete(self) -> bool:  # type: ignore[override]
-        """Whether it holds nothing but what is known of it."""
-        return self.heap.read(self).complete  # type: ignore[no-any-return]
-
-    @property
-    def why(self) -> str:  # type: ignore[override]
-        """Why more may be in it."""
-        return self.heap.read(self).why  # type: ignore[no-any-return]
 
 
 class Table(Object):
@@ -178,21 +178,6 @@ class Table(Object):
     def cell(self) -> Entries:
         """What it holds on the path that runs now."""
         return self.heap.read(self.held)  # type: ignore[no-any-return]
-
-    @property
-    def items(self) -> dict[Plain, Value]:
-        """What it holds."""
-        return self.cell.items
-
-    @property
-    def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
-        return self.cell.complete
-
-    @property
-    def why(self) -> str:
-        """Why more may be in it."""
-        return self.cell.why
 
 
 class Function(Struct, eq=False):
@@ -252,11 +237,6 @@ class Instance(Object):
     def __init__(self, heap: Heap, cls: Class | Name, extra: Any = None) -> None:
         self._begin(heap, Entries({}))
         self.cls, self.first.extra = cls, extra
-
-    @property
-    def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
-        return self.heap.read(self).complete  # type: ignore[no-any-return]
 
     @property
     def attributes(self) -> dict[str, Value]:
