@@ -82,6 +82,21 @@ class Compiler:
         self.depth -= 1
         return found
 
+    def store_name(self, text: str) -> Store:
+        """Compile the binding of a name, as by an assignment to it."""
+        if self.own is None or text in self.own:
+            return lambda scope, value: scope.heap.put(scope, text, value)
+
+        def put_outside(scope: Scope, value: Value) -> None:
+            at = scope.parent
+            # A name that is neither local nor bound around is global.
+            while at is not None and at.parent is not None and text not in at.variables:
+                at = at.parent
+            if at is not None:
+                scope.heap.put(at, text, value)
+
+        return put_outside
+
     def text(self, node: ast.expr) -> str:
         """Return the source text of a node on one line, shortened to what a report shows."""
         lines = self.file.content_lines[node.lineno - 1 : node.end_lineno]
@@ -158,34 +173,23 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
     return run
 
 
-def _ends(compiler: Compiler, node: ast.Slice) -> list[Eval | None]:
-    return [compiler.expression(end) if end is not None else None for end in (node.lower, node.upper, node.step)]
-
-
 def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
-    ends = _ends(compiler, node)
-    return lambda scope: Items("slice", [end(scope) if end is not None else NONE for end in ends])
+    ends = [
+        compiler.expression(end) if end is not None else lambda _: NONE for end in (node.lower, node.upper, node.step)
+    ]
+    return lambda scope: Items("slice", [end(scope) for end in ends])
 
 
 def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
     value, of_config = compiler.expression(node.value, name), _names_config(node.value)
-    if isinstance(node.slice, ast.Slice):
-        ends = _ends(compiler, node.slice)
-
-        def cut_out(scope: Scope) -> Value:
-            receiver = value(scope)
-            low, high, step = (end(scope) if end is not None else None for end in ends)
-            # Their class decides what a slice means; all others are cut here.
-            if isinstance(receiver, (Instance, Tensor)):
-                index = Items("slice", [low or NONE, high or NONE, step or NONE])
-                return operations.get(scope.machine, receiver, index, node, scope.file)
-            return operations.cut(scope.machine, receiver, low, high, step)
-
-        return cut_out
-    index = compiler.expression(node.slice)
+    cuts = isinstance(node.slice, ast.Slice)
+    index = _slice(compiler, node.slice, "") if isinstance(node.slice, ast.Slice) else compiler.expression(node.slice)
 
     def run(scope: Scope) -> Value:
         receiver, key = value(scope), index(scope)
+        # The class of an object or tensor decides what a slice means; all others are cut here.
+        if cuts and isinstance(key, Items) and not isinstance(receiver, (Instance, Tensor)):
+            return operations.cut(scope.machine, receiver, key.items)
         if of_config and isinstance(receiver, Unknown):
             return unknown("config")
         return operations.get(scope.machine, receiver, key, node, scope.file)
@@ -631,7 +635,7 @@ def _yielded(compiler: Compiler, node: ast.Yield | ast.YieldFrom, _: str) -> Eva
 
 def _store(compiler: Compiler, node: ast.expr) -> Store:
     if isinstance(node, ast.Name):
-        return _store_name(compiler, node.id)
+        return compiler.store_name(node.id)
     if isinstance(node, ast.Attribute):
         return _store_attribute(compiler, node)
     if isinstance(node, ast.Subscript):
@@ -654,21 +658,6 @@ def _store_attribute(compiler: Compiler, node: ast.Attribute) -> Store:
         scope.machine.set_outside(of, Const(attr), value, node, scope.file)
 
     return put
-
-
-def _store_name(compiler: Compiler, text: str) -> Store:
-    if compiler.own is None or text in compiler.own:
-        return lambda scope, value: scope.heap.put(scope, text, value)
-
-    def put_outside(scope: Scope, value: Value) -> None:
-        at = scope.parent
-        # A name that is neither local nor bound around is global.
-        while at is not None and at.parent is not None and text not in at.variables:
-            at = at.parent
-        if at is not None:
-            scope.heap.put(at, text, value)
-
-    return put_outside
 
 
 def _store_several(compiler: Compiler, node: ast.Tuple | ast.List) -> Store:

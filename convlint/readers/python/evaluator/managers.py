@@ -111,12 +111,7 @@ def _of_base(base: Value) -> Answer:
 
 def _of_exit(leave: Function) -> Answer:
     """Whether `__exit__` may return something true, by which it swallows the error."""
-    if isinstance(leave.node, ast.Lambda):
-        given: list[ast.expr] = [leave.node.body]
-    else:
-        given = [each.value for each in names_of.within(leave.node.body)
-                 if isinstance(each, ast.Return) and each.value is not None]  # fmt: skip
-    return not all(isinstance(each, ast.Constant) and not each.value for each in given)
+    return not all(each is None or (isinstance(each, ast.Constant) and not each.value) for each in _results(leave))
 
 
 def _of_generator(function: Function, depth: int) -> Answer:
@@ -139,12 +134,18 @@ def _yields(body: list[ast.stmt]) -> bool:
 
 def _of_returned(function: Function, depth: int) -> Answer:
     """Whether a function returns a manager that swallows errors."""
-    if isinstance(function.node, ast.Lambda):
-        return _written(function, function.node.body, depth)
-    given = [each.value for each in names_of.within(function.node.body) if isinstance(each, ast.Return)]
+    given = _results(function)
     if not given:
         return None
     return any_true([_written(function, each, depth) if each is not None else False for each in given])
+
+
+def _results(function: Function) -> list[ast.expr | None]:
+    """Return the expressions whose values a function returns; None for a bare `return`."""
+    node = function.node
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    return [each.value for each in names_of.within(node.body) if isinstance(each, ast.Return)]
 
 
 def _written(function: Function, node: ast.expr, depth: int) -> Answer:

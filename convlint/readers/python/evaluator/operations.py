@@ -453,12 +453,12 @@ def _asked(
     return machine.library.method(machine, receiver, name, call) or unknown("call")
 
 
-def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None, step: Value | None) -> Value:
-    """Return `receiver[low:high:step]`."""
+def cut(machine: Machine, receiver: Value, bounds: list[Value]) -> Value:
+    """Return `receiver[low:high:step]` for these three bounds, each of which may be None."""
     ends: list[int | None] = []
-    for end in (low, high, step):
+    for end in bounds:
         value = end.value if isinstance(end, Const) else None
-        if end is not None and not (isinstance(end, Const) and (value is None or isinstance(value, int))):
+        if not isinstance(end, Const) or not (value is None or isinstance(value, int)):
             if isinstance(receiver, Items):
                 return machine.sequence(receiver.kind, [], complete=False, why=reason(end))
             return unknown(reason(end))

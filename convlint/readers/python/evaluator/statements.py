@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from convlint.readers.python.evaluator import names_of
@@ -176,14 +177,8 @@ def _annotated(compiler: BodyCompiler, node: ast.AnnAssign) -> Run | None:
 
 def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
     """Compile `a += value`, which changes a list in place."""
-    target = node.target
-    reading: ast.expr
-    if isinstance(target, ast.Name):
-        reading = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    elif isinstance(target, ast.Attribute):
-        reading = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
-    else:
-        reading = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    target, reading = node.target, copy(node.target)
+    reading.ctx = ast.Load()
     read, put = compiler.expression(reading), compiler.store(target)
     make, kind = compiler.expression(node.value, _bound_name(target)), node.op.__class__
 
@@ -480,7 +475,7 @@ def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
     handlers: list[Handler] = []
     for handler in node.handlers:
         text = f"except {compiler.text(handler.type)}" if handler.type is not None else "except"
-        put = compiler.store(ast.copy_location(ast.Name(handler.name, ast.Store()), handler)) if handler.name else None
+        put = compiler.store_name(handler.name) if handler.name else None
         handlers.append((compiler.block(handler.body), put, text))
     imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in node.body)
 
@@ -606,7 +601,7 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
 def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Run:
     defaults = function_defaults(compiler, node.args)
     decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
-    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    put = compiler.store_name(node.name)
 
     def run(scope: Scope) -> None:
         found = Function(node, scope.file, _around(scope), node.name)
@@ -693,7 +688,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
     keywords = {each.arg: compiler.expression(each.value) for each in node.keywords if each.arg is not None}
     decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
-    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    put = compiler.store_name(node.name)
     # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
     inner.depth = compiler.depth
@@ -732,17 +727,13 @@ def _is_record(value: Value) -> bool:
 # Imports: a module of the repository is run when one of its names is read; any other is only a name
 
 
-def _target(node: ast.stmt, name: str) -> ast.Name:
-    return ast.copy_location(ast.Name(name, ast.Store()), node)
-
-
 def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
-    names = [(each.name, each.asname) for each in node.names]
-    stores = [compiler.store(_target(node, asname or name.split(".")[0])) for name, asname in names]
+    names = [(each.name, each.asname is not None, compiler.store_name(each.asname or each.name.split(".")[0]))
+             for each in node.names]  # fmt: skip
 
     def run(scope: Scope) -> None:
-        for (name, asname), put in zip(names, stores, strict=True):
-            put(scope, scope.machine.modules.imported(name, scope.file, whole=asname is not None))
+        for name, whole, put in names:
+            put(scope, scope.machine.modules.imported(name, scope.file, whole=whole))
         scope.machine.library.imported(scope.machine, node, scope.file)
 
     return run
@@ -750,8 +741,7 @@ def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
 
 def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
     module, level = node.module or "", node.level
-    names = [(each.name, compiler.store(_target(node, each.asname or each.name)))
-             for each in node.names if each.name != "*"]  # fmt: skip
+    names = [(each.name, compiler.store_name(each.asname or each.name)) for each in node.names if each.name != "*"]
     star = any(each.name == "*" for each in node.names)
 
     def run(scope: Scope) -> None:

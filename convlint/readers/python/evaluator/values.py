@@ -407,9 +407,9 @@ _LONGEST_ORDER = 64  # hostile source may nest bases without end
 
 def order_of(cls: Class) -> list[Value]:
     """Return the method resolution order (C3); if there is none, as of unknown bases, the bases depth first."""
-    chains: list[list[Value]] = []
-    for base in cls.bases:
-        chains.append(list(base.order) if isinstance(base, Class) and base is not cls and base.order else [base])
+    chains = [
+        base.order if isinstance(base, Class) and base is not cls and base.order else [base] for base in cls.bases
+    ]
     chains.append([base for base in cls.bases if base is not cls])
     found: list[Value] = [cls]
     while any(chains) and len(found) < _LONGEST_ORDER:
