@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from convlint.readers.python.evaluator import operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import equal, has_key, put_key, taken
+from convlint.readers.python.evaluator.operations import equal, has_key, merge, place_in, put_key, taken
 from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
@@ -25,6 +25,8 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    any_true,
+    reason,
     stated_by,
     unknown,
 )
@@ -85,10 +87,7 @@ def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall
         items: list[Value] = [Const(each, stated) for each in found[:LONGEST]]
         kind = "list" if isinstance(found, list) else "tuple"
         return machine.sequence(kind, items, complete=len(found) <= LONGEST)
-    try:
-        return Const(operations.checked(found), stated)
-    except operations.NoResult:
-        return unknown("limit")
+    return operations.constant(found, stated) or unknown("limit")
 
 
 def _raw(value: Value) -> Any:
@@ -131,60 +130,61 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
         if found is None:
             machine.heap.edit(receiver).complete = False
         return found or unknown("call")
-    if name == "copy":
-        return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
-    if name in ("index", "count") and len(args) == 1 and receiver.complete:
-        same = [equal(item, args[0]) for item in receiver.items]
-        if None in same:
-            return None
-        if name == "count":
-            return Const(same.count(True))
-        return Const(same.index(True)) if True in same else None
-    if name == "__len__" and receiver.complete:
-        return Const(len(receiver.items))
-    if name == "union" and receiver.kind == "set":
-        more = [machine.iterate(arg) for arg in args]
-        held = [item for items in more if items is not None for item in items]
-        return machine.as_set([*receiver.items, *held], complete=receiver.complete and None not in more)
-    if name in ("__next__", "__iter__"):
-        return receiver if name == "__iter__" else taken(machine, receiver)
+    match name, args:
+        case "copy", _:
+            return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
+        case (("index" | "count"), [wanted]) if receiver.complete:
+            same = [equal(item, wanted) for item in receiver.items]
+            if None in same:
+                return None
+            if name == "count":
+                return Const(same.count(True))
+            return Const(same.index(True)) if True in same else None
+        case "__len__", _ if receiver.complete:
+            return Const(len(receiver.items))
+        case "union", _ if receiver.kind == "set":
+            more = [machine.iterate(arg) for arg in args]
+            held = [item for items in more if items is not None for item in items]
+            return machine.as_set([*receiver.items, *held], complete=receiver.complete and None not in more)
+        case "__iter__", _:
+            return receiver
+        case "__next__", _:
+            return taken(machine, receiver)
     return None
 
 
 def _changed_list(machine: Machine, receiver: List, name: str, call: LibraryCall) -> Value | None:
     args, cell = call.args, machine.heap.edit(receiver)
-    # These add to a list of which only some items are known; what follows needs all of them.
-    if name in ("append", "add", "appendleft") and len(args) == 1:
-        return _added(machine, cell, name, args[0])
-    if name in ("extend", "update") and len(args) == 1:
-        machine.extend(receiver, args[0])
-        return NONE
-    if not cell.complete:
-        return None
-    if name == "insert" and len(args) == 2 and isinstance(args[0], Const) and isinstance(args[0].value, int):
-        cell.items.insert(args[0].value, args[1])
-        return NONE
-    if name in ("pop", "popleft"):
-        return _popped(cell, args if name == "pop" else [Const(0)])
-    if name == "clear":
-        cell.items = []
-        return NONE
-    if name == "reverse":
-        cell.items.reverse()
-        return NONE
-    if name in ("remove", "discard") and len(args) == 1:
-        same = [equal(item, args[0]) for item in cell.items]
-        if None in same:
+    match name, args:
+        # These add to a list of which only some items are known; what follows needs all of them.
+        case (("append" | "add" | "appendleft"), [value]):
+            return _added(machine, cell, name, value)
+        case (("extend" | "update"), [value]):
+            machine.extend(receiver, value)
+        case _ if not cell.complete:
             return None
-        if True in same:
-            del cell.items[same.index(True)]
-        return NONE
-    if name == "sort":
-        order = ordered(machine, cell.items, call)
-        if order is not None:
+        case "insert", [Const(value=int() as at), value]:
+            cell.items.insert(at, value)
+        case (("pop" | "popleft"), _):
+            return _popped(cell, args[0] if args and name == "pop" else Const(-1 if name == "pop" else 0))
+        case "clear", _:
+            cell.items = []
+        case "reverse", _:
+            cell.items.reverse()
+        case (("remove" | "discard"), [value]):
+            same = [equal(item, value) for item in cell.items]
+            if None in same:
+                return None
+            if True in same:
+                del cell.items[same.index(True)]
+        case "sort", _:
+            order = ordered(machine, cell.items, call)
+            if order is None:
+                return None
             cell.items = order
-            return NONE
-    return None
+        case _:
+            return None
+    return NONE
 
 
 def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | None:
@@ -197,8 +197,7 @@ def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | No
         cell.items.append(value)
         # Merging a set takes time linear in its items: only where the new one may be among them.
         if cell.kind == "set" and not _is_new(cell.items, value):
-            merged = machine.as_set(cell.items)
-            cell.items, cell.complete = merged.items, cell.complete and merged.complete
+            merge(machine, cell)
     return NONE
 
 
@@ -209,13 +208,11 @@ def _is_new(items: list[Value], last: Value) -> bool:
     )
 
 
-def _popped(cell: Items, args: list[Value]) -> Value | None:
-    at = args[0] if args else Const(-1)
-    if not isinstance(at, Const) or not isinstance(at.value, int):
+def _popped(cell: Items, key: Value) -> Value | None:
+    if not isinstance(key, Const) or not isinstance(key.value, int):
         return None
-    if not -len(cell.items) <= at.value < len(cell.items):
-        return unknown("call")
-    return cell.items.pop(at.value)
+    at = place_in(cell.items, key)
+    return cell.items.pop(at) if at is not None else unknown("call")
 
 
 _CHANGES_DICT = frozenset({"clear", "pop", "popitem", "setdefault", "update", "move_to_end", "__setitem__", "__ior__",
@@ -232,29 +229,19 @@ def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall
     if name in ("get", "__getitem__") and call.args:
         return _got(machine, cell, call, unknown("call") if name == "__getitem__" else NONE)
     if name == "copy":
-        return machine.table(_own(cell))
+        found_cell = cell.copied()
+        # The copy of `obj.__dict__` is a plain dict, without what a library added.
+        found_cell.also, found_cell.extra, found_cell.ordered = (), None, False
+        return machine.table(found_cell)
     if name in ("keys", "values", "items"):
-        whole = cell.complete and not cell.may
-        return List(machine.heap, "list", _listed(cell, name), complete=whole, why=cell.why)
+        listed: list[Value] = [*map(Const, cell.items)] if name == "keys" else [*cell.items.values()]
+        if name == "items":
+            listed = [Items("tuple", [Const(key), value]) for key, value in cell.items.items()]
+        return List(machine.heap, "list", listed, complete=cell.complete and not cell.may, why=cell.why)
     if name == "__contains__" and call.args and isinstance(call.args[0], Const):
         there = has_key(cell, call.args[0].value)
         return Const(there) if there is not None else None
     return None
-
-
-def _own(cell: Entries) -> Entries:
-    """Return a copy that is a plain dict, without what a library added."""
-    found = cell.copied()
-    found.also, found.extra, found.ordered = (), None, False
-    return found
-
-
-def _listed(cell: Entries, name: str) -> list[Value]:
-    if name == "keys":
-        return [Const(key) for key in cell.items]
-    if name == "values":
-        return list(cell.items.values())
-    return [Items("tuple", [Const(key), value]) for key, value in cell.items.items()]
 
 
 def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
@@ -264,7 +251,7 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
     if not isinstance(key, Const):
         if cell.complete and not cell.items:
             return default
-        return unknown(key.why if isinstance(key, Unknown) else "call")
+        return unknown(reason(key))
     found = cell.items.get(key.value)
     if found is None:
         return default if cell.complete else unknown(cell.why)
@@ -274,52 +261,51 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
 
 
 def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
-    args, heap, held = call.args, machine.heap, receiver.held
-    cell = receiver.cell
-    if name == "pop" and args:
-        found = _got(machine, cell, call, unknown("call"))
-        if isinstance(args[0], Const):
-            heap.remove(held, args[0].value)
-        elif cell.items or not cell.complete:
-            heap.soften(receiver, "branch")
-        return found
-    if name == "setdefault" and args:
-        default = args[1] if len(args) > 1 else NONE
-        if not isinstance(args[0], Const):
+    heap, held, cell = machine.heap, receiver.held, receiver.cell
+    match name, call.args:
+        case "pop", [key, *_]:
+            found = _got(machine, cell, call, unknown("call"))
+            if isinstance(key, Const):
+                heap.remove(held, key.value)
+            elif cell.items or not cell.complete:
+                heap.soften(receiver, "branch")
+            return found
+        case "setdefault", [Const() as key, *given]:
+            default = given[0] if given else NONE
+            found = cell.items.get(key.value) or (default if cell.complete else unknown(cell.why))
+            if key.value in cell.may:
+                found = heap.joined(found, default)
+            if found is not cell.items.get(key.value) or key.value in cell.may:
+                heap.put(held, key.value, found)
+            return found
+        case "setdefault", [_, *_]:
             heap.edit(held).complete = False  # another key may be there; those that are, stay what they are
             return unknown("call")
-        key = args[0].value
-        found = cell.items.get(key) or (default if cell.complete else unknown(cell.why))
-        if key in cell.may:
-            found = heap.joined(found, default)
-        if found is not cell.items.get(key) or key in cell.may:
-            heap.put(held, key, found)
-        return found
-    if name == "update":
-        mine = heap.edit(held)
-        # `self.__dict__.update(kwargs)` may set any attribute.
-        if receiver.of is not None and not (call.exact and all(isinstance(each, Table) for each in args)):
-            machine.calls.open_attributes(receiver.of)
+        case "update", args:
+            mine = heap.edit(held)
+            # `self.__dict__.update(kwargs)` may set any attribute.
+            if receiver.of is not None and not (call.exact and all(isinstance(each, Table) for each in args)):
+                machine.calls.open_attributes(receiver.of)
+                return NONE
+            for value in args:
+                machine.update(mine, value)
+            for given_name, value in call.keywords.items():
+                put_key(mine, Const(given_name), value)
+            if not call.exact:
+                mine.complete, mine.why = False, "caller"
+                mine.items = dict(call.keywords)
+                mine.may = frozenset(mine.items)
             return NONE
-        for value in args:
-            machine.update(mine, value)
-        for key, value in call.keywords.items():
-            put_key(mine, Const(key), value)
-        if not call.exact:
-            mine.complete, mine.why = False, "caller"
-            mine.items = dict(call.keywords)
-            mine.may = frozenset(mine.items)
-        return NONE
-    if name == "__setitem__" and len(args) == 2:
-        machine.put(receiver, args[0], args[1], call.node, call.file)
-        return NONE
-    if name == "clear":
-        mine = heap.edit(held)
-        mine.items, mine.may, mine.complete = {}, frozenset(), True
-        return NONE
-    if name == "popitem" and cell.complete and not cell.may and cell.items and not args and not call.keywords:
-        last, value = heap.edit(held).items.popitem()
-        return Items("tuple", [Const(last), value])
+        case "__setitem__", [key, value]:
+            machine.put(receiver, key, value, call.node, call.file)
+            return NONE
+        case "clear", _:
+            mine = heap.edit(held)
+            mine.items, mine.may, mine.complete = {}, frozenset(), True
+            return NONE
+        case "popitem", [] if cell.complete and not cell.may and cell.items and not call.keywords:
+            last, value = heap.edit(held).items.popitem()
+            return Items("tuple", [Const(last), value])
     return None
 
 
@@ -374,7 +360,7 @@ def is_instance(machine: Machine, value: Value, of: Value) -> bool | None:
     """Return `isinstance(value, of)`; None if it is unknown."""
     if isinstance(of, Items):
         found = [is_instance(machine, value, each) for each in of.items]
-        return True if True in found else None if None in found or not of.complete else False
+        return any_true(found if of.complete else [*found, None])
     if isinstance(value, Unknown) or isinstance(of, Unknown):
         return None
     if isinstance(of, Class):

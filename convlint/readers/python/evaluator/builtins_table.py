@@ -7,16 +7,15 @@ import builtins
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from convlint.readers.python.evaluator.builtin_types import OrderUnknown, is_instance, keys_of, ordered, raw_key
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import NoResult, binary, computed, get, put_key, taken
+from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, taken
 from convlint.readers.python.evaluator.values import (
     NONE,
-    NOTHING_STATED,
     Class,
     Const,
     Entries,
@@ -30,9 +29,12 @@ from convlint.readers.python.evaluator.values import (
     Table,
     Unknown,
     Value,
+    all_true,
+    any_true,
+    constants,
+    same,
     stated_by,
     text_of,
-    union,
     unknown,
 )
 
@@ -70,27 +72,26 @@ def _plain(function: Callable[..., Any]) -> Known:
     """Adapt a function from plain values to a plain value."""
 
     def run(_: Machine, call: LibraryCall) -> Value | None:
-        values = [*call.args, *call.keywords.values()]
-        raw = [value.value for value in call.args if isinstance(value, Const)]
-        named = {key: value.value for key, value in call.keywords.items() if isinstance(value, Const)}
-        if not call.exact or len(raw) + len(named) != len(values):
+        raw, named = constants(call.args), constants([*call.keywords.values()])
+        if not call.exact or raw is None or named is None:
             return None
+        options = dict(zip(call.keywords, named, strict=True))
         # int() takes quadratic time in the digits, and raises past 4,300.
         if any(isinstance(each, str) and len(each) > _LONGEST_NUMBER for each in raw):
             return None
         if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
             return None  # it computes that power of ten
-        try:
-            return Const(computed(lambda *args: function(*args, **named), *raw), stated_by(*values))
-        except NoResult:
-            return None
+        return computed(stated_by(*call.values), lambda: function(*raw, **options))
 
     return run
 
 
-def _truth(machine: Machine, call: LibraryCall) -> Value | None:
-    truth = machine.truth(call.args[0]) if len(call.args) == 1 else False
+def _known_truth(truth: bool | None) -> Value | None:
     return Const(truth) if truth is not None else None
+
+
+def _truth(machine: Machine, call: LibraryCall) -> Value | None:
+    return _known_truth(machine.truth(call.args[0]) if len(call.args) == 1 else False)
 
 
 def _folded(kind: type[ast.AST], start: int) -> Known:
@@ -141,15 +142,12 @@ def _operated(*kinds: type[ast.AST]) -> Known:
     return run
 
 
-def _logic(*, every: bool) -> Known:
+def _logic(decide: Callable[[list[bool | None]], bool | None]) -> Known:
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
         if items is None:
             return None
-        truths = [machine.truth(item) for item in items]
-        if every:
-            return Const(False) if False in truths else None if None in truths else Const(True)
-        return Const(True) if True in truths else None if None in truths else Const(False)
+        return _known_truth(decide([machine.truth(item) for item in items]))
 
     return run
 
@@ -158,36 +156,26 @@ def _logic(*, every: bool) -> Known:
 
 
 def _len(machine: Machine, call: LibraryCall) -> Value | None:
-    if len(call.args) != 1:
-        return None
-    value = call.args[0]
-    if isinstance(value, Const):
-        return Const(len(value.value), value.stated) if isinstance(value.value, (str, bytes)) else None
-    if isinstance(value, Instance):
-        method = machine.calls.method_of(value, "__len__")
-        if method is not None:
+    match call.args:
+        case [Const(value=str() | bytes() as text, stated=stated)]:
+            return Const(len(text), stated)
+        case [Const()]:
+            return None
+        case [Instance() as instance] if (method := machine.calls.method_of(instance, "__len__")) is not None:
             return machine.call(method, [], {}, call.node, call.file)
-    items = machine.iterate(value, ordered=False)
+    items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
     return Const(len(items)) if items is not None else None
 
 
 def _range(_: Machine, call: LibraryCall) -> Value | None:
-    held = [value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
-    if len(held) != len(call.args) or not 1 <= len(held) <= 3 or not call.exact:
+    numbers = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
+    if len(numbers) != len(call.args) or not 1 <= len(numbers) <= 3 or not call.exact or numbers[2:] == [0]:
         return None
-    numbers = [int(value.value) for value in held]  # type: ignore[arg-type]
-    if len(numbers) == 3 and numbers[2] == 0:
-        return None
-    # The range itself takes no memory, whatever its length.
+    # The range itself takes no memory, whatever its length; `len` would overflow.
     over = range(*numbers)
-    try:
-        if len(over) > LONGEST:
-            return Items("range", [], complete=False, why="limit")
-    except OverflowError:
+    if over[LONGEST:]:
         return Items("range", [], complete=False, why="limit")
-    stated = NOTHING_STATED
-    for value in held:
-        stated = union(stated, value.stated)
+    stated = stated_by(*call.args)
     return Items("range", [Const(number, stated) for number in over])
 
 
@@ -262,63 +250,70 @@ def _rows(machine: Machine, call: LibraryCall) -> list[tuple[Value, ...]] | None
     return list(itertools.islice(zip(*several, strict=False), LONGEST)) if several is not None else None
 
 
-def _iterator(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
-    return List(machine.heap, "iterator", items, complete=complete)
-
-
-def _open_iterator(machine: Machine, call: LibraryCall) -> List:
-    """Return an iterator over unknown items."""
+def _iterator(machine: Machine, call: LibraryCall, items: list[Value] | None) -> List:
+    """Return an iterator over these items; over unknown ones where they are None."""
+    if items is not None:
+        return List(machine.heap, "iterator", items)
     why = next((_why(arg) for arg in call.args if _why(arg) != "call"), "call")
     return List(machine.heap, "iterator", [], complete=False, why=why)
 
 
-def _of_items(function: Callable[[list[Value]], list[Value]]) -> Known:
-    """Adapt a function of a list to one that gives an iterator over the items of its first argument."""
-
-    def run(machine: Machine, call: LibraryCall) -> Value | None:
-        items = _first(machine, call)
-        return _iterator(machine, function(items)) if items is not None else _open_iterator(machine, call)
-
-    return run
+def _lazily(function: Callable[[Machine, LibraryCall], list[Value] | None]) -> Known:
+    """Adapt a function that gives a list of items to one that gives an iterator over them."""
+    return lambda machine, call: _iterator(machine, call, function(machine, call))
 
 
-def _enumerate(machine: Machine, call: LibraryCall) -> Value | None:
+@_lazily
+def _reversed(machine: Machine, call: LibraryCall) -> list[Value] | None:
+    items = _first(machine, call)
+    return items[::-1] if items is not None else None
+
+
+@_lazily
+def _pairwise(machine: Machine, call: LibraryCall) -> list[Value] | None:
+    items = _first(machine, call)
+    return _tuples(itertools.pairwise(items)) if items is not None else None
+
+
+def _tuples(rows: Iterable[Iterable[Value]]) -> list[Value]:
+    return [Items("tuple", list(row)) for row in rows]
+
+
+@_lazily
+def _enumerate(machine: Machine, call: LibraryCall) -> list[Value] | None:
     items = _first(machine, call)
     start = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(0))
     if items is None or not isinstance(start, Const) or not isinstance(start.value, int):
-        return _open_iterator(machine, call)
-    first = start.value
-    return _iterator(machine, [Items("tuple", [Const(first + at), item]) for at, item in enumerate(items)])
+        return None
+    return _tuples((Const(start.value + at), item) for at, item in enumerate(items))
 
 
-def _zip(machine: Machine, call: LibraryCall) -> Value | None:
+@_lazily
+def _zip(machine: Machine, call: LibraryCall) -> list[Value] | None:
     rows = _rows(machine, call)
-    if rows is None:
-        return _open_iterator(machine, call)
-    return _iterator(machine, [Items("tuple", list(each)) for each in rows])
+    return _tuples(rows) if rows is not None else None
 
 
 def _map(machine: Machine, call: LibraryCall) -> Value | None:
     if len(call.args) < 2:
         return None
-    rest = call.with_args(call.args[1:], {})
+    function, rest = call.args[0], call.with_args(call.args[1:], {})
     rows = _rows(machine, rest)
-    if rows is None:
-        return _open_iterator(machine, rest)
-    return _iterator(machine, [machine.call(call.args[0], list(each), {}, call.node, call.file) for each in rows])
+    items = [machine.call(function, list(row), {}, call.node, call.file) for row in rows] if rows is not None else None
+    return _iterator(machine, rest, items)
 
 
 def _filter(machine: Machine, call: LibraryCall) -> Value | None:
     items = machine.iterate(call.args[1]) if len(call.args) == 2 else None
     if items is None:
-        return _open_iterator(machine, call)
+        return _iterator(machine, call, None)
     # `filter(None, items)` keeps the items that are true.
     plain = isinstance(call.args[0], Const)
     truths = [machine.truth(item if plain else machine.call(call.args[0], [item], {}, call.node, call.file))
               for item in items]  # fmt: skip
     # An item whose test is unknown may be in the result.
     kept = [item for item, truth in zip(items, truths, strict=True) if truth is not False]
-    return _iterator(machine, kept, complete=None not in truths)
+    return List(machine.heap, "iterator", kept, complete=None not in truths)
 
 
 def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
@@ -331,13 +326,12 @@ def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _iter(machine: Machine, call: LibraryCall) -> Value | None:
-    if len(call.args) != 1:
-        return _open_iterator(machine, call)
-    value = call.args[0]
-    if isinstance(value, Items) and value.kind == "iterator":
-        return value
-    items = machine.iterate(value)
-    return _iterator(machine, items) if items is not None else _open_iterator(machine, call)
+    match call.args:
+        case [Items(kind="iterator") as value]:
+            return value
+        case [value]:
+            return _iterator(machine, call, machine.iterate(value))
+    return _iterator(machine, call, None)
 
 
 def _next(machine: Machine, call: LibraryCall) -> Value | None:
@@ -352,45 +346,39 @@ def _next(machine: Machine, call: LibraryCall) -> Value | None:
     return None
 
 
-def _chain(machine: Machine, call: LibraryCall) -> Value | None:
+@_lazily
+def _chain(machine: Machine, call: LibraryCall) -> list[Value] | None:
     several = _all_items(machine, call)
-    if several is None:
-        return _open_iterator(machine, call)
-    return _iterator(machine, [item for items in several for item in items])
+    return [item for items in several for item in items] if several is not None else None
 
 
 def _chained(machine: Machine, call: LibraryCall) -> Value | None:
     outer = _first(machine, call)
-    return _open_iterator(machine, call) if outer is None else _chain(machine, call.with_args(outer, {}))
+    return _chain(machine, call.with_args(outer, {})) if outer is not None else _iterator(machine, call, None)
 
 
 def _repeat(machine: Machine, call: LibraryCall) -> Value | None:
     times = call.args[1] if len(call.args) > 1 else call.keywords.get("times")
     if isinstance(times, Const) and isinstance(times.value, int) and times.value <= LONGEST:
-        return _iterator(machine, [call.args[0]] * max(times.value, 0))
+        return _iterator(machine, call, [call.args[0]] * max(times.value, 0))
     return List(machine.heap, "iterator", call.args[:1], complete=False, why="limit")
 
 
 def _product(machine: Machine, call: LibraryCall) -> Value | None:
     several = _all_items(machine, call)
     if several is None or call.keywords:
-        return _open_iterator(machine, call)
-    size = 1
-    for items in several:
-        size *= max(len(items), 1)
+        return _iterator(machine, call, None)
     # Computed before the product itself, which may not fit into memory.
-    if size > LONGEST:
+    if math.prod(max(len(items), 1) for items in several) > LONGEST:
         return List(machine.heap, "iterator", [], complete=False, why="limit")
-    return _iterator(machine, [Items("tuple", list(row)) for row in itertools.product(*several)])
+    return _iterator(machine, call, _tuples(itertools.product(*several)))
 
 
-def _accumulate(machine: Machine, call: LibraryCall) -> Value | None:
-    items = _first(machine, call)
-    if items is None:
-        return _open_iterator(machine, call)
-    initial = call.keywords.get("initial", NONE)
-    if not isinstance(initial, Const):
-        return _open_iterator(machine, call)
+@_lazily
+def _accumulate(machine: Machine, call: LibraryCall) -> list[Value] | None:
+    items, initial = _first(machine, call), call.keywords.get("initial", NONE)
+    if items is None or not isinstance(initial, Const):
+        return None
     found: list[Value] = [] if initial.value is None else [initial]
     for item in items:
         if not found:
@@ -399,40 +387,37 @@ def _accumulate(machine: Machine, call: LibraryCall) -> Value | None:
             found.append(machine.call(call.args[1], [found[-1], item], {}, call.node, call.file))
         else:
             found.append(binary(machine, ast.Add, found[-1], item, call.node))
-    return _iterator(machine, found)
+    return found
 
 
-def _islice(machine: Machine, call: LibraryCall) -> Value | None:
+@_lazily
+def _islice(machine: Machine, call: LibraryCall) -> list[Value] | None:
     ends: list[Any] = [value.value for value in call.args[1:] if isinstance(value, Const)]
     items = _first(machine, call)
     if items is None or len(ends) + 1 != len(call.args) or not all(end is None or isinstance(end, int) for end in ends):
-        return _open_iterator(machine, call)
+        return None
     # Of an iterator, islice takes a part, and the rest stays for the next reader.
     value, over = call.args[0], slice(*ends) if ends and 0 not in ends[2:] else slice(0)
     if isinstance(value, List) and value.kind == "iterator" and over.stop is not None:
         machine.heap.edit(value).items = items[over.stop :]
-    return _iterator(machine, items[over])
+    return items[over]
 
 
 # Objects
 
 
 def _isinstance(machine: Machine, call: LibraryCall) -> Value | None:
-    found = is_instance(machine, call.args[0], call.args[1]) if len(call.args) == 2 else None
-    return Const(found) if found is not None else None
+    return _known_truth(is_instance(machine, *call.args) if len(call.args) == 2 else None)
 
 
 def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
-    if len(call.args) != 2 or not isinstance(call.args[0], Class):
-        return None
-    order = call.args[0].order or []
-    wanted = call.args[1].items if isinstance(call.args[1], Items) else [call.args[1]]
-    for of in wanted:
-        if any(
-            base is of or (isinstance(base, Name) and isinstance(of, Name) and base.name == of.name) for base in order
-        ):
-            return Const(True)
-    return Const(False) if all(isinstance(base, Class) for base in order) else None
+    match call.args:
+        case [Class(order=order), of]:
+            wanted = of.items if isinstance(of, Items) else [of]
+            if any(same(base, each) for base in order or () for each in wanted):
+                return Const(True)
+            return Const(False) if all(isinstance(base, Class) for base in order or ()) else None
+    return None
 
 
 def _has(machine: Machine, value: Value, name: str) -> bool | None:
@@ -467,13 +452,13 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
 
 def _hasattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) == 2 else None
-    found = _has(machine, call.args[0], name) if name is not None else None
+    if name is None:
+        return None
+    value, found = call.args[0], _has(machine, call.args[0], name)
     # A layer of the library has attributes that the source never sets, such as `in_channels`.
-    if found is None and name is not None and isinstance(call.args[0], Instance):
-        cell = call.args[0].cell
-        known = name not in cell.may and machine.library.attribute(machine, call.args[0], name) is not None
-        return Const(True) if known else None
-    return Const(found) if found is not None else None
+    if found is None and isinstance(value, Instance) and name not in value.cell.may:
+        found = True if machine.library.attribute(machine, value, name) is not None else None
+    return _known_truth(found)
 
 
 def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
@@ -526,16 +511,14 @@ def _delattr(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _type(_: Machine, call: LibraryCall) -> Value | None:
-    if len(call.args) != 1:
-        return None
-    match call.args[0]:
-        case Instance() as value:
+    match call.args:
+        case [Instance() as value]:
             return value.cls
-        case Const() as value:
+        case [Const() as value]:
             return Name(f"builtins.{type(value.value).__name__}")
-        case Items() as value:
+        case [Items() as value]:
             return Name(f"builtins.{value.kind}")
-        case Table():
+        case [Table()]:
             return Name("builtins.dict")
     return None
 
@@ -553,12 +536,12 @@ def _type_called(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _callable(_: Machine, call: LibraryCall) -> Value | None:
-    if len(call.args) != 1:
-        return None
-    value = call.args[0]
-    if isinstance(value, (Function, Class, Partial)):
-        return Const(True)
-    return Const(False) if isinstance(value, (Const, Items, Table, Module)) else None
+    match call.args:
+        case [Function() | Class() | Partial()]:
+            return Const(True)
+        case [Const() | Items() | Table() | Module()]:
+            return Const(False)
+    return None
 
 
 def _marked(kind: str) -> Known:
@@ -576,10 +559,6 @@ def _marked(kind: str) -> Known:
 
 def _vars(machine: Machine, call: LibraryCall) -> Value | None:
     return machine.attribute(call.args[0], "__dict__") if call.args else None
-
-
-def _nothing(_: Machine, __: LibraryCall) -> Value | None:
-    return NONE
 
 
 # functools, collections, dataclasses, operator, re
@@ -705,27 +684,25 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
     "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
-    "builtins.all": _logic(every=True), "builtins.any": _logic(every=False),
+    "builtins.all": _logic(all_true), "builtins.any": _logic(any_true),
     "builtins.len": _len, "builtins.range": _range, "builtins.list": _made("list"), "builtins.tuple": _made("tuple"),
     "builtins.set": _made("set"), "builtins.frozenset": _made("set"), "builtins.dict.fromkeys": _from_keys,
     **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
        for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
-    "builtins.sorted": _sorted, "builtins.reversed": _of_items(lambda items: items[::-1]), "builtins.iter": _iter,
+    "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
     "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
     "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
-    "itertools.islice": _islice,
-    "itertools.pairwise": _of_items(lambda items: [Items("tuple", list(pair)) for pair in itertools.pairwise(items)]),
+    "itertools.islice": _islice, "itertools.pairwise": _pairwise,
     "builtins.isinstance": _isinstance, "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
     "builtins.getattr": _getattr, "builtins.setattr": _setattr(plainly=False), "builtins.delattr": _delattr,
     "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),
-    "builtins.object.__new__": _new,
-    "builtins.type.__call__": _type_called,
+    "builtins.object.__new__": _new, "builtins.type.__call__": _type_called,
     "torch.nn.Module.__setattr__": _setattr(plainly=True), "builtins.type": _type, "builtins.callable": _callable,
     "builtins.vars": _vars,
     "builtins.staticmethod": _marked("static"), "builtins.classmethod": _marked("class"),
-    "builtins.property": _marked("property"), "builtins.print": _nothing, "warnings.warn": _nothing,
+    "builtins.property": _marked("property"), **dict.fromkeys(("builtins.print", "warnings.warn"), lambda _, __: NONE),
     "typing.cast": lambda _, call: call.args[1] if len(call.args) == 2 else None,
     "copy.copy": lambda machine, call: machine.copied(call.args[0], deep=False) if call.args else None,
     "copy.deepcopy": lambda machine, call: machine.copied(call.args[0], deep=True) if call.args else None,

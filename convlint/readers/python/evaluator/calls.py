@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import builtin_types, builtins_table, names_of
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
-from convlint.readers.python.evaluator.paths import GOES_ON, RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
+from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
 from convlint.readers.python.evaluator.statements import Code
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -27,6 +29,7 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
     order_of,
+    reason,
     undecided,
     unknown,
 )
@@ -72,7 +75,7 @@ class Calls:
                 return self._named(value.name, call)
             case Function():
                 if not self._trying:
-                    for each in (*call.args, *call.keywords.values()):
+                    for each in call.values:
                         if each.__class__ is OneOf:
                             return self._with_each(value, each, each.values, call)
                 return self._in_source(value, call)
@@ -88,14 +91,23 @@ class Calls:
                 method = self.method_of(value, "__call__")
                 if method is not None:
                     return self.apply(method, call)
-        self.into_unknown(call.args, call.keywords)
-        return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
+        self.into_unknown(call.values)
+        return unknown(reason(value))
+
+    def ask(self, method: Value, *args: Value) -> Value:
+        """Return the result of a bound method, such as `__len__`, for which no call is written but its definition.
+
+        Unknown if it is no function of the source.
+        """
+        if not isinstance(method, Function):
+            return unknown("call")
+        return self.call(method, list(args), {}, self.machine.no_call(method.node), method.file)
 
     def _with_each(self, value: Function, several: OneOf, left: list[tuple[str, Value]], call: LibraryCall) -> Value:
         """Run the function once with each of several lists, from the same state, and join the results."""
         found: list[Value] = []
 
-        def with_first(_: Scope) -> int:
+        def with_first(_: Scope) -> None:
             given = [left[0][1] if each is several else each for each in call.args]
             named = {name: left[0][1] if each is several else each for name, each in call.keywords.items()}
             self._trying = True
@@ -103,21 +115,19 @@ class Calls:
                 found.append(self._in_source(value, call.with_args(given, named)))
             finally:
                 self._trying = False
-            return GOES_ON
 
-        def with_others(_: Scope) -> int:
+        def with_others(_: Scope) -> None:
             if len(left) > 1:
                 found.append(self._with_each(value, several, left[1:], call))
-            return GOES_ON
 
         fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
-    def into_unknown(self, args: list[Value], keywords: dict[str, Value]) -> None:
+    def into_unknown(self, values: Sequence[Value]) -> None:
         """Give arguments to unknown code, which may change all of them."""
-        self.machine.give_away(args, keywords)
-        self._may_change(args, keywords)
-        for value in (*args, *keywords.values()):
+        self.machine.give_away(values)
+        self._may_change(values)
+        for value in values:
             thing = value.of if isinstance(value, Table) else value
             if isinstance(thing, Instance) and isinstance(thing.cls, Class):
                 self.open_attributes(thing)
@@ -147,15 +157,13 @@ class Calls:
                 machine.memory.spoil()
                 return unknown("limit")
 
-            def run() -> Value:
-                if isinstance(value, Class):
-                    return self._create(value, call)
-                return self.run(value, call.args, call.keywords, call.exact)
-
+            if isinstance(value, Class):
+                return machine.memory.evaluate(value, call, partial(self._create, value, call))
+            run = partial(self.run, value, call.args, call.keywords, call.exact)
             # A bound method depends on its object, whose state is no part of memory's key.
-            if isinstance(value, Function) and value.bound is not None and not isinstance(value.bound, Class):
+            if value.bound is not None and not isinstance(value.bound, Class):
                 return run()
-            return machine.memory.evaluate(value, call.args, call.keywords, call.exact, run)
+            return machine.memory.evaluate(value, call, run)
         finally:
             machine.height = held
             machine.stack.pop()
@@ -177,14 +185,14 @@ class Calls:
                 return given
             if builtins_table.is_config(name):
                 return unknown("config")
-        machine.give_away(call.args, call.keywords)
+        machine.give_away(call.values)
         if known is None and not is_builtin and name.split(".")[0] not in _HARMLESS:
-            self._may_change(call.args, call.keywords)
-        return undecided(*call.args, *call.keywords.values())
+            self._may_change(call.values)
+        return undecided(*call.values)
 
-    def _may_change(self, args: list[Value], keywords: dict[str, Value]) -> None:
+    def _may_change(self, values: Sequence[Value]) -> None:
         """Make lists and dicts among the arguments of unknown code incomplete."""
-        for value in (*args, *keywords.values()):
+        for value in values:
             self.machine.heap.soften(value, "call")
             if isinstance(value, Function) and value.scope.parent is not None:
                 self._may_run(value)
@@ -192,12 +200,10 @@ class Calls:
     def _may_run(self, function: Function) -> None:
         """Make unknown what an inner function may change around it, as unknown code may call it."""
         scope, heap = function.scope, self.machine.heap
-        body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
-        names = names_of.BodyNames(body)
-        own = names.bound | {arg.arg for arg in names_of.parameters(function.node)}
-        for name in sorted(names.declared & scope.variables.keys()):
+        names = names_of.OuterNames([function.node])
+        for name in sorted(names.rebound & scope.variables.keys()):
             heap.put(scope, name, unknown("call"))
-        for name in sorted((names_of.changed(body)[0] - own) & scope.variables.keys()):
+        for name in sorted(names.objects & scope.variables.keys()):
             heap.soften(scope.variables[name], "call")
 
     def call_method(self, receiver: Value, name: str, call: LibraryCall) -> Value:
@@ -207,8 +213,8 @@ class Calls:
             case Items() | Table() | Const():
                 found = builtin_types.method(machine, receiver, name, call)
                 if found is None:
-                    machine.give_away(call.args, call.keywords)
-                return found or undecided(*call.args, *call.keywords.values())
+                    machine.give_away(call.values)
+                return found or undecided(*call.values)
             case Tensor():
                 return self._asked(receiver, name, call)
             case Module() if name in _CHANGES_NAMES and isinstance(
@@ -228,8 +234,8 @@ class Calls:
             return builtins_table.set_named(machine, receiver, args[0], args[1], plainly=True)
         found = machine.library.method(machine, receiver, name, call)
         if found is None:
-            machine.give_away(args, call.keywords)
-            self._may_change(args, call.keywords)
+            machine.give_away(call.values)
+            self._may_change(call.values)
         return found or unknown("call")
 
     # Functions of the source
@@ -244,22 +250,27 @@ class Calls:
     def run(self, function: Function, args: list[Value], keywords: dict[str, Value], exact: bool) -> Value:
         """Run a function of the source and return its result."""
         machine = self.machine
-        if machine.leaves_out(function, (*args, *keywords.values())):
-            self.into_unknown([function.bound, *args] if function.bound is not None else args, keywords)
+        if function.bound is not None:
+            args = [function.bound, *args]
+        values = [*args, *keywords.values()]
+        if machine.leaves_out(function, values):
+            self.into_unknown(values)
             return unknown("call")
         code = self.code(function)
         height = machine.height + code.height
         active = machine.active.get(function.node, 0)
         # With known arguments a recursion ends by itself; with unknown ones its test is never decided.
-        if height > DEEPEST or (active >= RECURSION and _is_open(args, keywords, exact)):
+        is_open = not exact or any(isinstance(value, Unknown) for value in values)
+        if height > DEEPEST or (active >= RECURSION and is_open):
             if height > DEEPEST:
                 machine.memory.spoil()
             else:
                 machine.memory.limited.add(function.node)
-            self.into_unknown([function.bound, *args] if function.bound is not None else args, keywords)
+            self.into_unknown(values)
             return unknown("limit")
         scope = Scope(machine, function.file, function.scope, function)
-        self._bind(scope.first.items, code, function, args, keywords, exact)
+        why = "call" if exact else "caller"
+        self._bind(scope.first.items, code, function, args, keywords, complete=exact, missing=why, more="caller")
         return self.enter(scope, code, height)
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
@@ -278,7 +289,7 @@ class Calls:
             machine.step()
             how = code.run(scope)
             if scope.leaving:
-                if how == GOES_ON:
+                if how is None:
                     machine.heap.put(scope, RETURNED, NONE)
                 how = RETURNS if gather(machine.heap, scope.leaving, alive=how != RAISES) else RAISES
         finally:
@@ -289,57 +300,41 @@ class Calls:
             machine.active[node] -= 1
         if given is not None:
             return given
-        return scope.variables[RETURNED] if how == RETURNS else NONE if how == GOES_ON else unknown("call")
+        return scope.variables[RETURNED] if how == RETURNS else NONE if how is None else unknown("call")
 
     def _bind(
         self, variables: dict[str, Value], code: Code, function: Function, args: list[Value],
-        keywords: dict[str, Value], exact: bool,
+        keywords: dict[str, Value], *, complete: bool, missing: str, more: str,
     ) -> None:  # fmt: skip
-        """Bind each parameter to its argument, its default, or an unknown."""
-        if function.bound is not None:
-            args = [function.bound, *args]
+        """Bind each parameter to its argument, or if the arguments are `complete` to its default.
+
+        All others are unknown for the reason `missing`, and what `*args` and `**kwargs` hold for the reason `more`.
+        """
         positional = code.positional
         variables.update(zip(positional, args, strict=False))
-        more: dict[str, Value] = {}
+        others: dict[str, Value] = {}
         for name, value in keywords.items():
-            (variables if name in code.names else more)[name] = value
+            (variables if name in code.names else others)[name] = value
         if len(variables) < len(positional) + len(code.keyword_only):
-            self._fill(variables, code, function, exact)
+            without = len(positional) - len(function.defaults)
+            defaults = {**dict(zip(positional[without:], function.defaults, strict=True)), **function.kw_defaults}
+            for name in (*positional, *code.keyword_only):
+                if name not in variables:
+                    variables[name] = defaults.get(name, unknown(missing)) if complete else unknown(missing)
         if code.vararg:
-            variables[code.vararg] = Items("tuple", args[len(positional) :], complete=exact, why="caller")
+            variables[code.vararg] = Items("tuple", args[len(positional) :], complete=complete, why=more)
         if code.kwarg:
-            variables[code.kwarg] = Table(self.machine.heap, more, complete=exact, why="caller")
-
-    def _fill(self, variables: dict[str, Value], code: Code, function: Function, exact: bool) -> None:
-        without = len(code.positional) - len(function.defaults)
-        for at, name in enumerate(code.positional):
-            if name not in variables:
-                known = exact and at >= without
-                variables[name] = function.defaults[at - without] if known else unknown("call" if exact else "caller")
-        for name in code.keyword_only:
-            if name not in variables:
-                value = function.kw_defaults.get(name) if exact else None
-                variables[name] = value if value is not None else unknown("call" if exact else "caller")
+            variables[code.kwarg] = Table(self.machine.heap, others, complete=complete, why=more)
 
     def with_unknown(self, function: Function, defaults: bool, frames: list[Scope]) -> Value:
         """Call a function with unknown parameters, or with their `defaults`; append its scope to `frames`."""
-        machine, code = self.machine, self.code(function)
-        scope = Scope(machine, function.file, function.scope, function)
+        code = self.code(function)
+        scope = Scope(self.machine, function.file, function.scope, function)
         frames.append(scope)
-        variables = scope.first.items
-        if function.bound is not None and code.positional:
-            variables[code.positional[0]] = function.bound
-        open_ = unknown("parameter")
-        without = len(code.positional) - len(function.defaults)
-        for at, name in enumerate(code.positional):
-            if name not in variables:
-                variables[name] = function.defaults[at - without] if defaults and at >= without else open_
-        for name in code.keyword_only:
-            variables[name] = function.kw_defaults.get(name, open_) if defaults else open_
-        if code.vararg:
-            variables[code.vararg] = Items("tuple", [], complete=defaults, why="parameter")
-        if code.kwarg:
-            variables[code.kwarg] = Table(machine.heap, {}, complete=defaults, why="parameter")
+        args = [function.bound] if function.bound is not None and code.positional else []
+        self._bind(
+            scope.first.items, code, function, args, {}, complete=defaults, missing="parameter", more="parameter"
+        )
         return self.enter(scope, code, code.height)
 
     # Attributes
@@ -370,10 +365,7 @@ class Calls:
         method, _ = self.find(cls, "__getattr__")
         if method is None or self.machine.library.attribute(self.machine, instance, name) is not None:
             return None
-        if not isinstance(method, Function):
-            return unknown("call")
-        call = self.machine.no_call(method.node)
-        return self.machine.call(method.to(instance), [Const(name)], {}, call, method.file)
+        return self.ask(method.to(instance), Const(name)) if isinstance(method, Function) else unknown("call")
 
     def attribute(self, value: Value, name: str) -> Value:
         """Return `value.name`."""
@@ -430,7 +422,7 @@ class Calls:
                 own = self.find(receiver.cls, "__setattr__")[0]
                 for method, args in ((own, [Const(name), value]), (setter, [value])):
                     if isinstance(method, Function):
-                        machine.call(method.to(receiver), args, {}, machine.no_call(method.node), method.file)
+                        self.ask(method.to(receiver), *args)
                         return
             self.set_plainly(receiver, name, value)
         elif isinstance(receiver, Class):
@@ -511,9 +503,9 @@ class Calls:
         return any(isinstance(base, Name) and base.name in _ENUMS for base in cls.order or ())
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
-        """Look up an attribute in the class and its bases, behind `after` if given.
+        """Return an attribute of the class and its bases, behind `after` if given, and whether it is certain.
 
-        Returns the attribute, and whether no unknown base may override it.
+        It is not certain if an unknown base may override it.
         """
         heap = self.machine.heap
         if after is not None or heap.in_module or heap.class_changed or cls.born > 0:
@@ -530,13 +522,9 @@ class Calls:
         self._attributes = {}
 
     def _find(self, cls: Class, name: str, after: Class | None) -> tuple[Value | None, bool]:
-        order = cls.order or [cls]
-        start = 0
-        if after is not None:
-            start = next((at + 1 for at, base in enumerate(order) if base is after), 0)
         certain = True
         open_: Value | None = None  # that some paths alone bind, so that a base's is meant on the others
-        for base in order[start:]:
+        for base in _behind(cls, after):
             if isinstance(base, Class):
                 cell = base.cell
                 found = cell.items.get(name)
@@ -553,10 +541,8 @@ class Calls:
 
     def framework_base(self, cls: Class, after: Class | None = None) -> str:
         """Return the name of the first base outside the source, behind `after`; '' if there is none but `object`."""
-        order = cls.order or [cls]
-        start = next((at + 1 for at, base in enumerate(order) if base is after), 0) if after is not None else 0
-        names = [base.name for base in order[start:] if isinstance(base, Name) and base.name not in _PLAIN]
-        return names[0] if names else ""
+        names = (base.name for base in _behind(cls, after) if isinstance(base, Name) and base.name not in _PLAIN)
+        return next(names, "")
 
     def method_of(self, instance: Instance, name: str) -> Value | None:
         """Return the bound method that the source defines; None if it defines none."""
@@ -574,10 +560,8 @@ class Calls:
         # A function set on an object or added to a class later is not bound by Python's rules here.
         if instance is None or value.owner is None:
             return value
-        if value.kind == "property":
-            call = self.machine.no_call(value.node)
-            return self.machine.call(value.to(instance), [], {}, call, value.file)
-        return value.to(instance)
+        method = value.to(instance)
+        return self.ask(method) if value.kind == "property" else method
 
     def _class_attribute(self, cls: Class, name: str) -> Value:
         found, certain = self.find(cls, name)
@@ -620,7 +604,7 @@ class Calls:
         machine, args = self.machine, call.args
         cls = of.cls if isinstance(of, Instance) else of
         if not isinstance(start, Class) or not isinstance(cls, Class):
-            machine.give_away(args, call.keywords)
+            machine.give_away(call.values)
             return unknown("call")
         # `super()` within a metaclass: its object is a class.
         if isinstance(of, Class) and isinstance(of.meta, Class) and start in (of.meta.order or ()):
@@ -648,10 +632,8 @@ class Calls:
         if not certain:
             machine.heap.edit(instance).complete = False
         base = self.framework_base(instance.cls, after)
-        if not base:
-            return
-        if not machine.library.initialize(machine, instance, base, call):
-            machine.give_away(call.args, call.keywords)
+        if base and not machine.library.initialize(machine, instance, base, call):
+            machine.give_away(call.values)
             machine.heap.edit(instance).complete = False
 
     def _create(self, cls: Class, call: LibraryCall) -> Value:
@@ -659,7 +641,7 @@ class Calls:
         if self.is_enum(cls):
             return self._member(cls, call.args)
         if isinstance(cls.meta, Unknown):
-            self.machine.give_away(call.args, call.keywords)
+            self.machine.give_away(call.values)
             return unknown(cls.meta.why)
         method = self.find(cls.meta, "__call__")[0] if isinstance(cls.meta, Class) else None
         if isinstance(method, Function):
@@ -681,7 +663,7 @@ class Calls:
             self.run(init.to(instance), call.args, call.keywords, call.exact)
         elif init is not None or not certain:
             self.machine.heap.edit(instance).complete = False
-            self.machine.give_away(call.args, call.keywords)
+            self.machine.give_away(call.values)
         elif cls.fields is not None:
             self._fill_fields(instance, cls, call)
         else:
@@ -770,5 +752,7 @@ class Calls:
         return default if default is not None else unknown("call")
 
 
-def _is_open(args: list[Value], keywords: dict[str, Value], exact: bool) -> bool:
-    return not exact or any(isinstance(value, Unknown) for value in (*args, *keywords.values()))
+def _behind(cls: Class, after: Class | None) -> list[Value]:
+    """Return the classes that attributes are looked for in, behind `after` if it is among them."""
+    order = cls.order or [cls]
+    return order[order.index(after) + 1 :] if after in order else order

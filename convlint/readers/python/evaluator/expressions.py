@@ -9,8 +9,7 @@ from typing import Any
 from convlint.readers.python.evaluator import names_of, operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
-from convlint.readers.python.evaluator.operations import binary, compare, cut, get, going_through, put_key
-from convlint.readers.python.evaluator.paths import GOES_ON, YIELDED, LoopChanges, Scope, fork, once
+from convlint.readers.python.evaluator.paths import YIELDED, LoopChanges, Scope, fork, nothing, once
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
@@ -21,10 +20,10 @@ from convlint.readers.python.evaluator.values import (
     Items,
     List,
     Module,
-    Name,
     Tensor,
     Unknown,
     Value,
+    constants,
     literal,
     stated_by,
     undecided,
@@ -82,6 +81,21 @@ class Compiler:
         found = _store(self, node)
         self.depth -= 1
         return found
+
+    def store_name(self, text: str) -> Store:
+        """Compile the binding of a name, as by an assignment to it."""
+        if self.own is None or text in self.own:
+            return lambda scope, value: scope.heap.put(scope, text, value)
+
+        def put_outside(scope: Scope, value: Value) -> None:
+            at = scope.parent
+            # A name that is neither local nor bound around is global.
+            while at is not None and at.parent is not None and text not in at.variables:
+                at = at.parent
+            if at is not None:
+                scope.heap.put(at, text, value)
+
+        return put_outside
 
     def text(self, node: ast.expr) -> str:
         """Return the source text of a node on one line, shortened to what a report shows."""
@@ -159,37 +173,26 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
     return run
 
 
-def _ends(compiler: Compiler, node: ast.Slice) -> list[Eval | None]:
-    return [compiler.expression(end) if end is not None else None for end in (node.lower, node.upper, node.step)]
-
-
 def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
-    ends = _ends(compiler, node)
-    return lambda scope: Items("slice", [end(scope) if end is not None else NONE for end in ends])
+    ends = [
+        compiler.expression(end) if end is not None else lambda _: NONE for end in (node.lower, node.upper, node.step)
+    ]
+    return lambda scope: Items("slice", [end(scope) for end in ends])
 
 
 def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
     value, of_config = compiler.expression(node.value, name), _names_config(node.value)
-    if isinstance(node.slice, ast.Slice):
-        ends = _ends(compiler, node.slice)
-
-        def cut_out(scope: Scope) -> Value:
-            receiver = value(scope)
-            low, high, step = (end(scope) if end is not None else None for end in ends)
-            # Their class decides what a slice means; all others are cut here.
-            if isinstance(receiver, (Instance, Tensor)):
-                index = Items("slice", [low or NONE, high or NONE, step or NONE])
-                return get(scope.machine, receiver, index, node, scope.file)
-            return cut(scope.machine, receiver, low, high, step)
-
-        return cut_out
-    index = compiler.expression(node.slice)
+    cuts = isinstance(node.slice, ast.Slice)
+    index = _slice(compiler, node.slice, "") if isinstance(node.slice, ast.Slice) else compiler.expression(node.slice)
 
     def run(scope: Scope) -> Value:
         receiver, key = value(scope), index(scope)
+        # The class of an object or tensor decides what a slice means; all others are cut here.
+        if cuts and isinstance(key, Items) and not isinstance(receiver, (Instance, Tensor)):
+            return operations.cut(scope.machine, receiver, key.items)
         if of_config and isinstance(receiver, Unknown):
             return unknown("config")
-        return get(scope.machine, receiver, key, node, scope.file)
+        return operations.get(scope.machine, receiver, key, node, scope.file)
 
     return run
 
@@ -222,10 +225,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
             machine, value = scope.machine, receiver(scope)
             args, keywords, exact = given(scope)
             if value.__class__ is Unknown:
-                if attr in _CHANGES_NONE:
-                    machine.give_away(args, keywords)
-                else:
-                    machine.calls.into_unknown(args, keywords)
+                handle = machine.give_away if attr in _CHANGES_NONE else machine.calls.into_unknown
+                handle([*args, *keywords.values()])
                 # The unknown receiver may be a list that also has another name here.
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
@@ -357,8 +358,7 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
             found += items or []
         if kind == "set":
             return scope.machine.as_set(found, complete=complete)
-        return Items(kind, found, complete=complete) if kind == "tuple" \
-            else List(scope.heap, kind, found, complete=complete)  # fmt: skip
+        return scope.machine.sequence(kind, found, complete=complete)
 
     return run
 
@@ -377,7 +377,7 @@ def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
             if make_key is None:
                 scope.machine.update(found, value)
             else:
-                put_key(found, make_key(scope), value)
+                operations.put_key(found, make_key(scope), value)
         return scope.machine.table(found)
 
     return run
@@ -406,13 +406,13 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
         def visit(level: int, values: Value) -> None:
             items = machine.iterate(values, ordered=kind != "set")
             if items is not None:
-                each_of(level, going_through(machine, values, items))
+                each_of(level, operations.going_through(machine, values, items))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
             # Of unknown items, one round shows what the element constructs.
             once(scope, LoopChanges([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
 
-        def each_of(level: int, items: Iterable[Value]) -> int:
+        def each_of(level: int, items: Iterable[Value]) -> None:
             store, _, tests = rounds[level]
             for item in items:
                 machine.step()
@@ -426,12 +426,11 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                 else:
                     if open_:
                         found.complete = False
-                        fork(scope, lambda _: inside(level), lambda _: GOES_ON, open_)
+                        fork(scope, lambda _: inside(level), nothing, open_)
                     else:
                         inside(level)
-            return GOES_ON
 
-        def inside(level: int) -> int:
+        def inside(level: int) -> None:
             if level + 1 < len(rounds):
                 visit(level + 1, rounds[level + 1][1](scope))
             elif len(found.items) + len(keyed.items) >= LONGEST:
@@ -439,8 +438,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
             elif make_key is None:
                 found.items.append(make(scope))
             else:
-                put_key(keyed, make_key(scope), make(scope))
-            return GOES_ON
+                operations.put_key(keyed, make_key(scope), make(scope))
 
         visit(0, first(outer))
         if make_key is not None:
@@ -459,7 +457,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
 def _binary(compiler: Compiler, node: ast.BinOp, name: str) -> Eval:
     left, right = compiler.expression(node.left, name), compiler.expression(node.right, name)
     kind = node.op.__class__
-    return lambda scope: binary(scope.machine, kind, left(scope), right(scope), node)
+    return lambda scope: operations.binary(scope.machine, kind, left(scope), right(scope), node)
 
 
 def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
@@ -476,10 +474,7 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             truth = scope.machine.truth(value)
             return Const(not truth) if truth is not None else undecided(value)
         if isinstance(value, Const):
-            try:
-                return Const(operations.plain_unary(kind, value.value), value.stated)
-            except operations.NoResult:
-                return unknown("call")
+            return operations.computed(value.stated, operations.UNARY[kind], value.value) or unknown("call")
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
     return run
@@ -511,16 +506,12 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
         if truth is not None:
             return rest(scope, at + 1)
         found: list[Value] = []
-
-        def others(inner: Scope) -> int:
-            found.append(rest(inner, at + 1))
-            return GOES_ON
-
         # Most operands have no side effects, and a fork costs much more than their value.
         if acts[at + 1]:
-            fork(scope, others, lambda _: GOES_ON, f"not ({texts[at]})" if until else texts[at])
+            condition = f"not ({texts[at]})" if until else texts[at]
+            fork(scope, lambda inner: found.append(rest(inner, at + 1)), nothing, condition)
         else:
-            others(scope)
+            found.append(rest(scope, at + 1))
         # `unknown or True` is true, whatever the unknown is.
         other = found[0]
         return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
@@ -538,7 +529,7 @@ def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
         left, open_ = first(scope), None
         for kind, make in rest:
             right = make(scope)
-            truth = compare(scope.machine, kind, left, right)
+            truth = operations.compare(scope.machine, kind, left, right)
             if truth is False:
                 return Const(False)
             if truth is None:
@@ -554,27 +545,21 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
     test = compiler.expression(node.test)
     sides = compiler.expression(node.body, name), compiler.expression(node.orelse, name)
     text = compiler.text(node.test)
-    mode = text if names_of.asks_mode(node.test) else ""
+    mode = [text] if names_of.asks_mode(node.test) else []
 
     def run(scope: Scope) -> Value:
         truth = scope.machine.truth(test(scope))
-        # `self.training` is decided, but what runs here holds in one mode only: records say so.
-        if truth is not None and mode:
-            modes = scope.machine.modes
-            modes.append(mode)
-            value = sides[not truth](scope)
-            modes.pop()
-            return value
         if truth is not None:
-            return sides[not truth](scope)
+            # `self.training` is decided, but what runs here holds in one mode only: records say so.
+            modes = scope.machine.modes
+            mark = len(modes)
+            modes += mode
+            value = sides[not truth](scope)
+            del modes[mark:]
+            return value
         found: list[Value] = []
-
-        def side(which: int, scope: Scope) -> int:
-            found.append(sides[which](scope))
-            return GOES_ON
-
         before = scope.heap.now
-        fork(scope, lambda at: side(0, at), lambda at: side(1, at), text, f"not ({text})")
+        fork(scope, lambda at: found.append(sides[0](at)), lambda at: found.append(sides[1](at)), text, f"not ({text})")
         return scope.heap.joined(found[0], found[1], before)
 
     return run
@@ -596,13 +581,10 @@ def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         values = [part(scope) for part in parts]
-        if not all(isinstance(value, Const) for value in values):
+        held = constants(values)
+        if held is None:
             return undecided(*values)
-        text = "".join(str(value.value) for value in values if isinstance(value, Const))
-        try:
-            return Const(operations.checked(text), stated_by(*values))
-        except operations.NoResult:
-            return unknown("limit")
+        return operations.constant("".join(map(str, held)), stated_by(*values)) or unknown("limit")
 
     return run
 
@@ -622,10 +604,7 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
         # A format such as `f"{1:{width}}"` may ask for a gigabyte.
         if not operations.is_small_format(text):
             return unknown("limit")
-        try:
-            return Const(operations.computed(format, held, text), value.stated)
-        except operations.NoResult:
-            return unknown("call")
+        return operations.computed(value.stated, format, held, text) or unknown("call")
 
     return run
 
@@ -656,7 +635,7 @@ def _yielded(compiler: Compiler, node: ast.Yield | ast.YieldFrom, _: str) -> Eva
 
 def _store(compiler: Compiler, node: ast.expr) -> Store:
     if isinstance(node, ast.Name):
-        return _store_name(compiler, node.id)
+        return compiler.store_name(node.id)
     if isinstance(node, ast.Attribute):
         return _store_attribute(compiler, node)
     if isinstance(node, ast.Subscript):
@@ -675,26 +654,10 @@ def _store_attribute(compiler: Compiler, node: ast.Attribute) -> Store:
     def put(scope: Scope, value: Value) -> None:
         of = receiver(scope)
         scope.machine.set_attribute(of, attr, value)
-        # An attribute of a module outside the source, such as `torch.backends.cudnn.benchmark`.
-        if isinstance(of, Name):
-            scope.machine.set_outside(of, Const(attr), value, node, scope.file)
+        # It may be of a module outside the source, such as `torch.backends.cudnn.benchmark`.
+        scope.machine.set_outside(of, Const(attr), value, node, scope.file)
 
     return put
-
-
-def _store_name(compiler: Compiler, text: str) -> Store:
-    if compiler.own is None or text in compiler.own:
-        return lambda scope, value: scope.heap.put(scope, text, value)
-
-    def put_outside(scope: Scope, value: Value) -> None:
-        at = scope.parent
-        # A name that is neither local nor bound around is global.
-        while at is not None and at.parent is not None and text not in at.variables:
-            at = at.parent
-        if at is not None:
-            scope.heap.put(at, text, value)
-
-    return put_outside
 
 
 def _store_several(compiler: Compiler, node: ast.Tuple | ast.List) -> Store:

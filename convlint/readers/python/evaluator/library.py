@@ -24,6 +24,11 @@ class LibraryCall(Struct, frozen=True):
     keywords: dict[str, Value]
     exact: bool = True  # no *args or **kwargs that are unknown
 
+    @property
+    def values(self) -> list[Value]:
+        """All arguments, positional and named."""
+        return [*self.args, *self.keywords.values()]
+
     def with_args(self, args: list[Value], keywords: dict[str, Value]) -> LibraryCall:
         """Return the same call with other arguments."""
         return LibraryCall(self.node, self.file, args, keywords, self.exact)

@@ -19,9 +19,8 @@ How a library uses it
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 
@@ -43,7 +42,6 @@ from convlint.readers.python.evaluator.modules import Modules
 from convlint.readers.python.evaluator.paths import Choices, Scope
 from convlint.readers.python.evaluator.state import Copying, Heap, HeapLayer, NotCopied
 from convlint.readers.python.evaluator.values import (
-    NONE,
     Class,
     Const,
     Entries,
@@ -57,6 +55,8 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    another,
+    reason,
     unknown,
 )
 from convlint.readers.python.project import Project
@@ -168,10 +168,7 @@ class Machine:
                 besides.append(each)
         except (Exhausted, RecursionError):
             self.steps = -1
-        # An exhausted root leaves paths that nothing will gather.
-        for layer in self.heap.layer.down(None):
-            layer.kept = 0  # by paths that nobody waits for any longer
-        self.heap.settle(begun)
+        self.heap.abandon(begun)
         # The result is read by the library before the next root, so that its layer stays.
         self.reset(self.heap.layer)
         self.floor = 0
@@ -289,9 +286,9 @@ class Machine:
         if isinstance(value, (Instance, Tensor, Items, Table, Function, Partial)):
             self.library.escapes(self, value)
 
-    def give_away(self, args: list[Value], keywords: dict[str, Value]) -> None:
+    def give_away(self, values: Iterable[Value]) -> None:
         """Tell the library that arguments were given to unknown code."""
-        for value in (*args, *keywords.values()):
+        for value in values:
             self.lost(value)
 
     def copied(self, value: Value, *, deep: bool) -> Value:
@@ -301,16 +298,13 @@ class Machine:
                 return Copying(self.heap, None, {}, DEEPEST_VALUE * 100, DEEPEST_VALUE).copy(value)
             except NotCopied:
                 return unknown("call")
-        if isinstance(value, (Instance, List, Table)):
-            cell: Any = value.cell
-            return value.like(cell.copied())
-        return value
+        return another(value, value.cell.copied()) if isinstance(value, (Instance, List, Table)) else value
 
     def part_of(self, value: Value) -> Value:
         """Return an unknown item of a value, with the reason for which it is unknown."""
         if isinstance(value, (Items, Table)):
             return unknown(value.why if not value.complete else "call")
-        return unknown(value.why) if isinstance(value, Unknown) else unknown("call")
+        return unknown(reason(value))
 
     def no_call(self, at: ast.AST) -> ast.Call:
         """Return a call node at the position of `at`, for calls that no code writes: decorators, `__len__`, ..."""
@@ -322,21 +316,6 @@ class Machine:
             node.lineno, node.col_offset = getattr(at, "lineno", 1), getattr(at, "col_offset", 0)
             node.end_lineno, node.end_col_offset = getattr(at, "end_lineno", 1), getattr(at, "end_col_offset", 0)
         return call
-
-    def entered(self, value: Value, file: SourceFile) -> Value:
-        """Return what `with value as name` binds."""
-        found = self._own(value, "__enter__", [], file)
-        return found if found is not None else self.part_of(value)
-
-    def left(self, value: Value, file: SourceFile) -> None:
-        """End the `with` of a value, as if nothing was raised in it."""
-        self._own(value, "__exit__", [NONE] * 3, file)
-
-    def _own(self, value: Value, name: str, args: list[Value], file: SourceFile) -> Value | None:
-        method = self.calls.method_of(value, name) if isinstance(value, Instance) else None
-        if not isinstance(method, Function):
-            return None
-        return self.call(method, args, {}, self.no_call(method.node), file)
 
 
 def _is_bare_call(script: ast.AST) -> bool:

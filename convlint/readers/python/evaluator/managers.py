@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import names_of
@@ -18,6 +18,7 @@ from convlint.readers.python.evaluator.values import (
     Partial,
     Unknown,
     Value,
+    any_true,
     unknown,
 )
 from convlint.readers.python.walking import every
@@ -51,16 +52,10 @@ def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], A
             return lambda scope, value: _of_call(scope, written, asked(scope), value, 0)
         case ast.IfExp(body=first, orelse=second):
             one, other = swallowing(compiler, first), swallowing(compiler, second)
-            return lambda scope, value: either((one(scope, value), other(scope, value)))
+            return lambda scope, value: any_true((one(scope, value), other(scope, value)))
         case ast.NamedExpr(value=inner):
             return swallowing(compiler, inner)
     return lambda scope, value: False if _passes(node) else _of_value(scope, value)
-
-
-def either(answers: Iterable[Answer]) -> Answer:
-    """Whether any of several managers swallows errors."""
-    found = set(answers)
-    return True if True in found else None if None in found else False
 
 
 def _passes(written: ast.expr) -> bool:
@@ -102,7 +97,7 @@ def _of_value(scope: Scope, value: Value) -> Answer:
             if isinstance(leave, Function):
                 return _of_exit(leave)
             bases = [base for base in cls.order or () if not isinstance(base, Class)]
-            return None if leave is not None else either(_of_base(base) for base in bases)
+            return None if leave is not None else any_true([_of_base(base) for base in bases])
         case Instance(cls=Name(name=name)) | Name(name=name):
             return _of_name(name)
         case Unknown() | List() | Partial():
@@ -116,12 +111,7 @@ def _of_base(base: Value) -> Answer:
 
 def _of_exit(leave: Function) -> Answer:
     """Whether `__exit__` may return something true, by which it swallows the error."""
-    if isinstance(leave.node, ast.Lambda):
-        given: list[ast.expr] = [leave.node.body]
-    else:
-        given = [each.value for each in names_of.within(leave.node.body)
-                 if isinstance(each, ast.Return) and each.value is not None]  # fmt: skip
-    return not all(isinstance(each, ast.Constant) and not each.value for each in given)
+    return not all(each is None or (isinstance(each, ast.Constant) and not each.value) for each in _results(leave))
 
 
 def _of_generator(function: Function, depth: int) -> Answer:
@@ -135,7 +125,7 @@ def _of_generator(function: Function, depth: int) -> Answer:
             found.append(handled or any(isinstance(last, ast.Return) for last in names_of.within(each.finalbody)))
         elif isinstance(each, (ast.With, ast.AsyncWith)) and _yields(each.body):
             found += [_written(function, item.context_expr, depth) for item in each.items]
-    return either(found)
+    return any_true(found)
 
 
 def _yields(body: list[ast.stmt]) -> bool:
@@ -144,10 +134,18 @@ def _yields(body: list[ast.stmt]) -> bool:
 
 def _of_returned(function: Function, depth: int) -> Answer:
     """Whether a function returns a manager that swallows errors."""
-    if isinstance(function.node, ast.Lambda):
-        return _written(function, function.node.body, depth)
-    given = [each.value for each in names_of.within(function.node.body) if isinstance(each, ast.Return)]
-    return either(_written(function, each, depth) if each is not None else False for each in given) if given else None
+    given = _results(function)
+    if not given:
+        return None
+    return any_true([_written(function, each, depth) if each is not None else False for each in given])
+
+
+def _results(function: Function) -> list[ast.expr | None]:
+    """Return the expressions whose values a function returns; None for a bare `return`."""
+    node = function.node
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    return [each.value for each in names_of.within(node.body) if isinstance(each, ast.Return)]
 
 
 def _written(function: Function, node: ast.expr, depth: int) -> Answer:

@@ -29,6 +29,7 @@ from convlint.readers.python.evaluator.values import (
 )
 
 if TYPE_CHECKING:
+    from convlint.readers.python.evaluator.library import LibraryCall
     from convlint.readers.python.evaluator.machine import Machine
 
 DOOMED = "raises"  # among the doubts of what was recorded on a path that raises
@@ -81,10 +82,7 @@ class CallMemory:
         """Prevent remembering of all calls that run now, as they depend on more than their arguments."""
         self.machine.heap.oldest = 0
 
-    def evaluate(
-        self, what: Function | Class, args: list[Value], keywords: dict[str, Value], exact: bool,
-        run: Callable[[], Value],
-    ) -> Value:  # fmt: skip
+    def evaluate(self, what: Function | Class, call: LibraryCall, run: Callable[[], Value]) -> Value:
         """Return the result of a call, from memory if an equal call is there."""
         machine = self.machine
         if machine.heap.in_module:  # a module's body runs once, so that nothing would be saved
@@ -93,10 +91,10 @@ class CallMemory:
         try:
             key: Hashable = (
                 _frozen(what, given, 0),
-                exact,
+                call.exact,
                 machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
-                tuple([_frozen(value, given, 0) for value in args]),
-                tuple([(name, _frozen(value, given, 0)) for name, value in keywords.items()]) if keywords else (),
+                tuple([_frozen(value, given, 0) for value in call.args]),
+                tuple([(name, _frozen(value, given, 0)) for name, value in call.keywords.items()]),
             )
         except NotCopied:
             return run()
@@ -117,8 +115,8 @@ class CallMemory:
 
     def _first(self, key: Hashable, given: dict[int, Value], run: Callable[[], Value]) -> Value:
         machine, heap = self.machine, self.machine.heap
-        steps, marks = machine.steps, (len(machine.recorded), len(machine.conditions), len(machine.stack))
-        doubts = len(machine.doubts)
+        steps = machine.steps
+        marks = [len(each) for each in (machine.recorded, machine.conditions, machine.stack, machine.doubts)]
         outer, heap.oldest = heap.oldest, float("inf")
         outer_reads, heap.reads = heap.reads, set()
         taller, self.tallest, self.unique = self.tallest, 0, False
@@ -150,9 +148,8 @@ class CallMemory:
         self._room -= len(copying.done)
         records: dict[tuple[int, tuple[str, ...]], Recorded] = {}
         for each in machine.recorded[marks[0] :]:
-            conditions = each.conditions[marks[1] :]
-            kept_record = Recorded(each.thing, conditions, each.stack[marks[2] :], each.doubts[doubts:])
-            records.setdefault((id(each.thing), conditions), kept_record)
+            here = Recorded(each.thing, each.conditions[marks[1] :], each.stack[marks[2] :], each.doubts[marks[3] :])
+            records.setdefault((id(here.thing), here.conditions), here)
         seen = frozenset(reads)
         seen = self._reads.setdefault(seen, seen)
         calls[key] = _Remembered(
@@ -206,7 +203,7 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
             return value.node, value.scope, value.bound, value.owner, value.kind, defaults
         case List() | Table() if value.born < 0:
             return value  # others see it too: no equal one can stand for it
-        case List() | Table() if id(value) in given:
+        case List() | Table() | Tensor() if id(value) in given:
             return "again", list(given).index(id(value))
         case List():
             given[id(value)] = value
@@ -221,8 +218,6 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
             given[id(value)] = value
             inner = [(key.__class__, key, _frozen(item, given, depth + 1)) for key, item in cell.items.items()]
             return "table", cell.complete, cell.may, cell.why, tuple(inner)
-        case Tensor() if id(value) in given:
-            return "again", list(given).index(id(value))
         case Tensor():
             given[id(value)] = value
             traits, sizes = value.data.known()

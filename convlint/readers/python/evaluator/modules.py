@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import names_of
@@ -95,12 +96,7 @@ class Modules:
                 whole = False
         except (Exhausted, RecursionError):
             whole = False
-        heap.base.kept = 0
-        # An exhausted body leaves paths that nothing will gather.
-        for each in heap.layer.down(heap.base):
-            each.kept = 0
-        heap.settle(heap.base)
-        heap.layer = heap.base
+        heap.abandon(heap.base)
         self._finish(scope, file, whole=whole)
         self.recorded[path] = machine.recorded
         if not whole:
@@ -120,12 +116,13 @@ class Modules:
         held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
         functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
         imported = {name for name, value in scope.variables.items() if isinstance(value, (Name, Module))}
-        changed = names_of.changed_by_functions(functions, imported)
-        bound = names_of.bound_by_functions(functions) if not imported.isdisjoint(changed) else changed
+        names = names_of.OuterNames(functions)
+        # `layers.add(...)` changes no imported module, although it looks like a change of a set.
+        changed = names.rebound | (names.objects - imported) | {name for name, _ in names.attributes}
         for name, value in list(scope.variables.items()):
             if name not in changed and "*" not in changed and whole:
                 continue
-            if isinstance(value, Name) and bound.isdisjoint((name, "*")):
+            if isinstance(value, Name) and names.rebound.isdisjoint((name, "*")):
                 continue  # an attribute or item of it is set: it still is what has that name
             if isinstance(value, (List, Table)):
                 value.heap.soften(value, "caller")
@@ -184,27 +181,28 @@ class Modules:
                     return at.heap.joined(settled, self.lookup(at.parent, name))
                 return settled
             at = at.parent
-        return self.variable(at, name) or self._builtin(name)
+        return self.variable(at, name) or self._builtins.get(name) or unknown("call")
 
     def _settled(self, scope: Scope, name: str, value: Value) -> Value:
-        if isinstance(value, Deferred):
-            value = self._resolved(value)
-            if not isinstance(value, Deferred):
-                scope.variables[name] = value
-        return value
+        if not isinstance(value, Deferred):
+            return value
+        found = self._followed(self.member, value.path, value.name)
+        # In a circle of imports, a package has only the modules below it before its own body ends.
+        found = found if found is not None else self._below(value.path, value.name)
+        if not isinstance(found, Deferred):
+            scope.variables[name] = found
+        return found
 
-    def _resolved(self, value: Deferred) -> Value:
-        key = value.path, value.name
+    def _followed(self, find: Callable[[str, str], Value | None], path: str, name: str) -> Value | None:
+        """Return what `find` finds; None if it is being looked for already, or too far away."""
+        key = path, name
         if key in self._chain or len(self._chain) >= LONGEST_CHAIN:
-            return self._below(value.path, value.name)  # all that a package has before its own body ends
+            return None
         self._chain.append(key)
         try:
-            return self.member(value.path, value.name)
+            return find(path, name)
         finally:
             self._chain.pop()
-
-    def _builtin(self, name: str) -> Value:
-        return self._builtins.get(name) or unknown("call")
 
     def variable(self, scope: Scope, name: str) -> Value | None:
         """Return a variable of a module, including those bound by `from m import *`; None if there is none."""
@@ -212,40 +210,33 @@ class Modules:
         found = cell.items.get(name)
         if found is not None:
             settled = self._settled(scope, name, found)
-            may_be_other = name in cell.may and name in self._builtins
-            return scope.heap.joined(settled, self._builtin(name)) if may_be_other else settled
+            other = self._builtins.get(name) if name in cell.may else None
+            return scope.heap.joined(settled, other) if other is not None else settled
+        if name.startswith("__"):
+            return None
         # A later star import overrides an earlier one.
         for path in reversed(scope.stars):
-            key = path, name
-            if key in self._chain or len(self._chain) >= LONGEST_CHAIN or name.startswith("__"):
-                continue
-            self._chain.append(key)
-            try:
-                other = self.scope(path)
-                found = self.variable(other, name) if other is not None else None
-            finally:
-                self._chain.pop()
+            found = self._followed(self._exported, path, name)
             if found is not None:
                 return found
         return None
 
+    def _exported(self, path: str, name: str) -> Value | None:
+        scope = self.scope(path)
+        return self.variable(scope, name) if scope is not None else None
+
     def member(self, path: str, name: str) -> Value:
         """Return `module.name`: a variable of the module, or a module below it."""
-        scope = self.scope(path)
-        if scope is None:
-            return unknown("call")
-        found = self.variable(scope, name)
+        found = self._exported(path, name)
         if found is not None:
             return found
-        return self._below(path, name)
+        return self._below(path, name) if self.scope(path) is not None else unknown("call")
 
     def _below(self, path: str, name: str) -> Value:
         """Return the module of that name in a package."""
-        if os.path.basename(path) == "__init__.py":
-            below = self.machine.project.resolve(name, path, 1)
-            if below is not None:
-                return Module(below)
-        return unknown("call")
+        is_package = os.path.basename(path) == "__init__.py"
+        below = self.machine.project.resolve(name, path, 1) if is_package else None
+        return Module(below) if below is not None else unknown("call")
 
     def put(self, path: str, name: Value, value: Value) -> None:
         """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown when."""
@@ -270,15 +261,12 @@ class Modules:
     def member_of(self, module: str, level: int, name: str, file: SourceFile) -> Value:
         """Return what `from module import name` binds."""
         path = self.machine.project.resolve(module, file.path, level)
-        if path is None:
+        if path is None or path == file.path:  # the latter in a package that imports a module below it
             below = self.machine.project.resolve(f"{module}.{name}" if module else name, file.path, level)
             if below is not None:
                 return Module(below)
-            return Name(f"{module}.{name}") if not level else unknown("call")
-        if path == file.path:  # a package that imports a module below it
-            below = self.machine.project.resolve(f"{module}.{name}" if module else name, file.path, level)
-            return Module(below) if below is not None else unknown("call")
-        return Deferred(path, name)
+            return Name(f"{module}.{name}") if path is None and not level else unknown("call")
+        return Deferred("call", path, name)
 
     def import_all(self, module: str, level: int, scope: Scope) -> None:
         """Evaluate `from module import *`, which only notes the module: names are looked up there later."""
@@ -288,24 +276,20 @@ class Modules:
 
     def succeeds(self, statements: list[ast.stmt], file: SourceFile) -> bool:
         """Whether these imports surely succeed: of modules of the repository, or of a framework."""
+        wanted: list[tuple[str, int]] = []
         for node in statements:
-            names: list[str] = []
-            level = 0
             if isinstance(node, ast.Import):
-                names = [each.name for each in node.names]
+                wanted += [(each.name, 0) for each in node.names]
             elif isinstance(node, ast.ImportFrom):
-                names, level = [node.module or ""], node.level
-            for name in names:
-                if not level and name.split(".")[0] in FRAMEWORKS:
-                    continue
-                if self.machine.project.resolve(name, file.path, level) is None:
-                    return False
-        return True
+                wanted.append((node.module or "", node.level))
+        resolve = self.machine.project.resolve
+        return all((not level and name.split(".")[0] in FRAMEWORKS) or resolve(name, file.path, level) is not None
+                   for name, level in wanted)  # fmt: skip
 
 
 def _set_later(file: SourceFile) -> set[tuple[str, str]]:
     """Return the attributes of the module's names that its functions set, or its code below the guard."""
-    found = names_of.attributes_changed((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]))
+    found = names_of.OuterNames((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef])).attributes
     return found.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
 
 

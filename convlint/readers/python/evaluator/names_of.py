@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 
 from convlint.readers.python.walking import LEAVES, below
 
@@ -127,38 +126,28 @@ def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
 
 
-def changed_by_functions(
-    functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef], imported: AbstractSet[str] = frozenset()
-) -> set[str]:
-    """Return the names of a module that its functions rebind or change, whose values depend on the calls before.
+class OuterNames:
+    """The names around functions that these rebind, those whose objects they change, and the attributes they set.
 
-    A call such as `layers.add(...)` changes no `imported` module, although it looks like a change of a set.
+    `rebound` has `*` if the name is computed. What these names hold depends on the calls before.
     """
-    found: set[str] = set()
-    for node in functions:
-        names = BodyNames(node.body)
-        own = names.bound | {arg.arg for arg in parameters(node)}
-        # `global x` makes a binding of `x` one of the module.
-        everywhere = names.declared | set(_set_in_globals(node.body))
-        objects, attributes = changed(node.body)
-        found |= ((objects - imported) | {name for name, _ in attributes}) - (own - everywhere)
-        found |= everywhere
-    return found
 
+    __slots__ = ("attributes", "objects", "rebound")
 
-def bound_by_functions(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[str]:
-    """Return the names of a module that its functions rebind; `*` if one of them is computed."""
-    return {name for node in functions for name in (*BodyNames(node.body).declared, *_set_in_globals(node.body))}
-
-
-def attributes_changed(functions: Iterable[ast.FunctionDef | ast.AsyncFunctionDef]) -> set[tuple[str, str]]:
-    """Return the attributes of a module's names that its functions set or change, as (name, attribute)."""
-    found: set[tuple[str, str]] = set()
-    for node in functions:
-        names = BodyNames(node.body)
-        own = (names.bound | {arg.arg for arg in parameters(node)}) - names.declared
-        found |= {each for each in changed(node.body)[1] if each[0] not in own}
-    return found
+    def __init__(self, functions: Iterable[Body]) -> None:
+        self.rebound: set[str] = set()
+        self.objects: set[str] = set()
+        self.attributes: set[tuple[str, str]] = set()
+        for node in functions:
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            names = BodyNames(body)
+            # `global x` makes a binding of `x` one of the module.
+            rebound = names.declared | set(_set_in_globals(body))
+            own = (names.bound | {arg.arg for arg in parameters(node)}) - rebound
+            objects, attributes = changed(body)
+            self.rebound |= rebound
+            self.objects |= objects - own
+            self.attributes |= {each for each in attributes if each[0] not in own}
 
 
 def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:

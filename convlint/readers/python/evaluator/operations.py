@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST, MOST_BITS, ROUNDS
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
+    NOTHING_STATED,
     Class,
     Const,
     Entries,
@@ -23,13 +25,17 @@ from convlint.readers.python.evaluator.values import (
     Name,
     OneOf,
     Partial,
-    Plain,
     Table,
     Tensor,
     Unknown,
     Value,
+    all_true,
+    any_true,
+    constants,
+    reason,
     same,
     stated_by,
+    text_of,
     union,
     unknown,
 )
@@ -55,61 +61,35 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
     ast.RShift: operator.rshift, ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.BitXor: operator.xor,
 }  # fmt: skip
-_COMPARISONS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+_ORDERS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+# `~True` on a bool itself is deprecated.
+UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: lambda value: ~operator.index(value),
 }  # fmt: skip
 
 
-class NoResult(Exception):
-    """The operation raises, or its result is no plain value within the limits."""
+def computed(stated: frozenset[StatedLiteral], operation: Callable[..., Any], *args: Any) -> Const | None:
+    """Return the result of an operation on plain values, which stems from these literals.
 
-
-def plain_binary(kind: type[ast.AST], left: Any, right: Any) -> Plain:
-    """Return the result of a binary operator on plain values. Raises NoResult."""
-    operation = _OPERATORS.get(kind)
-    if operation is None or not _small(kind, left, right):
-        raise NoResult
-    return computed(operation, left, right)
-
-
-def plain_comparison(kind: type[ast.AST], left: Plain, right: Plain) -> bool:
-    """Return the result of a comparison of plain values. Raises NoResult."""
-    operation = _COMPARISONS.get(kind)
-    if operation is None:
-        raise NoResult
-    return bool(computed(operation, left, right))
-
-
-def plain_unary(kind: type[ast.AST], value: Any) -> Plain:
-    """Return the result of a unary operator on a plain value. Raises NoResult."""
-    if kind is ast.USub:
-        return computed(operator.neg, value)
-    if kind is ast.UAdd:
-        return computed(operator.pos, value)
-    if kind is ast.Invert and isinstance(value, int):
-        return ~int(value)
-    raise NoResult
-
-
-def computed(operation: Callable[..., Any], *args: Any) -> Plain:
-    """Return the result of an operation if it is plain and small. Raises NoResult."""
+    None if the operation raises, or if its result is no plain value within the limits.
+    """
     try:
-        found = operation(*args)
+        return constant(operation(*args), stated)
     except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError):
-        raise NoResult from None
-    return checked(found)
+        return None
 
 
-def checked(value: Any) -> Plain:
-    """Return the value if it is plain and small. Raises NoResult."""
-    if type(value) not in _PLAIN_TYPES:
-        raise NoResult
-    if isinstance(value, (str, bytes)) and len(value) > LONGEST:
-        raise NoResult
-    if type(value) is int and value.bit_length() > MOST_BITS:
-        raise NoResult
-    return value  # type: ignore[no-any-return]
+def constant(value: Any, stated: frozenset[StatedLiteral]) -> Const | None:
+    """Return the constant of a value; None if it is not plain, or exceeds the limits."""
+    if (
+        type(value) not in _PLAIN_TYPES
+        or (isinstance(value, (str, bytes)) and len(value) > LONGEST)
+        or (type(value) is int and value.bit_length() > MOST_BITS)
+    ):
+        return None
+    return Const(value, stated)
 
 
 def is_small_format(text: str) -> bool:
@@ -134,21 +114,13 @@ def _small(kind: type[ast.AST], left: Any, right: Any) -> bool:
     return True
 
 
-def plain_order(kind: type[ast.AST], left: list[Plain], right: list[Plain]) -> bool:
-    """Return the result of a comparison of sequences: `(1, 2) < (1, 3)`. Raises NoResult."""
-    operation = _COMPARISONS.get(kind)
-    if operation is None:
-        raise NoResult
-    return bool(computed(operation, left, right))
-
-
 # Operators on all values
 
 
 def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
     """Return the result of a binary operator."""
     if left.__class__ is Const and right.__class__ is Const:
-        return _plain(kind, left, right)
+        return _plain(kind, left.value, right.value, union(left.stated, right.stated))
     if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
         found = machine.library.operator(machine, left, right, node)
         if found is not None:
@@ -161,28 +133,22 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
         found_cell = left.cell.copied()
         machine.update(found_cell, right)
         return machine.table(found_cell)
-    for value in (left, right):
-        if isinstance(value, Unknown):
-            return unknown(value.why)
-    return unknown("call")
+    return unknown(reason(left, right))
 
 
-def _plain(kind: type[ast.AST], left: Const, right: Const) -> Value:
-    try:
-        return Const(plain_binary(kind, left.value, right.value), union(left.stated, right.stated))
-    except NoResult:
+def _plain(kind: type[ast.AST], left: Any, right: Any, stated: frozenset[StatedLiteral]) -> Value:
+    operation = _OPERATORS.get(kind)
+    if operation is None or not _small(kind, left, right):
         return unknown("limit")
+    return computed(stated, operation, left, right) or unknown("limit")
 
 
 def _formatted(left: Const, right: Value) -> Value:
     values = right.items if isinstance(right, Items) and right.kind == "tuple" else [right]
-    if not all(isinstance(value, Const) for value in values):
-        return unknown(next((value.why for value in values if isinstance(value, Unknown)), "call"))
-    held = tuple(value.value for value in values if isinstance(value, Const))
-    try:
-        return Const(plain_binary(ast.Mod, left.value, held), stated_by(left, *values))
-    except NoResult:
-        return unknown("limit")
+    held = constants(values)
+    if held is None:
+        return unknown(reason(*values))
+    return _plain(ast.Mod, left.value, tuple(held), stated_by(left, *values))
 
 
 def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
@@ -200,31 +166,27 @@ def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value)
     # `[3, 4] + config.widths` still begins with what is known.
     if isinstance(known, Items) and isinstance(other, Unknown) and kind is ast.Add:
         return machine.sequence(known.kind, known.items[:], complete=False, why=other.why)
-    return unknown(other.why if isinstance(other, Unknown) else "call")
+    return unknown(reason(other))
 
 
 def _repeated(machine: Machine, items: Value, times: Value) -> Value:
     if not isinstance(items, Items):
         return unknown("call")
-    if isinstance(times, Const) and isinstance(times.value, int):
-        if len(items.items) * times.value <= LONGEST:
-            held = items.items * max(times.value, 0)
-            return machine.sequence(items.kind, held, complete=items.complete, why=items.why)
-        return machine.sequence(items.kind, items.items[:], complete=False, why="limit")
-    why = times.why if isinstance(times, Unknown) else "call"
+    number = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
+    if number is not None and len(items.items) * number <= LONGEST:
+        held = items.items * max(number, 0)
+        return machine.sequence(items.kind, held, complete=items.complete, why=items.why)
+    why = "limit" if number is not None else reason(times)
     return machine.sequence(items.kind, items.items[:], complete=False, why=why)
 
 
 def _sets(machine: Machine, kind: type[ast.AST], left: Items, right: Items) -> Value:
-    if not all(isinstance(item, Const) for item in (*left.items, *right.items)):
+    mine, theirs = constants(left.items), constants(right.items)
+    if mine is None or theirs is None:
         return unknown("call")
-    mine = {item.value for item in left.items if isinstance(item, Const)}
-    theirs = {item.value for item in right.items if isinstance(item, Const)}
-    if kind is ast.BitOr:
-        return machine.as_set([*left.items, *right.items])
-    keep = {ast.Sub: mine - theirs, ast.BitAnd: mine & theirs, ast.BitXor: mine ^ theirs}[kind]  # type: ignore[index]
-    return machine.as_set([item for item in (*left.items, *right.items)
-                           if isinstance(item, Const) and item.value in keep])  # fmt: skip
+    keep = _OPERATORS[kind](set(mine), set(theirs))
+    pairs = zip((*mine, *theirs), (*left.items, *right.items), strict=True)
+    return machine.as_set([item for value, item in pairs if value in keep])
 
 
 # Truth and comparisons
@@ -261,11 +223,9 @@ def truth(machine: Machine, value: Value) -> bool | None:
 def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
     for name in ("__bool__", "__len__"):
         method = machine.calls.method_of(value, name)
-        if isinstance(method, Function):
-            found = machine.call(method, [], {}, machine.no_call(method.node), method.file)
-            return bool(found.value) if isinstance(found, Const) else None
         if method is not None:
-            return None
+            found = machine.calls.ask(method)
+            return bool(found.value) if isinstance(found, Const) else None
     parts = machine.library.items(machine, value)
     if parts is not None:
         return bool(parts)
@@ -278,14 +238,13 @@ def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) ->
     """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
     if kind is ast.NotIn or kind is ast.In:
         found = _contains(machine, right, left)
-        return found if found is None or kind is ast.In else not found
-    if kind is ast.Is or kind is ast.IsNot:
+    elif kind is ast.Is or kind is ast.IsNot:
         found = _identical(left, right)
-        return found if found is None or kind is ast.Is else not found
-    if kind is ast.Eq or kind is ast.NotEq:
+    elif kind is ast.Eq or kind is ast.NotEq:
         found = equal(left, right)
-        return found if found is None or kind is ast.Eq else not found
-    return _ordered(kind, left, right)
+    else:
+        return _ordered(_ORDERS[kind], left, right)
+    return not found if found is not None and kind in (ast.NotIn, ast.IsNot, ast.NotEq) else found
 
 
 def _identical(left: Value, right: Value) -> bool | None:
@@ -337,8 +296,7 @@ def _equal_tables(left: Entries, right: Entries, depth: int) -> bool | None:
         return None
     if left.items.keys() != right.items.keys():
         return False
-    found = [equal(value, right.items[key], depth + 1) for key, value in left.items.items()]
-    return False if False in found else None if None in found else True
+    return all_true([equal(value, right.items[key], depth + 1) for key, value in left.items.items()])
 
 
 def _equal_instances(left: Value, right: Value) -> bool | None:
@@ -359,8 +317,7 @@ def _equal_items(left: Items, right: Items, depth: int) -> bool | None:
         return None
     if len(left.items) != len(right.items):
         return False
-    found = [equal(one, other, depth + 1) for one, other in zip(left.items, right.items, strict=True)]
-    return False if False in found else None if None in found else True
+    return all_true([equal(one, other, depth + 1) for one, other in zip(left.items, right.items, strict=True)])
 
 
 def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
@@ -373,16 +330,14 @@ def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
                 return None
             if whole.kind == "iterator":
                 machine.heap.edit(whole).complete = False  # it is left behind what was looked for
-            return True if True in found else None if None in found else False
+            return any_true(found)
         case Table() if isinstance(part, Const):
             return has_key(whole.cell, part.value)
         case Const(value=str() as text) if isinstance(part, Const) and isinstance(part.value, str):
             return part.value in text
         case Instance():
             method = machine.calls.method_of(whole, "__contains__")
-            if isinstance(method, Function):
-                given = machine.call(method, [part], {}, machine.no_call(method.node), method.file)
-                return machine.truth(given)
+            return machine.truth(machine.calls.ask(method, part)) if method is not None else None
     return None
 
 
@@ -393,23 +348,20 @@ def has_key(cell: Entries, key: object) -> bool | None:
     return False if cell.complete else None
 
 
-def _ordered(kind: type[ast.AST], left: Value, right: Value) -> bool | None:
+def _ordered(order: Callable[[Any, Any], Any], left: Value, right: Value) -> bool | None:
+    mine: Any
+    theirs: Any
     if isinstance(left, Items) and isinstance(right, Items):
-        mine = [item.value for item in left.items if isinstance(item, Const)]
-        theirs = [item.value for item in right.items if isinstance(item, Const)]
+        mine, theirs = constants(left.items), constants(right.items)
         whole = left.complete and right.complete and left.kind == right.kind != "set"
-        if not whole or len(mine) != len(left.items) or len(theirs) != len(right.items):
+        if not whole or mine is None or theirs is None:
             return None
-        try:
-            return bool(plain_order(kind, mine, theirs))
-        except NoResult:
-            return None
-    if isinstance(left, Const) and isinstance(right, Const):
-        try:
-            return plain_comparison(kind, left.value, right.value)
-        except NoResult:
-            return None
-    return None
+    elif isinstance(left, Const) and isinstance(right, Const):
+        mine, theirs = left.value, right.value
+    else:
+        return None
+    found = computed(NOTHING_STATED, order, mine, theirs)
+    return bool(found.value) if found is not None else None
 
 
 # Items
@@ -423,35 +375,39 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
         case Items():
             return _item(receiver, key)
         case Table():
-            return held(machine, receiver, key, node, file)
+            return _held(machine, receiver, key, node, file)
         case Const(value=str() as text) if isinstance(key, Const) and isinstance(key.value, int):
-            known = -len(text) <= key.value < len(text)
-            return Const(text[key.value], receiver.stated) if known else unknown("call")
+            at = place_in(text, key)
+            return Const(text[at], receiver.stated) if at is not None else unknown("call")
         case Name():
             return receiver if receiver.name.startswith(("typing", "builtins", "collections")) else unknown("call")
         case Module() if isinstance(key, Const) and isinstance(key.value, str):  # globals()["name"]
             return machine.modules.member(receiver.path, key.value)
         case Class():
             if machine.calls.is_enum(receiver):
-                name = key.value if isinstance(key, Const) else None
-                return receiver.namespace.get(name, unknown("call")) if isinstance(name, str) else unknown("call")
+                return receiver.namespace.get(text_of(key) or "", unknown("call"))
             return receiver  # a generic one with its parameters
         case Instance():
             return _of_instance(machine, receiver, key, node, file)
-    return _asked(machine, receiver, [key], node, file)
+    return _asked(machine, receiver, "__getitem__", [key], node, file)
 
 
 def _item(receiver: Items, key: Value) -> Value:
     if not isinstance(key, Const):
-        return unknown(key.why) if isinstance(key, Unknown) else unknown("call")
+        return unknown(reason(key))
     if not receiver.complete:
         return unknown(receiver.why)
-    if not isinstance(key.value, int) or not -len(receiver.items) <= key.value < len(receiver.items):
-        return unknown("call")
-    return receiver.items[key.value]
+    at = place_in(receiver.items, key)
+    return receiver.items[at] if at is not None else unknown("call")
 
 
-def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: SourceFile) -> Value:
+def place_in(items: Sequence[object], key: Value) -> int | None:
+    """Return the index that a key is, if there is such an item; None otherwise."""
+    at = key.value if isinstance(key, Const) else None
+    return at if isinstance(at, int) and -len(items) <= at < len(items) else None
+
+
+def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
     cell = receiver.cell
     if isinstance(key, Unknown):
@@ -469,43 +425,43 @@ def held(machine: Machine, receiver: Table, key: Value, node: ast.AST, file: Sou
     return unknown("call" if cell.complete else cell.why)
 
 
-def _one_of(cell: Entries, key: Unknown, node: ast.AST) -> Unknown:
+def _one_of(cell: Entries, key: Unknown, node: ast.Subscript) -> Unknown:
     """Return the item of a dict of lists at an unknown key: one of those lists, if they are few."""
-    lists: list[tuple[str, Value]] = []
-    for name, value in cell.items.items():
-        if not isinstance(value, Items) or not value.complete or value.kind not in ("list", "tuple"):
-            return unknown(key.why)
-        lists.append((f"{ast.unparse(node.slice)[:60]} == {name!r}" if isinstance(node, ast.Subscript) else "", value))
-    known = cell.complete and not cell.may and cell.default is None and 1 <= len(lists) <= _MOST_LISTS
-    return OneOf(key.why, lists) if known and isinstance(node, ast.Subscript) else unknown(key.why)
+    known = cell.complete and not cell.may and cell.default is None and 1 <= len(cell.items) <= _MOST_LISTS
+    if not known or not all(isinstance(value, Items) and value.complete and value.kind in ("list", "tuple")
+                            for value in cell.items.values()):  # fmt: skip
+        return unknown(key.why)
+    text = ast.unparse(node.slice)[:60]
+    return OneOf(key.why, [(f"{text} == {name!r}", value) for name, value in cell.items.items()])
 
 
 def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     method = machine.calls.method_of(receiver, "__getitem__")
     if method is not None:
         return machine.call(method, [key], {}, machine.no_call(node), file)
-    found = _asked(machine, receiver, [key], node, file)
+    found = _asked(machine, receiver, "__getitem__", [key], node, file)
     if not isinstance(found, Unknown):
         return found
     items = machine.library.items(machine, receiver)
     return _item(Items("tuple", items), key) if items is not None else found
 
 
-def _asked(machine: Machine, receiver: Value, args: list[Value], node: ast.Subscript, file: SourceFile) -> Value:
+def _asked(
+    machine: Machine, receiver: Value, name: str, args: list[Value], node: ast.AST, file: SourceFile
+) -> Value:  # fmt: skip
     call = LibraryCall(machine.no_call(node), file, args, {})
-    return machine.library.method(machine, receiver, "__getitem__", call) or unknown("call")
+    return machine.library.method(machine, receiver, name, call) or unknown("call")
 
 
-def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None, step: Value | None) -> Value:
-    """Return `receiver[low:high:step]`."""
+def cut(machine: Machine, receiver: Value, bounds: list[Value]) -> Value:
+    """Return `receiver[low:high:step]` for these three bounds, each of which may be None."""
     ends: list[int | None] = []
-    for end in (low, high, step):
+    for end in bounds:
         value = end.value if isinstance(end, Const) else None
-        if end is not None and not (isinstance(end, Const) and (value is None or isinstance(value, int))):
-            open_ = unknown(end.why if isinstance(end, Unknown) else "call")
+        if not isinstance(end, Const) or not (value is None or isinstance(value, int)):
             if isinstance(receiver, Items):
-                return machine.sequence(receiver.kind, [], complete=False, why=open_.why)
-            return open_
+                return machine.sequence(receiver.kind, [], complete=False, why=reason(end))
+            return unknown(reason(end))
         ends.append(value if isinstance(value, int) else None)
     if ends[2] == 0:
         return unknown("call")
@@ -516,7 +472,7 @@ def cut(machine: Machine, receiver: Value, low: Value | None, high: Value | None
         return machine.sequence(kind, receiver.items[slice(*ends)])
     if isinstance(receiver, Const) and isinstance(receiver.value, str):
         return Const(receiver.value[slice(*ends)], receiver.stated)
-    return unknown(receiver.why) if isinstance(receiver, Unknown) else unknown("call")
+    return unknown(reason(receiver))
 
 
 def put_key(cell: Entries, key: Value, value: Value) -> None:
@@ -535,16 +491,15 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
     heap = machine.heap
     match receiver:
         case List():
-            cell = heap.edit(receiver)
-            at = key.value if isinstance(key, Const) else None
-            if isinstance(at, int) and cell.complete and -len(cell.items) <= at < len(cell.items):
+            cell, at = heap.edit(receiver), place_in(receiver.items, key)
+            if cell.complete and at is not None:
                 cell.items[at] = value
             else:
                 cell.complete = False
         # `self.__dict__[key] = value` sets an attribute, past any `__setattr__`.
         case Table() if receiver.of is not None:
-            name = key.value if isinstance(key, Const) else None
-            if isinstance(name, str):
+            name = text_of(key)
+            if name is not None:
                 machine.calls.set_plainly(receiver.of, name, value)
             else:
                 machine.calls.open_attributes(receiver.of)
@@ -559,8 +514,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
-            call = LibraryCall(machine.no_call(node), file, [key, value], {})
-            machine.library.method(machine, receiver, "__setitem__", call)
+            _asked(machine, receiver, "__setitem__", [key, value], node, file)
         case _:
             machine.lost(value)
             machine.set_outside(receiver, key, value, node, file)
@@ -570,22 +524,20 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
 
 def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: SourceFile) -> None:
     """Evaluate `del receiver[key]`."""
-    at = key.value if isinstance(key, Const) else None
     if isinstance(receiver, Table):
         if isinstance(key, Const):
-            machine.heap.remove(receiver.held, at)
+            machine.heap.remove(receiver.held, key.value)
         else:
             cell = machine.heap.edit(receiver.held)
             cell.complete, cell.may = False, frozenset(cell.items)
     elif isinstance(receiver, List):
-        cell = machine.heap.edit(receiver)
-        if cell.complete and isinstance(at, int) and -len(cell.items) <= at < len(cell.items):
+        cell, at = machine.heap.edit(receiver), place_in(receiver.items, key)
+        if cell.complete and at is not None:
             del cell.items[at]
         else:
             cell.complete = False
     elif isinstance(receiver, Instance):
-        call = LibraryCall(machine.no_call(node), file, [key], {})
-        machine.library.method(machine, receiver, "__delitem__", call)
+        _asked(machine, receiver, "__delitem__", [key], node, file)
     elif isinstance(receiver, Unknown):
         machine.heap.changed_by_another_name()
 
@@ -613,18 +565,16 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
             return [Const(each, value.stated) for each in value.value] if len(value.value) <= ROUNDS else None
         case Instance():
             found = machine.calls.fields_of(value)
-            return found if found is not None else _iterated(machine, value)
+            if found is not None:
+                return found
+            method = machine.calls.method_of(value, "__iter__")
+            if not isinstance(method, Function):
+                return machine.library.items(machine, value)
+            given = machine.calls.ask(method)
+            return given.items[:] if isinstance(given, Items) and given.complete else None
         case Class():
             return machine.calls.members(value)
     return None
-
-
-def _iterated(machine: Machine, value: Instance) -> list[Value] | None:
-    method = machine.calls.method_of(value, "__iter__")
-    if isinstance(method, Function):
-        found = machine.call(method, [], {}, machine.no_call(method.node), method.file)
-        return found.items[:] if isinstance(found, Items) and found.complete else None
-    return machine.library.items(machine, value)
 
 
 def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterator[Value]:
@@ -662,8 +612,13 @@ def extend(machine: Machine, given: List, value: Value) -> None:
         cell.why = value.why if isinstance(value, Unknown) else cell.why
     cell.items += (items or [])[:LONGEST]
     if cell.kind == "set":
-        merged = machine.as_set(cell.items)
-        cell.items, cell.complete = merged.items, cell.complete and merged.complete
+        merge(machine, cell)
+
+
+def merge(machine: Machine, cell: Items) -> None:
+    """Merge the equal items of a set's cell that may be changed."""
+    merged = machine.as_set(cell.items)
+    cell.items, cell.complete = merged.items, cell.complete and merged.complete
 
 
 def as_entries(machine: Machine, value: Value) -> Entries | None:
@@ -685,18 +640,19 @@ def as_entries(machine: Machine, value: Value) -> Entries | None:
 def update(machine: Machine, cell: Entries, value: Value) -> None:
     """Evaluate `cell.update(value)` for a cell that may be changed."""
     more = as_entries(machine, value)
-    if more is None or not more.complete:
-        cell.complete = False
-        cell.why = value.why if isinstance(value, Unknown) else more.why if more is not None else "call"
+    if more is None:
+        more = Entries({}, complete=False, why=reason(value))
+    if not more.complete:
+        cell.complete, cell.why = False, more.why
         cell.items, cell.may = {}, frozenset()  # any of them may have been given anew
-    for key, held_value in (more.items if more is not None else {}).items():
-        if more is not None and key in more.may:
-            before = cell.items.get(key)
-            if before is None:
-                cell.may = cell.may | {key}
-            cell.items[key] = held_value if before is None else machine.heap.joined(before, held_value)
-        else:
+    for key, held_value in more.items.items():
+        before = cell.items.get(key)
+        if key not in more.may:
             put_key(cell, Const(key), held_value)
+        elif before is not None:
+            cell.items[key] = machine.heap.joined(before, held_value)
+        else:
+            cell.items[key], cell.may = held_value, cell.may | {key}
 
 
 def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> List:

@@ -6,8 +6,10 @@ import ast
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.state import Heap, HeapLayer
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.values import Function
     from convlint.readers.python.source_file import SourceFile
 
-# How a statement ends
-GOES_ON, BREAKS, CONTINUES, RETURNS, RAISES = range(5)
+# How a statement ends; None if it goes on
+BREAKS, CONTINUES, RETURNS, RAISES = range(1, 5)
 RETURNED, YIELDED = "<return>", "<yield>"  # what a function gives, among its variables: so that paths join it as those
 MOST_AGAIN = 2  # loops within one another of which the body is run again for what its first round changed
 
@@ -51,16 +53,15 @@ class Scope(Object):
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
-Run = Callable[[Scope], int]
+Run = Callable[[Scope], int | None]
 Side = tuple[str, int, int]  # path, first and last line
 
 
-class Choices:
+class Choices(Struct):
     """The sides of `if` statements that a decided test left out, and those that some run takes or may take."""
 
-    def __init__(self) -> None:
-        self.left: set[Side] = set()
-        self.taken: set[Side] = set()
+    left: set[Side] = set()
+    taken: set[Side] = set()
 
 
 class Untaken:
@@ -80,17 +81,18 @@ class Untaken:
         return at > 0 and line <= spans[at - 1][1]
 
 
-class Loop:
+class Loop(Struct):
     """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
-    __slots__ = ("again", "out")
-
-    def __init__(self) -> None:
-        self.again: list[HeapLayer] = []
-        self.out: list[HeapLayer] = []
+    again: list[HeapLayer] = []
+    out: list[HeapLayer] = []
 
 
-def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int:
+def nothing(_: Scope) -> None:
+    """Run no statement at all."""
+
+
+def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int | None:
     """Run both sides from the same state and join their states; return how the whole ends."""
     heap, conditions = scope.heap, scope.machine.conditions
     base = heap.begin()
@@ -107,7 +109,7 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
         scope.machine.doomed(recorded, between)
         heap.settle(base)
         return how_second
-    if how_second == RAISES or how_first == GOES_ON:
+    if how_second == RAISES or how_first is None:
         if how_second == RAISES:
             scope.machine.doomed(between, len(scope.machine.recorded))
         else:
@@ -125,14 +127,14 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
     return how_second
 
 
-def under(scope: Scope, run: Run, condition: str) -> int:
+def under(scope: Scope, run: Run, condition: str) -> int | None:
     """Run code under an undecided condition; return how it ends."""
     conditions = scope.machine.conditions
     mark = len(conditions)
     if condition:
         conditions.append(condition)
     how = run(scope)
-    if condition and how == GOES_ON and len(conditions) > mark + 1:
+    if condition and how is None and len(conditions) > mark + 1:
         scope.machine.doubts.append(run)  # some paths of this side have left, and only the others see what follows
     del conditions[mark:]
     return how
@@ -141,7 +143,7 @@ def under(scope: Scope, run: Run, condition: str) -> int:
 def doubtful(run: Run) -> Run:
     """Wrap code so that its records are marked as doubtful: a real run may never reach it."""
 
-    def in_doubt(scope: Scope) -> int:
+    def in_doubt(scope: Scope) -> int | None:
         doubts = scope.machine.doubts
         mark = len(doubts)
         doubts.append(run)
@@ -152,7 +154,7 @@ def doubtful(run: Run) -> Run:
     return in_doubt
 
 
-def _send(scope: Scope, how: int) -> None:
+def _send(scope: Scope, how: int | None) -> None:
     """Keep the state of the current path, which leaves its loop or function, until the others arrive."""
     if how == RETURNS:
         scope.leaving.append(scope.heap.keep())
@@ -172,9 +174,12 @@ def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
     return alive
 
 
-def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run) -> int:
+def unrolled(
+    scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run
+) -> int | None:
     """Run a loop round by round, then `orelse` on the path that no `break` left; return how the loop ends."""
-    machine, loop, how = scope.machine, Loop(), GOES_ON
+    machine, loop = scope.machine, Loop()
+    how: int | None = None
     scope.loops.append(loop)
     conditions = machine.conditions
     mark = len(conditions)
@@ -183,30 +188,30 @@ def unrolled(scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value],
         put(scope, item)
         how = body(scope)
         if loop.again:
-            how = GOES_ON if gather(scope.heap, loop.again, alive=_stays(scope, how)) else how
+            how = None if gather(scope.heap, loop.again, alive=_stays(scope, how)) else how
         del conditions[mark:]
         if how == CONTINUES:
-            how = GOES_ON
+            how = None
         if how:
             break
     scope.loops.pop()
     alive = how == BREAKS
-    if how == GOES_ON:
+    if how is None:
         how = orelse(scope)
-        alive = how == GOES_ON
+        alive = how is None
     if not loop.out:
-        return GOES_ON if alive else how
+        return None if alive else how
     if not alive and how != RAISES:
         _send(scope, how)
     gather(scope.heap, loop.out, alive=alive)
-    return GOES_ON
+    return None
 
 
-def _stays(scope: Scope, how: int) -> bool:
+def _stays(scope: Scope, how: int | None) -> bool:
     """Whether the current path continues with the next round; one that leaves is kept for those who wait."""
     if how in (RETURNS, BREAKS):
         _send(scope, how)
-    return how in (GOES_ON, CONTINUES)
+    return how in (None, CONTINUES)
 
 
 class LoopChanges:
@@ -235,7 +240,7 @@ class LoopChanges:
                 _blur(heap, thing, attr, why)
 
 
-def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
+def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int | None:
     """Run a body once for any number of rounds, with what it changes unknown, as a path that may not be taken."""
     machine, heap = scope.machine, scope.heap
     changes.blur(scope, why)
@@ -263,22 +268,21 @@ def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int:
     return how
 
 
-def _maybe(scope: Scope, body: Run) -> int:
-    def one_round(at: Scope) -> int:
+def _maybe(scope: Scope, body: Run) -> int | None:
+    def one_round(at: Scope) -> int | None:
         loop = Loop()
         at.loops.append(loop)
         how = body(at)
-        alive = how in (GOES_ON, BREAKS, CONTINUES)
+        at.loops.pop()
+        alive = how not in (RETURNS, RAISES)
         if loop.again or loop.out:
-            at.loops.pop()
             if how == RETURNS:
                 _send(at, how)
             gather(at.heap, [*loop.again, *loop.out], alive=alive)
-            return GOES_ON
-        at.loops.pop()
-        return GOES_ON if alive else how
+            return None
+        return None if alive else how
 
-    return fork(scope, one_round, lambda _: GOES_ON)
+    return fork(scope, one_round, nothing)
 
 
 def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], None]]:
@@ -286,25 +290,22 @@ def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], No
     found: list[Callable[[], None]] = []
     for thing, old, new in heap.changed_since(before):
         if isinstance(old, Items):
-            if old.complete and (not new.complete or len(old.items) != len(new.items) or not _equal(old, new)):
-                found.append(lambda thing=thing: heap.soften(thing, why))  # type: ignore[misc]
+            alike = new.complete and len(old.items) == len(new.items) and all(map(same, old.items, new.items))
+            if old.complete and not alike:
+                found.append(partial(heap.soften, thing, why))
             continue
         changed = [key for key, value in old.items.items() if not same(value, new.items.get(key, unknown("branch")))]
-        found += [lambda thing=thing, key=key: _blur(heap, thing, key, why) for key in changed]  # type: ignore[misc]
+        found += [partial(_blur, heap, thing, key, why) for key in changed]
         if not isinstance(thing, Scope) and not new.ordered:
             added = [key for key in new.items if key not in old.items and not isinstance(new.items[key], Instance)]
-            found += [lambda thing=thing, key=key: _may_have(heap, thing, key, why) for key in added]  # type: ignore[misc]
+            found += [partial(_may_have, heap, thing, key, why) for key in added]
         if (
             isinstance(thing, (Table, Instance))
             and old.complete
             and (not new.complete or (isinstance(thing, Table) and len(old.items) != len(new.items)))
         ):
-            found.append(lambda thing=thing: _open(heap, thing, why))  # type: ignore[misc]
+            found.append(partial(_open, heap, thing, why))
     return found
-
-
-def _equal(old: Items, new: Items) -> bool:
-    return all(same(one, other) for one, other in zip(old.items, new.items, strict=True))
 
 
 def _blur(heap: Heap, thing: Any, key: Any, why: str) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
     Cell,
@@ -28,23 +30,23 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    another,
     same,
     union,
     unknown,
 )
 
 
-class HeapLayer:
+class HeapLayer(Struct, eq=False):
     """The cells that one path changed, of objects older than `start`; all others are as in `parent`.
 
     `kept` counts the waiting states that stand on this layer: it must not be changed while there are any.
     """
 
-    __slots__ = ("cells", "kept", "parent", "start")
-
-    def __init__(self, parent: HeapLayer | None, start: int) -> None:
-        self.parent, self.start, self.kept = parent, start, 0
-        self.cells: dict[Any, Cell] = {}
+    parent: HeapLayer | None
+    start: int
+    kept: int = 0
+    cells: dict[Any, Cell] = {}
 
     def down(self, to: HeapLayer | None) -> Iterator[HeapLayer]:
         """Yield the layer and those below it, down to `to`, which is excluded."""
@@ -52,6 +54,10 @@ class HeapLayer:
         while at is not None and at is not to:
             yield at
             at = at.parent
+
+    def began(self, base: HeapLayer) -> int:
+        """Return the `start` of the layer right above `base`, when this path and others began; else its own."""
+        return next((each.start for each in self.down(base) if each.parent is base), self.start)
 
 
 class Heap:
@@ -192,6 +198,12 @@ class Heap:
                 self._set(base, thing, cell)
             self.layer = base
 
+    def abandon(self, base: HeapLayer) -> None:
+        """Settle on `base` whatever waits, as an exhausted run leaves paths that nothing will gather."""
+        for each in self.layer.down(None):
+            each.kept = 0
+        self.settle(base)
+
     def release(self, state: HeapLayer) -> HeapLayer:
         """Return a kept state that nothing waits for any longer."""
         for each in state.down(None):
@@ -213,8 +225,7 @@ class Heap:
             return
         below = set(map(id, one.down(None)))
         base = next(each for each in other.down(None) if id(each) in below)
-        starts = [next(each for each in path.down(base) if each.parent is base).start
-                  for path in (one, other) if path is not base]  # fmt: skip
+        starts = [path.began(base) for path in (one, other) if path is not base]
         if starts:
             self._join(base, _changes(one, base), _changes(other, base), min(starts))
 
@@ -229,7 +240,7 @@ class Heap:
             if thing.born > start:  # made on one of the paths
                 thing.first = first.get(thing) or second[thing]
             else:
-                found.append((thing, joining.cells(joining.first(thing), joining.second(thing))))
+                found.append((thing, joining.cells(*joining.both(thing, thing))))
         self.layer = target
         for thing, cell in found:
             self._set(target, thing, cell)
@@ -258,7 +269,7 @@ class Heap:
     def changed_since(self, before: HeapLayer) -> list[tuple[Any, Any, Any]]:
         """Return the objects that changed since a state, each with its cell then and now."""
         here, self.layer = self.layer, before
-        start = next((each.start for each in here.down(before) if each.parent is before), before.start)
+        start = here.began(before)
         found = [(thing, self.read(thing), cell)
                  for thing, cell in _changes(here, before).items() if thing.born <= start]  # fmt: skip
         self.layer = here
@@ -286,7 +297,7 @@ class Heap:
         """
         after = self.layer
         joining = _Joining(self, after, self.time, {}, {})
-        start = next((each.start for each in after.down(before) if each.parent is before), after.start)
+        start = after.began(before)
         unsure: dict[Any, set[Any]] = {}  # keys of each, joined at once
         for (thing, key), times in watched.items():
             young = thing.born > start
@@ -329,33 +340,25 @@ def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
     return found
 
 
-class _Joining:
+class _Joining(Struct, eq=False):
     """The join of two paths with these changed cells, on the layer `base` from which both began."""
 
-    __slots__ = ("_base", "_cells", "_made", "_start", "also", "heap", "loose", "lost")
+    heap: Heap
+    base: HeapLayer
+    start: int
+    first: dict[Any, Cell]
+    second: dict[Any, Cell]
+    made: dict[tuple[int, int], Value] = {}  # objects joined already, by the identities of both
+    lost: list[Value] = []
+    loose: list[Any] = []
+    also: list[tuple[Any, tuple[Any, ...]]] = []
 
-    def __init__(
-        self, heap: Heap, base: HeapLayer, start: int, first: dict[Any, Cell], second: dict[Any, Cell]
-    ) -> None:
-        self.heap, self._base, self._start = heap, base, start
-        self._cells = first, second
-        self._made: dict[tuple[int, int], Value] = {}
-        self.lost: list[Value] = []
-        self.loose: list[Any] = []
-        self.also: list[tuple[Any, tuple[Any, ...]]] = []
-
-    def first(self, thing: Any) -> Any:
-        """Return the object's cell on the first path."""
-        return self._cells[0].get(thing) or self._before(thing)
-
-    def second(self, thing: Any) -> Any:
-        """Return the object's cell on the second path."""
-        return self._cells[1].get(thing) or self._before(thing)
-
-    def _before(self, thing: Any) -> Any:
-        here, self.heap.layer = self.heap.layer, self._base
-        found = self.heap.read(thing)
-        self.heap.layer = here
+    def both(self, one: Any, other: Any) -> tuple[Any, Any]:
+        """Return the cell of an object on the first path, and that of another on the second."""
+        heap = self.heap
+        here, heap.layer = heap.layer, self.base
+        found = self.first.get(one) or heap.read(one), self.second.get(other) or heap.read(other)
+        heap.layer = here
         return found
 
     def cells(self, first: Any, second: Any, depth: int = 0) -> Any:
@@ -422,7 +425,7 @@ class _Joining:
         self.lost += [value for value in values if value.__class__ not in _NEVER_LOST]
         for value in values:
             kind = value.__class__
-            if (kind is List or kind is Table) and value.born <= self._start:  # type: ignore[union-attr]
+            if (kind is List or kind is Table) and value.born <= self.start:  # type: ignore[union-attr]
                 self.loose.append(value)
             if kind is Unknown and value.why != "branch":  # type: ignore[union-attr]
                 return value
@@ -453,28 +456,25 @@ class _Joining:
     def _object(self, first: Any, second: Any, depth: int) -> Value | None:
         """Join two distinct lists or dicts of the same shape into a new one; None if they differ."""
         key = id(first), id(second)
-        if key in self._made:
-            return self._made[key]
-        one, other = self.first(first), self.second(second)
+        if key in self.made:
+            return self.made[key]
+        one, other = self.both(first, second)
         if not (one.complete and other.complete) or getattr(first, "of", None) or getattr(second, "of", None):
             return None
         if isinstance(first, List):
             if one.kind != other.kind or one.kind == "iterator" or len(one.items) != len(other.items):
                 return None
-            found: Any = List(self.heap, one.kind, [])
         elif one.items.keys() != other.items.keys() or one.may or other.may:
             return None
-        else:
-            found = Table(self.heap, {})
-        self._made[key] = found
+        found = self.made[key] = another(first, one)  # known before its items are joined, which may hold it
         found.first = self.cells(one, other, depth + 1)
-        older = tuple(each for each in (first, second) if 0 < each.born <= self._start)
+        older = tuple(each for each in (first, second) if 0 < each.born <= self.start)
         self.also += [(found, older), *((each, (found,)) for each in older)] if older else []
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _instance(self, first: Instance, second: Instance) -> Value | None:
         """Join two objects of a framework's classes into one, if their descriptions allow it."""
-        one, other = self.first(first), self.second(second)
+        one, other = self.both(first, second)
         either = getattr(one.extra, "either", None)
         if either is None or one.items or other.items or not (isinstance(first.cls, Name) and one.extra is not None):
             return None
@@ -554,7 +554,7 @@ class Copying:
                 cell: Any = value.cell.copied()
                 if isinstance(value, Instance):
                     copy(value.cls)
-                found = self.done[id(value)] = value.like(cell)
+                found = self.done[id(value)] = another(value, cell)
                 if isinstance(cell, Items):
                     cell.items = [copy(item) for item in cell.items]
                 else:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.expressions import Compiler, Eval, Store, function_defaults
 from convlint.readers.python.evaluator.limits import DEEPEST_CODE, ROUNDS
-from convlint.readers.python.evaluator.managers import either, swallowing
+from convlint.readers.python.evaluator.managers import swallowing
 from convlint.readers.python.evaluator.operations import binary, delete, equal, going_through
 from convlint.readers.python.evaluator.paths import (
     BREAKS,
     CONTINUES,
-    GOES_ON,
     RAISES,
     RETURNED,
     RETURNS,
@@ -24,6 +24,7 @@ from convlint.readers.python.evaluator.paths import (
     Side,
     doubtful,
     fork,
+    nothing,
     once,
     under,
     unrolled,
@@ -33,6 +34,7 @@ from convlint.readers.python.evaluator.values import (
     Class,
     Const,
     Function,
+    Instance,
     Items,
     List,
     Name,
@@ -40,6 +42,8 @@ from convlint.readers.python.evaluator.values import (
     Table,
     Unknown,
     Value,
+    all_true,
+    any_true,
     unknown,
 )
 from convlint.readers.python.source_file import SourceFile
@@ -75,9 +79,9 @@ class BodyCompiler(Compiler):
         """Compile a sequence of statements."""
         runs = [run for run in map(self.statement, nodes) if run is not None]
         if not runs:
-            return _nothing
+            return nothing
 
-        def run_block(scope: Scope) -> int:
+        def run_block(scope: Scope) -> int | None:
             machine = scope.machine
             for run in runs:
                 # Machine.step written out: this loop is the hottest of all.
@@ -87,7 +91,7 @@ class BodyCompiler(Compiler):
                 how = run(scope)
                 if how:
                     return how
-            return GOES_ON
+            return None
 
         return run_block
 
@@ -116,10 +120,6 @@ class Code:
             self.generator = names.yields
         # Each nested closure takes up to two Python frames; a call itself takes up to eight.
         self.height = 2 * compiler.deepest + 8
-
-
-def _nothing(_: Scope) -> int:
-    return GOES_ON
 
 
 def _returning(value: Eval) -> Run:
@@ -158,18 +158,12 @@ def _assign(compiler: BodyCompiler, node: ast.Assign) -> Run:
         make = compiler.expression(node.value, _bound_name(first))  # type: ignore[assignment]
     if len(stores) == 1:
         put = stores[0]
+        return lambda scope: put(scope, make(scope))
 
-        def run_one(scope: Scope) -> int:
-            put(scope, make(scope))
-            return GOES_ON
-
-        return run_one
-
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         value = make(scope)
         for each in stores:
             each(scope, value)
-        return GOES_ON
 
     return run
 
@@ -178,42 +172,27 @@ def _annotated(compiler: BodyCompiler, node: ast.AnnAssign) -> Run | None:
     if node.value is None:
         return None
     put, make = compiler.store(node.target), compiler.expression(node.value, _bound_name(node.target))
-
-    def run(scope: Scope) -> int:
-        put(scope, make(scope))
-        return GOES_ON
-
-    return run
+    return lambda scope: put(scope, make(scope))
 
 
 def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
     """Compile `a += value`, which changes a list in place."""
-    target = node.target
-    reading: ast.expr
-    if isinstance(target, ast.Name):
-        reading = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    elif isinstance(target, ast.Attribute):
-        reading = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
-    else:
-        reading = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    target, reading = node.target, copy(node.target)
+    reading.ctx = ast.Load()
     read, put = compiler.expression(reading), compiler.store(target)
     make, kind = compiler.expression(node.value, _bound_name(target)), node.op.__class__
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         machine, held, value = scope.machine, read(scope), make(scope)
         if isinstance(held, (List, Table)) and _in_place(machine, kind, held, value, node):
-            return GOES_ON
-        if isinstance(held, Unknown) and not _of_numbers(kind, value):
+            return
+        # A number on the right shows that the left is one too, and no list, set or dict.
+        of_numbers = isinstance(value, Const) and isinstance(value.value, (int, float)) and kind is not ast.Mult
+        if isinstance(held, Unknown) and not of_numbers:
             machine.heap.changed_by_another_name()
         put(scope, binary(machine, kind, held, value, node))
-        return GOES_ON
 
     return run
-
-
-def _of_numbers(kind: type[ast.AST], value: Value) -> bool:
-    """Whether the right operand shows that the left one is a number, and no list, set or dict."""
-    return isinstance(value, Const) and isinstance(value.value, (int, float)) and kind is not ast.Mult
 
 
 def _in_place(machine: Machine, kind: type[ast.AST], held: List | Table, value: Value, node: ast.AST) -> bool:
@@ -242,9 +221,9 @@ def _expression(compiler: BodyCompiler, node: ast.Expr) -> Run | None:
     make = compiler.expression(node.value)
     ends = isinstance(node.value, ast.Call) and compiler.text(node.value.func) in _EXITS
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         make(scope)
-        return RAISES if ends else GOES_ON
+        return RAISES if ends else None
 
     return run
 
@@ -259,16 +238,15 @@ def _ending(how: int) -> Callable[[BodyCompiler, ast.stmt], Run]:
 
 def _asserted(compiler: BodyCompiler, node: ast.Assert) -> Run:
     test = compiler.expression(node.test)
-    return lambda scope: RAISES if scope.machine.truth(test(scope)) is False else GOES_ON
+    return lambda scope: RAISES if scope.machine.truth(test(scope)) is False else None
 
 
 def _deleted(compiler: BodyCompiler, node: ast.Delete) -> Run:
     runs = [_deletion(compiler, target) for target in node.targets]
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         for each in runs:
             each(scope)
-        return GOES_ON
 
     return run
 
@@ -283,7 +261,7 @@ def _deletion(compiler: BodyCompiler, target: ast.expr) -> Callable[[Scope], Non
     if isinstance(target, ast.Name):
         name = target.id
         return lambda scope: scope.heap.remove(scope, name) if name in scope.variables else None
-    return lambda _: None
+    return nothing
 
 
 # Branches
@@ -299,15 +277,15 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
     leaves = [bool(part) and isinstance(part[-1], (ast.Return, ast.Raise)) for part in (node.body, node.orelse)]
     body_fails, other_fails = _fails(node.body), _fails(node.orelse)
 
-    def taken(scope: Scope) -> int:
+    def taken(scope: Scope) -> int | None:
         if_true(scope)
         return body(scope)
 
-    def left_out(scope: Scope) -> int:
+    def left_out(scope: Scope) -> int | None:
         if_false(scope)
         return other(scope)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         value = test(scope)
         truth = scope.machine.truth(value)
         choices = scope.machine.choices
@@ -371,17 +349,13 @@ def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
                 if isinstance(value, Const) and isinstance(read(scope), Unknown):
                     store(scope, value)
 
-            return (is_equal, _nothing_learned) if isinstance(op, ast.Eq) else (_nothing_learned, is_equal)
-    return _nothing_learned, _nothing_learned
+            return (is_equal, nothing) if isinstance(op, ast.Eq) else (nothing, is_equal)
+    return nothing, nothing
 
 
 def _is_own(value: Value) -> TypeGuard[Table]:
     """Whether the value is a dict created by the current root; those of modules are shared by all roots."""
     return isinstance(value, Table) and value.born > 0
-
-
-def _nothing_learned(_: Scope) -> None:
-    return None
 
 
 def _is_plain(*nodes: ast.expr) -> bool:
@@ -402,12 +376,9 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
               compiler.expression(each.guard) if each.guard is not None else None,
               compiler.block(each.body), f"case {ast.unparse(each.pattern)[:60]}") for each in node.cases]  # fmt: skip
 
-    def run(scope: Scope) -> int:
-        return case(scope, subject(scope), 0)
-
-    def case(scope: Scope, value: Value, at: int) -> int:
+    def case(scope: Scope, value: Value, at: int) -> int | None:
         if at == len(cases):
-            return GOES_ON
+            return None
         pattern, values, guard, body, text = cases[at]
         named: dict[str, Value] = {}
         fits = _fits(scope, pattern, value, values, named)
@@ -416,7 +387,7 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         # Without a sure match, the names may be bound to any part of the subject.
         bound = named if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
 
-        def inside(inner: Scope) -> int:
+        def inside(inner: Scope) -> int | None:
             for name, held in bound.items():
                 inner.heap.put(inner, name, held)
             truth = inner.machine.truth(guard(inner)) if guard is not None else True
@@ -428,7 +399,7 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
             return fork(scope, inside, lambda inner: case(inner, value, at + 1), text, f"not ({text})")
         return inside(scope)
 
-    return run
+    return lambda scope: case(scope, subject(scope), 0)
 
 
 def _pattern_values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.expr, Eval]:
@@ -451,16 +422,14 @@ def _fits(
                 named[pattern.name] = value
             return fits
         case ast.MatchOr():
-            found = [_fits(scope, each, value, values, named) for each in pattern.patterns]
-            return True if True in found else None if None in found else False
+            return any_true([_fits(scope, each, value, values, named) for each in pattern.patterns])
         case ast.MatchSequence() if isinstance(value, Items) and value.complete:
             if any(isinstance(each, ast.MatchStar) for each in pattern.patterns):
                 return None
             if len(pattern.patterns) != len(value.items):
                 return False
             pairs = zip(pattern.patterns, value.items, strict=True)
-            found = [_fits(scope, each, item, values, named) for each, item in pairs]
-            return False if False in found else None if None in found else True
+            return all_true([_fits(scope, each, item, values, named) for each, item in pairs])
     return None
 
 
@@ -474,36 +443,43 @@ def _within(compiler: BodyCompiler, node: ast.With | ast.AsyncWith) -> Run:
         parts.append((compiler.expression(item.context_expr), swallowing(compiler, item.context_expr), put))
     body = compiler.block(node.body)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         answers: list[bool | None] = []
         managers: list[Value] = []
         for make, swallows, bind in parts:
             managers.append(make(scope))
             answers.append(swallows(scope, managers[-1]))
-            entered = scope.machine.entered(managers[-1], scope.file)
+            enter = own_method(scope, managers[-1], "__enter__")
+            entered = scope.machine.part_of(managers[-1]) if enter is None else scope.machine.calls.ask(enter)
             if bind is not None:
                 bind(scope, entered)
-        answer = either(answers)
-        handlers: list[Handler] = [] if answer is False else [(_nothing, None, "what is suppressed")]
-        how = attempt(scope, body, _nothing, handlers, surely=answer is True)
+        answer = any_true(answers)
+        handlers: list[Handler] = [] if answer is False else [(nothing, None, "what is suppressed")]
+        how = attempt(scope, body, nothing, handlers, surely=answer is True)
         for value in reversed(managers):
-            scope.machine.left(value, scope.file)
+            leave = own_method(scope, value, "__exit__")
+            if leave is not None:
+                scope.machine.calls.ask(leave, NONE, NONE, NONE)  # as if nothing was raised
         return how
+
+    def own_method(scope: Scope, value: Value, name: str) -> Value | None:
+        method = scope.machine.calls.method_of(value, name) if isinstance(value, Instance) else None
+        return method if isinstance(method, Function) else None
 
     return run
 
 
 def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
     body, last = compiler.block(node.body), compiler.block(node.finalbody)
-    orelse = compiler.block(node.orelse) if node.orelse else _nothing
+    orelse = compiler.block(node.orelse)
     handlers: list[Handler] = []
     for handler in node.handlers:
         text = f"except {compiler.text(handler.type)}" if handler.type is not None else "except"
-        put = compiler.store(ast.copy_location(ast.Name(handler.name, ast.Store()), handler)) if handler.name else None
+        put = compiler.store_name(handler.name) if handler.name else None
         handlers.append((compiler.block(handler.body), put, text))
     imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in node.body)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         # `try: import a; except ImportError: a = None` is no doubt where the import succeeds.
         sure = imports and scope.machine.modules.succeeds(node.body, scope.file)
         how = attempt(scope, body, orelse, [] if sure else handlers)
@@ -512,7 +488,7 @@ def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
     return run
 
 
-def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, surely: bool = True) -> int:
+def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, surely: bool = True) -> int | None:
     """Run the body, and each handler from any point of the body.
 
     Without `surely`, it is unknown whether errors are handled, so that a body that leaves is assumed to leave.
@@ -529,19 +505,19 @@ def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, su
         heap.settle(before)
         return how
 
-    def caught(at: int, inner: Scope) -> int:
+    def caught(at: int, inner: Scope) -> int | None:
         heap.interrupt(before, watched)
         run, put, _ = handlers[at]
         if put is not None:
             put(inner, unknown("call"))
         return run(inner)
 
-    def rest(at: int, inner: Scope) -> int:
+    def rest(at: int, inner: Scope) -> int | None:
         if at == len(handlers):
             return how or orelse(inner)
         if how == RAISES and at + 1 == len(handlers):
             return caught(at, inner)
-        goes_through = "no exception" if at + 1 == len(handlers) and orelse is not _nothing else ""
+        goes_through = "no exception" if at + 1 == len(handlers) and orelse is not nothing else ""
         return fork(
             inner, lambda here: caught(at, here), lambda here: rest(at + 1, here), handlers[at][2], goes_through
         )
@@ -559,12 +535,12 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
     body, orelse = compiler.block(node.body), compiler.block(node.orelse)
     changes, after = LoopChanges([*node.body, node.target]), _after_open(node, orelse)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         values = over(scope)
         items = scope.machine.iterate(values)
         open_ = scope.machine.part_of(values)
 
-        def one_round(at: Scope) -> int:
+        def one_round(at: Scope) -> int | None:
             put(at, open_)
             return body(at)
 
@@ -572,7 +548,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
             why = values.why if isinstance(values, (Unknown, Items)) else "limit" if items else "call"
             return once(scope, changes, why, doubtful(one_round)) or after(scope)
 
-        def rest(at: Scope) -> int:
+        def rest(at: Scope) -> int | None:
             # The body may append to the list that it goes through.
             grown = isinstance(values, List) and values.complete and len(values.items) > ROUNDS
             return once(at, changes, "limit", doubtful(one_round)) or after(at) if grown else orelse(at)
@@ -585,7 +561,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
 def _after_open(node: ast.For | ast.AsyncFor | ast.While, orelse: Run) -> Run:
     """Compile the `else` of a loop with an unknown number of rounds, which a `break` may skip."""
     if node.orelse and any(isinstance(each, ast.Break) for part in node.body for each in every(part)):
-        return lambda scope: fork(scope, orelse, _nothing, "the loop does not break")
+        return lambda scope: fork(scope, orelse, nothing, "the loop does not break")
     return orelse
 
 
@@ -597,7 +573,7 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
     endless = isinstance(node.test, ast.Constant)
     rest_of_rounds = body if endless else doubtful(body)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> int | None:
         machine = scope.machine
         truth = machine.truth(test(scope))
 
@@ -609,7 +585,7 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
                 count += 1
                 truth = machine.truth(test(scope))
 
-        def rest(at: Scope) -> int:
+        def rest(at: Scope) -> int | None:
             if truth is False:
                 return orelse(at)
             return once(at, changes, "limit" if truth else "branch", rest_of_rounds) or after(at)
@@ -625,9 +601,9 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
 def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Run:
     defaults = function_defaults(compiler, node.args)
     decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
-    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    put = compiler.store_name(node.name)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         found = Function(node, scope.file, _around(scope), node.name)
         found.defaults, found.kw_defaults = defaults(scope)
         value: Value = found
@@ -635,10 +611,9 @@ def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionD
             # `@x.setter` defines a function of the same name, which must not replace the property.
             if isinstance(written, ast.Attribute) and written.attr in ("setter", "getter", "deleter"):
                 scope.heap.put(scope, f"{node.name}.{written.attr}", found)
-                return GOES_ON
+                return
             value = _decorated(scope, make(scope), value, written)
         put(scope, value)
-        return GOES_ON
 
     return run
 
@@ -713,14 +688,14 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
     keywords = {each.arg: compiler.expression(each.value) for each in node.keywords if each.arg is not None}
     decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
-    put = compiler.store(ast.copy_location(ast.Name(node.name, ast.Store()), node))
+    put = compiler.store_name(node.name)
     # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
     inner.depth = compiler.depth
     body = inner.block(node.body)
     compiler.deepest = max(compiler.deepest, inner.deepest + 2)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         machine = scope.machine
         found = Class(machine.heap, node, scope.file, node.name, [base(scope) for base in bases])
         given = {name: make(scope) for name, make in keywords.items()}
@@ -741,7 +716,6 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
         for make, written in decorators:
             value = _decorated(scope, make(scope), value, written)
         put(scope, value)
-        return GOES_ON
 
     return run
 
@@ -753,37 +727,30 @@ def _is_record(value: Value) -> bool:
 # Imports: a module of the repository is run when one of its names is read; any other is only a name
 
 
-def _target(node: ast.stmt, name: str) -> ast.Name:
-    return ast.copy_location(ast.Name(name, ast.Store()), node)
-
-
 def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
-    names = [(each.name, each.asname) for each in node.names]
-    stores = [compiler.store(_target(node, asname or name.split(".")[0])) for name, asname in names]
+    names = [(each.name, each.asname is not None, compiler.store_name(each.asname or each.name.split(".")[0]))
+             for each in node.names]  # fmt: skip
 
-    def run(scope: Scope) -> int:
-        for (name, asname), put in zip(names, stores, strict=True):
-            put(scope, scope.machine.modules.imported(name, scope.file, whole=asname is not None))
+    def run(scope: Scope) -> None:
+        for name, whole, put in names:
+            put(scope, scope.machine.modules.imported(name, scope.file, whole=whole))
         scope.machine.library.imported(scope.machine, node, scope.file)
-        return GOES_ON
 
     return run
 
 
 def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
     module, level = node.module or "", node.level
-    names = [(each.name, compiler.store(_target(node, each.asname or each.name)))
-             for each in node.names if each.name != "*"]  # fmt: skip
+    names = [(each.name, compiler.store_name(each.asname or each.name)) for each in node.names if each.name != "*"]
     star = any(each.name == "*" for each in node.names)
 
-    def run(scope: Scope) -> int:
+    def run(scope: Scope) -> None:
         modules = scope.machine.modules
         if star:
             modules.import_all(module, level, scope)
         for name, put in names:
             put(scope, modules.member_of(module, level, name, scope.file))
         scope.machine.library.imported(scope.machine, node, scope.file)
-        return GOES_ON
 
     return run
 

@@ -9,28 +9,30 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.limits import MOST_STATED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from convlint.readers.python.evaluator.state import Heap
     from convlint.readers.python.source_file import SourceFile
 
 Plain = int | float | str | bytes | bool | None
 NOTHING_STATED: frozenset[StatedLiteral] = frozenset()
-_NOBODY: frozenset[Any] = frozenset()
 _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
-class Unknown:
+# Values are compared by identity: `eq=False`
+
+
+class Unknown(Struct, eq=False):
     """A value that only a run of the program would show. `why`: config, parameter, branch, call, limit, caller."""
 
-    __slots__ = ("why",)
-
-    def __init__(self, why: str) -> None:
-        self.why = why
+    why: str
 
 
 class OneOf(Unknown):
@@ -39,30 +41,21 @@ class OneOf(Unknown):
     A function that is given one is run with each of them. All other code treats it as unknown.
     """
 
-    __slots__ = ("values",)
-
-    def __init__(self, why: str, values: list[tuple[str, Value]]) -> None:
-        super().__init__(why)
-        self.values = values
+    values: list[tuple[str, Value]]
 
 
 class Deferred(Unknown):
     """A name bound by an import whose module has not been run yet. Reading the variable resolves it."""
 
-    __slots__ = ("name", "path")
-
-    def __init__(self, path: str, name: str) -> None:
-        super().__init__("call")
-        self.path, self.name = path, name
+    path: str
+    name: str
 
 
-class Const:
+class Const(Struct, eq=False):
     """A number, string, bool or None, and the literals that it was computed from."""
 
-    __slots__ = ("stated", "value")
-
-    def __init__(self, value: Plain, stated: frozenset[StatedLiteral] = NOTHING_STATED) -> None:
-        self.value, self.stated = value, stated
+    value: Plain
+    stated: frozenset[StatedLiteral] = NOTHING_STATED
 
 
 class Items:
@@ -80,14 +73,12 @@ class Items:
 
     def copied(self) -> Items:
         """The same in a cell of its own."""
-        found = Items.__new__(Items)
-        # Without __init__, as cells are copied at every change on a new path.
-        found.kind, found.items, found.complete, found.why = self.kind, self.items[:], self.complete, self.why
+        found = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
         found.also = self.also
         return found
 
 
-class Entries:
+class Entries(Struct, eq=False):
     """The content of the cell of a dict, an object, a class or a scope.
 
     Keys in `may` are present on some paths only; all others in `items` are present. If it is not `complete`, keys
@@ -95,23 +86,18 @@ class Entries:
     the items matters, as in a Sequential.
     """
 
-    __slots__ = ("also", "complete", "default", "extra", "items", "may", "ordered", "why")
-
-    def __init__(self, items: dict[Any, Value], *, complete: bool = True, why: str = "branch") -> None:
-        self.items, self.complete, self.why = items, complete, why
-        self.may: frozenset[Any] = _NOBODY
-        self.default: Value | None = None  # what a defaultdict calls
-        self.extra: Any = None
-        self.ordered = False
-        self.also: tuple[Any, ...] = ()
+    items: dict[Any, Value]
+    complete: bool = True
+    why: str = "branch"
+    may: frozenset[Any] = frozenset()
+    default: Value | None = None  # what a defaultdict calls
+    extra: Any = None
+    ordered: bool = False
+    also: tuple[Any, ...] = ()  # as of Items
 
     def copied(self) -> Entries:
         """The same in a cell of its own."""
-        found = Entries.__new__(Entries)
-        found.items, found.complete, found.why = self.items.copy(), self.complete, self.why
-        found.may, found.default, found.extra = self.may, self.default, self.extra
-        found.ordered, found.also = self.ordered, self.also
-        return found
+        return replace(self, items=self.items.copy())
 
 
 Cell = Items | Entries
@@ -137,8 +123,23 @@ class Object:
         """Its content on the current path; to be changed through Heap.edit and Heap.put only."""
         return self.heap.read(self)
 
+    @property
+    def items(self) -> Any:
+        """What it holds."""
+        return self.cell.items
 
-class List(Object, Items):
+    @property
+    def complete(self) -> bool:
+        """Whether it holds nothing but what is known of it."""
+        return self.cell.complete  # type: ignore[no-any-return]
+
+    @property
+    def why(self) -> str:
+        """Why more may be in it."""
+        return self.cell.why  # type: ignore[no-any-return]
+
+
+class List(Object, Items):  # type: ignore[override]  # an Items to all who read it
     """A list, set or iterator."""
 
     __slots__ = ("born", "first", "heap")
@@ -155,27 +156,6 @@ class List(Object, Items):
         """`list`, `set` or `iterator`."""
         return str(self.first.kind)
 
-    @property
-    def items(self) -> list[Value]:  # type: ignore[override]
-        """What it holds."""
-        return self.heap.read(self).items  # type: ignore[no-any-return]
-
-    @property
-    def complete(self) -> bool:  # type: ignore[override]
-        """Whether it holds nothing but what is known of it."""
-        return self.heap.read(self).complete  # type: ignore[no-any-return]
-
-    @property
-    def why(self) -> str:  # type: ignore[override]
-        """Why more may be in it."""
-        return self.heap.read(self).why  # type: ignore[no-any-return]
-
-    def like(self, cell: Items) -> List:
-        """Another one with that cell."""
-        found = List(self.heap, self.kind, [])
-        found.first = cell
-        return found
-
 
 class Table(Object):
     """A dict. For `obj.__dict__`, `of` is the object whose attributes it holds."""
@@ -189,12 +169,6 @@ class Table(Object):
         self._begin(heap, Entries(dict(items), complete=complete, why=why))
         self.of = of
 
-    def like(self, cell: Entries) -> Table:
-        """Another one with that cell."""
-        found = Table(self.heap, {})
-        found.first = cell
-        return found
-
     @property
     def held(self) -> Object:
         """The value that owns the cell."""
@@ -205,46 +179,26 @@ class Table(Object):
         """What it holds on the path that runs now."""
         return self.heap.read(self.held)  # type: ignore[no-any-return]
 
-    @property
-    def items(self) -> dict[Plain, Value]:
-        """What it holds."""
-        return self.cell.items
 
-    @property
-    def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
-        return self.cell.complete
-
-    @property
-    def why(self) -> str:
-        """Why more may be in it."""
-        return self.cell.why
-
-
-class Function:
+class Function(Struct, eq=False):
     """A function or lambda of the source; `bound` is its self or cls, `owner` the class that defines it.
 
     `kind` is what a decorator made of it: static, class, property, or nothing.
     """
 
-    __slots__ = ("bound", "defaults", "file", "kind", "kw_defaults", "name", "node", "owner", "scope")
-
-    def __init__(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, file: SourceFile, scope: Any, name: str,
-    ) -> None:  # fmt: skip
-        self.node, self.file, self.scope, self.name = node, file, scope, name
-        self.defaults: list[Value] = []
-        self.kw_defaults: dict[str, Value] = {}
-        self.bound: Value | None = None
-        self.owner: Class | None = None
-        self.kind = ""
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    file: SourceFile
+    scope: Any
+    name: str
+    defaults: list[Value] = []
+    kw_defaults: dict[str, Value] = {}
+    bound: Value | None = None
+    owner: Class | None = None
+    kind: str = ""
 
     def to(self, bound: Value) -> Function:
         """The function as a method of something."""
-        found = Function(self.node, self.file, self.scope, self.name)
-        found.defaults, found.kw_defaults = self.defaults, self.kw_defaults
-        found.bound, found.owner, found.kind = bound, self.owner, self.kind
-        return found
+        return replace(self, bound=bound)
 
 
 class Class(Object):
@@ -285,17 +239,6 @@ class Instance(Object):
         self.cls, self.first.extra = cls, extra
 
     @property
-    def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
-        return self.heap.read(self).complete  # type: ignore[no-any-return]
-
-    def like(self, cell: Entries) -> Instance:
-        """Another one with that cell."""
-        found = Instance(self.heap, self.cls)
-        found.first = cell
-        return found
-
-    @property
     def attributes(self) -> dict[str, Value]:
         """Those that were set, some of them perhaps."""
         return self.heap.read(self).items  # type: ignore[no-any-return]
@@ -306,40 +249,43 @@ class Instance(Object):
         return self.heap.read(self).extra
 
 
-class Name:
+def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instance:
+    """Return a new list, dict or object like `thing`, with that cell."""
+    match thing:
+        case List():
+            found: List | Table | Instance = List(thing.heap, thing.kind, [])
+        case Table():
+            found = Table(thing.heap, {})
+        case Instance():
+            found = Instance(thing.heap, thing.cls)
+    found.first = cell
+    return found
+
+
+class Name(Struct, eq=False):
     """Something of a library by its full name, aliases resolved: `torch.nn.Conv2d`; modules too."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
-class Module:
+class Module(Struct, eq=False):
     """A module of the repository."""
 
-    __slots__ = ("path",)
-
-    def __init__(self, path: str) -> None:
-        self.path = path
+    path: str
 
 
-class Partial:
+class Partial(Struct, eq=False):
     """functools.partial of something."""
 
-    __slots__ = ("args", "function", "keywords")
+    function: Value
+    args: list[Value]
+    keywords: dict[str, Value]
 
-    def __init__(self, function: Value, args: list[Value], keywords: dict[str, Value]) -> None:
-        self.function, self.args, self.keywords = function, args, keywords
 
-
-class Tensor:
+class Tensor(Struct, eq=False):
     """A tensor of the forward pass: its shape as far as known, and what it comes from, as the package `nn` keeps it."""
 
-    __slots__ = ("data",)
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    data: Any
 
 
 Value = Unknown | Const | Items | Table | Function | Class | Instance | Name | Module | Partial | Tensor
@@ -358,6 +304,27 @@ def undecided(*values: Value) -> Unknown:
         if isinstance(value, Table) and value.cell.may:
             return unknown("branch")
     return unknown("call")
+
+
+def reason(*values: Value) -> str:
+    """Return the reason of the first unknown value; `call` if there is none."""
+    return next((value.why for value in values if isinstance(value, Unknown)), "call")
+
+
+def any_true(truths: Collection[bool | None]) -> bool | None:
+    """Whether any of the truths holds, each of which may be unknown."""
+    return True if True in truths else None if None in truths else False
+
+
+def all_true(truths: Collection[bool | None]) -> bool | None:
+    """Whether all of the truths hold, each of which may be unknown."""
+    return False if False in truths else None if None in truths else True
+
+
+def constants(values: list[Value]) -> list[Plain] | None:
+    """Return the Python values of constants; None if any value is no constant."""
+    found = [value.value for value in values if isinstance(value, Const)]
+    return found if len(found) == len(values) else None
 
 
 def text_of(value: Value | None) -> str | None:
@@ -440,24 +407,17 @@ _LONGEST_ORDER = 64  # hostile source may nest bases without end
 
 def order_of(cls: Class) -> list[Value]:
     """Return the method resolution order (C3); if there is none, as of unknown bases, the bases depth first."""
-    chains: list[list[Value]] = []
-    for base in cls.bases:
-        chains.append(list(base.order) if isinstance(base, Class) and base is not cls and base.order else [base])
+    chains = [
+        base.order if isinstance(base, Class) and base is not cls and base.order else [base] for base in cls.bases
+    ]
     chains.append([base for base in cls.bases if base is not cls])
     found: list[Value] = [cls]
     while any(chains) and len(found) < _LONGEST_ORDER:
         chains = [chain for chain in chains if chain]
         head = next((chain[0] for chain in chains
-                     if not any(_in(chain[0], other[1:]) for other in chains)), chains[0][0])  # fmt: skip
+                     if not any(same(chain[0], each) for other in chains for each in other[1:])),
+                    chains[0][0])  # fmt: skip
         if head is not cls:
             found.append(head)
-        chains = [[base for base in chain if not _is(base, head)] for chain in chains]
+        chains = [[base for base in chain if not same(base, head)] for chain in chains]
     return found
-
-
-def _is(first: Value, second: Value) -> bool:
-    return first is second or (isinstance(first, Name) and isinstance(second, Name) and first.name == second.name)
-
-
-def _in(value: Value, values: list[Value]) -> bool:
-    return any(_is(value, each) for each in values)

@@ -33,7 +33,7 @@ def runs(text: str, *, remembers: bool, reverse: bool = False) -> tuple[Machine,
     """All roots of the text in turn, in a run with or without memory."""
     machine = machine_of(HEAD + text)
     if not remembers:
-        machine.memory.evaluate = lambda what, args, keywords, exact, run: run()  # type: ignore[method-assign]
+        machine.memory.evaluate = lambda what, call, run: run()  # type: ignore[method-assign]
     roots = machine.roots("m.py")
     found: dict[str, RootRun] = {}
     for root in reversed(roots) if reverse else roots:
