@@ -20,11 +20,6 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "e
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
-def of_framework(module: str) -> bool:
-    """Whether a dotted name belongs to a framework."""
-    return module.split(".")[0] in FRAMEWORKS
-
-
 class Project:
     """The Python files of one repository, by their path as reports show it."""
 
@@ -44,7 +39,7 @@ class Project:
         self._real_folders: dict[str, str] = {}
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
-            real = _real(path)
+            real = os.path.abspath(path)  # not realpath, which asks the file system for every part of every path
             # One file under two names would be reported twice.
             if real in self._by_real:
                 continue
@@ -113,11 +108,7 @@ class Project:
     def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:
         parts = module.split(".") if module else []
         if level:
-            for _ in range(level - 1):
-                folder = (
-                    os.path.dirname(os.path.abspath(folder)) if os.path.isabs(folder) else os.path.join(folder, "..")
-                )
-            return self._at(folder, parts)
+            return self._at(os.path.join(folder, *[".."] * (level - 1)), parts)
         top = self._real_folder(self.root)
         while True:
             for start in (folder, os.path.join(folder, "src")):
@@ -137,8 +128,7 @@ class Project:
 
     def _real_folder(self, folder: str) -> str:
         if folder not in self._real_folders:
-            real = _real(folder)
-            self._real_folders[folder] = "" if real == os.sep else real
+            self._real_folders[folder] = os.path.abspath(folder).removesuffix(os.sep)  # which `/` alone has
         return self._real_folders[folder]
 
     def _unique(self, parts: list[str]) -> str | None:
@@ -146,14 +136,8 @@ class Project:
         if len(parts) < 2:
             return None
         for tail in ("/".join(parts) + ".py", "/".join(parts) + "/__init__.py"):
-            last = (
-                "/".join(tail.split("/")[-2:])
-                if not tail.endswith("__init__.py")
-                else tail.split("/")[-2] + "/__init__.py"
-            )
-            found = [
-                path for path in self._by_tail.get(last, ()) if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)
-            ]
+            ending = self._by_tail.get(_tail(tail), ())
+            found = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
             if len(found) == 1:
                 return found[0]
         return None
@@ -197,11 +181,6 @@ def _listed(root: str) -> list[str]:
         if len(found) >= MOST_LISTED or count >= MOST_FOLDERS:
             break
     return found[:MOST_LISTED]
-
-
-# Not os.path.realpath, which asks the file system for every part of every path.
-def _real(path: str) -> str:
-    return os.path.normpath(os.path.abspath(path))
 
 
 def _tail(path: str) -> str:

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from convlint.model.source import BiasUse
-from convlint.readers.python.nn.sites import dotted
-from convlint.readers.python.project import Project, of_framework
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.project import FRAMEWORKS, Project
+from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
 
 # Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
@@ -123,7 +122,7 @@ class _Uses:
         modules = [(name, getattr(each, "module", name.name) or "") for each in imports for name in each.names]
         return frozenset(
             (name.asname or name.name).split(".")[0]
-            for name, module in modules if of_framework(module) and name.name.islower()
+            for name, module in modules if module.split(".")[0] in FRAMEWORKS and name.name.islower()
         )  # fmt: skip
 
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:

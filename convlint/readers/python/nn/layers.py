@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.model.layer import output_size, transposed_output_size
+from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
 from convlint.readers.python.nn import keras, tensors
@@ -97,6 +98,10 @@ class ConstructionSite(NamedTuple):
 
     file: SourceFile
     node: ast.Call
+
+    def locate(self) -> Location:
+        """Return its location for a report."""
+        return self.file.locate(self.node)
 
 
 class Convolution:

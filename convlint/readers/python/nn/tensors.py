@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import prod
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -262,9 +263,8 @@ def bounds_of(part: Items) -> list[int | None] | None:
     return found if found and found[-1] != 0 else None
 
 
-Operation = Callable[
-    [TensorPath, Arguments], TensorPath
-]  # the tensor that is read, the call with it in front; what is written
+# The tensor that is read, the call with it in front; what is written
+Operation = Callable[[TensorPath, Arguments], TensorPath]
 _MOST_PARTS = 64  # more are not told apart
 
 
@@ -348,10 +348,9 @@ def flattened(read: TensorPath, given: Arguments) -> TensorPath:
     # Only the usual flatten is followed, which ends in a linear layer.
     if start != 1 or stop != -1 or read.shape is None:
         return TensorPath()
-    total: int | None = 1
-    for count in map(integer, read.shape[1:]):
-        total = None if total is None or count is None else total * count
-    return TensorPath((read.shape[0], SOMETHING if total is None else Const(total)))
+    counts = [integer(each) for each in read.shape[1:]]
+    known = [each for each in counts if each is not None]
+    return TensorPath((read.shape[0], Const(prod(known)) if len(known) == len(counts) else SOMETHING))
 
 
 def _permuted(read: TensorPath, given: Arguments) -> TensorPath:

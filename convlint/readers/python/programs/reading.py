@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -32,7 +32,6 @@ from convlint.readers.python.programs.unit import SourceUnit, Units
 from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
-_Says = Callable[[bytes], object]  # a test of a file's content
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -100,15 +99,14 @@ class _Reader:
         self.units = Units(imports, self._runs.machine)
         self._reach = self._relevant.reach = Reach(self.units)
         self._followed = Followed(self.units)
-        self._found: dict[tuple[_Says, str], bool] = {}
-        self._gpu: dict[str, bool] = {}
+        # Closures overlap: each file is searched once for each test.
+        self._holds = cache(lambda says, path: bool(says(self.project.content(path) or b"")))
+        self._gpu = cache(lambda path: has_gpu(self.project.content(path) or b"", partial(self.units.get, path)))
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
         """Search the files of all programs with settings together, as programs share files."""
-        closures = [each.closure for each in programs]
-        self._relevant.add(
-            dict.fromkeys(path for each in closures if self._anywhere(may_set, each) for path in each.files)
-        )
+        closures = [each.closure for each in programs if self._anywhere(may_set, each.closure)]
+        self._relevant.search(path for each in closures for path in each.files)
 
     def begun(self, path: str, named: bool) -> _Begun | None:
         """Return the program that begins in a file; None if it trains nothing."""
@@ -121,7 +119,7 @@ class _Reader:
         """Return the settings and input size of a program; None if it runs on the CPU or is nested too deeply."""
         try:
             anyway = begun.trainer or begun.framework != "pytorch" or begun.named
-            if not anyway and not self._any_gpu(begun.closure):
+            if not anyway and not any(map(self._gpu, begun.closure.files)):
                 return None  # of a program that runs on the CPU nothing is of interest here
             return self._facts(*begun[:-1])
         except RecursionError:
@@ -130,7 +128,7 @@ class _Reader:
     def _begun(self, path: str, named: bool) -> _Begun | None:
         closure = self.imports.closure(path)
         framework = framework_of(closure.foreign)
-        if not framework or not self._may_train(closure):
+        if not framework or not self._anywhere(_may_train, closure):
             return None
         unit = self.units.get(path)
         start = beginning(unit) if unit is not None else None
@@ -143,27 +141,9 @@ class _Reader:
             return None
         return _Begun(unit, start, closure, reached, framework, trainer, named)
 
-    def _may_train(self, closure: Closure) -> bool:
-        return bool(self._anywhere(_may_train, closure))
-
-    def _any_gpu(self, closure: Closure) -> bool:
-        for path in closure.files:
-            if path not in self._gpu:
-                self._gpu[path] = has_gpu(self.project.content(path) or b"", partial(self.units.get, path))
-            if self._gpu[path]:
-                return True
-        return False
-
-    def _anywhere(self, says: _Says, closure: Closure) -> str:
+    def _anywhere(self, says: Callable[[bytes], object], closure: Closure) -> str:
         """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
-        for path in closure.files:
-            # Closures overlap: each file is searched once for each test.
-            key = says, path
-            if key not in self._found:
-                self._found[key] = bool(says(self.project.content(path) or b""))
-            if self._found[key]:
-                return path
-        return ""
+        return next((path for path in closure.files if self._holds(says, path)), "")
 
     def _facts(
         self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
