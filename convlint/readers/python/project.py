@@ -135,7 +135,7 @@ class Project:
         """Return the only file whose path ends with these parts; None for a single name, which is too common."""
         if len(parts) < 2:
             return None
-        for tail in ("/".join(parts) + ".py", "/".join(parts) + "/__init__.py"):
+        for tail in ("/".join(parts) + ending for ending in (".py", "/__init__.py")):
             ending = self._by_tail.get(_tail(tail), ())
             found = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
             if len(found) == 1:
@@ -155,20 +155,15 @@ def root_of(path: str) -> str:
     packages. Without either, it is the current folder if `path` lies below it, and otherwise the file's own folder.
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
-    marked = [here for here in _upward(start) if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
+    folders = [start]  # innermost first
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    marked = [here for here in folders if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
     known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
     current = os.getcwd()
-    found = (known or marked or ([current] if current in _upward(start) else [start]))[0]
+    found = (known or marked or ([current] if current in folders else [start]))[0]
     shown = os.path.relpath(found)
     return shown if len(shown) < len(found) else found
-
-
-def _upward(folder: str) -> list[str]:
-    """Return the folder and all folders above it, innermost first."""
-    found = [folder]
-    while (above := os.path.dirname(found[-1])) != found[-1]:
-        found.append(above)
-    return found
 
 
 def _listed(root: str) -> list[str]:

@@ -75,7 +75,8 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
         uses.block(file.tree.body, _NONE)
     # Too deeply nested for a visit by recursion: every use counts.
     except RecursionError:
-        return [(node, "") for node in every(file.tree) if isinstance(node, ast.expr) and _is_use(node)]
+        nodes = (node for node in every(file.tree) if isinstance(node, ast.expr))
+        return [(node, "") for node in nodes if _holder(node) is not None or _is_word(node)]
     found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
     return [(node, uses.attribute(node)) for node in found]
 
@@ -304,10 +305,6 @@ def _asked(node: ast.expr) -> ast.expr | None:
 def _is_word(node: ast.AST) -> bool:
     """Whether this is the name of a bias in a state dict."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and f".{node.value}".endswith(".bias")
-
-
-def _is_use(node: ast.AST) -> bool:
-    return _holder(node) is not None or _is_word(node)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -188,14 +188,14 @@ class Frameworks(Library):
         # The `forward` of a subclass of a convolution counts as the convolution.
         machine.found()
         # `super().forward(x)` has recorded the run itself.
-        before = len(self.recording.uses_of(meaning))
+        before = len(self.recording.uses.get(meaning, []))
         self.recording.resized.add(meaning)
         self.recording.inside += 1  # what it computes by a function is this layer, and no other
         try:
             found = machine.call(forward, call.args, call.keywords, call.node, call.file)
         finally:
             self.recording.inside -= 1
-        if len(self.recording.uses_of(meaning)) > before:
+        if len(self.recording.uses.get(meaning, [])) > before:
             return found
         read = flow_of(call.args[0] if call.args else None)
         return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
@@ -210,7 +210,7 @@ class Frameworks(Library):
     ) -> Value:
         """Apply the framework's own `forward`."""
         conditions = machine.around()
-        first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
+        first = given.first
         if isinstance(meaning, Convolution):
             machine.found()
             read = flow_of(first)

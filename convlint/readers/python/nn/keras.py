@@ -39,7 +39,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
         return None
     if short in _QUESTIONS:
         return SOMETHING
-    first = _first(given)
+    first = given.first or SOMETHING
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
@@ -47,10 +47,6 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
     if short in _MERGED and full.startswith(("keras.layers.", "keras.ops.", "tensorflow.")):
         return _met(given.tensors(), conditions, added=_MERGED[short])
     return tensors.opaque(given, conditions)
-
-
-def _first(given: Arguments) -> Value:
-    return given.args[0] if given.args else next(iter(given.keywords.values()), SOMETHING)
 
 
 def with_last(given: Arguments, value: Value) -> Value:
@@ -66,9 +62,8 @@ def _last(value: Value) -> Value:
 
 def handed_out(call: LibraryCall, conditions: Conditions) -> None:
     """Mark the outputs of a `keras.Model` as returned: no other layer reads them."""
-    found: list[TensorPath] = []
-    tensors.collect([*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")], found)
-    for each in found:
+    outputs = [*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")]
+    for each in tensors.collect(outputs):
         each.readers.append(tensors.TensorReader("returned", (), conditions))
 
 
@@ -102,7 +97,7 @@ def _sized(value: Value, stated: TensorPath | None) -> Value:
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer with that name."""
-    short, first = name.rpartition(".")[2], _first(given)
+    short, first = name.rpartition(".")[2], given.first or SOMETHING
     if short == "InputLayer":
         whole = own.get(9, "batch_shape", "batch_input_shape")
         shape = own.get(0, "input_shape", "shape")
@@ -152,8 +147,7 @@ def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
 
 def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
     """Return the concatenation of tensors, mostly of their channels."""
-    reads: list[TensorPath] = []
-    tensors.collect([several], reads)
+    reads = tensors.collect([several])
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     # The last axis of Keras is that of the channels, which are the second here.

@@ -64,8 +64,8 @@ _ATTRIBUTES = {
 
 def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer."""
-    first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
-    tensor, own = first if isinstance(first, Tensor) else Tensor(TensorPath()), layer.arguments
+    first, own = given.first, layer.arguments
+    tensor = first if isinstance(first, Tensor) else Tensor(TensorPath())
     if layer.kind == "identity":
         return tensor
     if layer.kind == "keras":
@@ -167,10 +167,6 @@ class Recording:
         self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
         self.called: dict[int, Instance] = {}  # modules that were applied; kept alive, so that identities stay unique
-
-    def uses_of(self, layer: Convolution) -> list[ConvRun]:
-        """Return the runs of a convolution."""
-        return self.uses.get(layer, [])
 
 
 _ABSENT: dict[str, Value] = {

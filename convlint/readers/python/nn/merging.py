@@ -186,7 +186,7 @@ class Gathering:
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}
         for layer, condition in layers.values():
-            uses, held = recording.uses_of(layer), id(layer) in tree.layers
+            uses, held = recording.uses.get(layer, []), id(layer) in tree.layers
             # Setting an attribute made another layer of it: only that one runs.
             if id(layer) in superseded and not uses and not held:
                 continue
@@ -462,7 +462,8 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
             stated[values] = stated.get(values, False) or other.certainty == "stated"
         for one in several if stated else ():
             certain = stated.get(tuple([getattr(one.layer, field) for field in known]))
-            if certain or (certain is not None and not (one.certainty == "stated" and _knows(one))):
+            knows = one.layer.C is not None or one.layer.K is not None  # a width, which rules on widths read
+            if certain or (certain is not None and not (one.certainty == "stated" and knows)):
                 less.add(id(one))
     return [each for each in layers if id(each) not in less]
 
@@ -471,8 +472,3 @@ def _gaps(layer: SourceLayer) -> frozenset[str]:
     """Return the names of the fields that it does not know."""
     values = zip(_COMPARED, _compared(layer.layer), strict=True)
     return frozenset((*layer.unknown, *(field for field, value in values if value is None)))
-
-
-def _knows(layer: SourceLayer) -> bool:
-    """Whether it knows a width, which rules on widths read."""
-    return layer.layer.C is not None or layer.layer.K is not None

@@ -91,13 +91,10 @@ def _run(
         gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
                       root=f"{path}:{root.name}", whole=whole)  # fmt: skip
     library.recording = Recording()
+    # Every convolution was constructed unconditionally, with known arguments, and did not escape.
     kept = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
-    return bool(kept) and whole and all(map(_is_whole, kept))
-
-
-def _is_whole(recorded: Recorded) -> bool:
-    """Whether a convolution was constructed unconditionally, with known arguments, and did not escape."""
-    return bool(recorded.thing.what == "constructed" and not recorded.conditions and recorded.thing.layer.whole)
+    known = all(each.thing.what == "constructed" and not each.conditions and each.thing.layer.whole for each in kept)
+    return bool(kept) and whole and known
 
 
 def _networks(value: Value) -> list[Instance]:
@@ -147,18 +144,8 @@ def run_forward(machine: Machine, file: SourceFile, network: Instance, shape: Sh
 
 def _hand_out(value: Value) -> None:
     """Mark the tensors in the result of a root or a forward pass as returned."""
-    found: list[TensorPath] = []
-    collect([value], found)
-    for each in found:
+    for each in collect([value]):
         each.readers.append(TensorReader("returned", (), ()))
-
-
-def input_tensor(shape: tuple[int, ...] | None) -> Shape | None:
-    """Return the shape of the network's input, with an unknown batch if none is given."""
-    if shape is None:
-        return None
-    sizes: Shape = tuple(Const(size) for size in shape)
-    return sizes if len(shape) > 3 else (SOMETHING, *sizes)
 
 
 def read_layers(
@@ -174,7 +161,9 @@ def read_layers(
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(imports)
-    shape = input_tensor(input_shape)
+    shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
+    if shape is not None and len(shape) <= 3:
+        shape = (SOMETHING, *shape)  # of any batch
     read = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
     for path in read:
         machine.memory.forget()

@@ -36,7 +36,11 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     for node in filter(is_guard, body):
         return node
     # A notebook or script without a guard calls its training function at the top level.
-    loops = {name for name, node in unit.functions.items() if _holds_loop(node)}
+    loops = {
+        name
+        for name, function in unit.functions.items()
+        if any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
+    }
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
     return next((node for node in calls if _trains(node.value, loops)), None)
 
@@ -53,10 +57,6 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
         if trainer and (segment.has(_FIT) or (segment.has(_TRAINER) and segment.has(_RUN))):
             return True
     return False
-
-
-def _holds_loop(function: ast.AST) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
 
 
 def _trains(node: ast.expr, loops: set[str]) -> bool:

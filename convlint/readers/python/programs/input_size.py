@@ -392,12 +392,11 @@ class Data(Struct, frozen=True):
 
 def data_sets(reached: Iterable[Segment]) -> list[Data]:
     """Return the data sets that the segments construct, without those held out for evaluation."""
-    return [each for segment in reached if _mentions(segment) for each in segment.once(_made)]
-
-
-def _mentions(segment: Segment) -> bool:
-    """Whether the text of a segment can construct a data set."""
-    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
+    found: list[Data] = []
+    for each in reached:
+        if b"data" in each.content or b"Data" in each.content or not _NAMES.isdisjoint(each.words):
+            found += each.once(_made)
+    return found
 
 
 def _made(segment: Segment) -> list[Data]:
@@ -439,7 +438,8 @@ def _data(call: ast.Call, bound: Bound, unit: SourceUnit) -> Data | None:
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
     # `class Pairs(CIFAR10)` has the images of CIFAR10.
-    of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
+    bases = [full for full in map(named.unit.full_name, named.node.bases) if _of_library(full)]
+    of_one_size = any(full.split(".")[-1] in ONE_SIZE for full in bases[:1])
     size, settled = transformed(call, bound, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
         size, settled = inside(named.node, named.unit)
@@ -454,12 +454,6 @@ def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
     """Return the library's data sets that a variable may stand for; none if it may be anything else."""
     full = ["" if each is None else unit.full_name(each) for each in values]
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
-
-
-def _library_base(node: ast.ClassDef, unit: SourceUnit) -> str:
-    """Return the library's data set from which a class derives; '' if there is none."""
-    full = (unit.full_name(base) for base in node.bases)
-    return next((each.split(".")[-1] for each in full if _of_library(each)), "")
 
 
 def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:

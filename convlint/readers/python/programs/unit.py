@@ -116,8 +116,11 @@ class Units:
 
     def variable(self, path: str, name: str) -> ResolvedName:
         """Resolve a variable by evaluating its module."""
+        return self._of(self._value(path, name))
+
+    def _value(self, path: str, name: str) -> Value | None:
         scope = self.machine.run_module(path)
-        return self._of(self.machine.modules.variable(scope, name) if scope is not None else None)
+        return self.machine.modules.variable(scope, name) if scope is not None else None
 
     def imported(self, bound: Import, path: str) -> ResolvedName:
         """Resolve the name that an import in a file binds."""
@@ -147,8 +150,7 @@ class Units:
         if of.unit is None or not isinstance(of.node, ast.ClassDef):
             return ResolvedName()
         # Inherited attributes need the order of bases, which the evaluator has.
-        scope = self.machine.run_module(of.unit.path)
-        held = self.machine.modules.variable(scope, of.node.name) if scope is not None else None
+        held = self._value(of.unit.path, of.node.name)
         return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else ResolvedName()
 
     def _of(self, value: Value | None) -> ResolvedName:
