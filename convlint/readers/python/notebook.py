@@ -108,12 +108,10 @@ def _tree(content: bytes) -> Node:
 
 def _is_python(tree: Node) -> bool:
     for keys in (("metadata", "language_info", "name"), ("metadata", "kernelspec", "language")):
-        try:
+        with suppress(InputFault):
             named = tree.get(*keys)
-        except InputFault:
-            continue
-        if named is not None and isinstance(named.value, str):
-            return named.value.lower() in ("python", "ipython", "python3")
+            if named is not None and isinstance(named.value, str):
+                return named.value.lower() in ("python", "ipython", "python3")
     return True
 
 

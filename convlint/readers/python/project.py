@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 
 from convlint.model.errors import InputFault
 from convlint.model.source import UnreadFile
@@ -35,8 +36,8 @@ class Project:
         self._files: dict[str, SourceFile | None] = {}
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
-        self._resolved: dict[tuple[str, str, int], str | None] = {}
-        self._real_folders: dict[str, str] = {}
+        self._resolved = cache(self._resolve)
+        self._real_folder = cache(lambda folder: os.path.abspath(folder).removesuffix(os.sep))  # which `/` alone has
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
             real = os.path.abspath(path)  # not realpath, which asks the file system for every part of every path
@@ -97,13 +98,10 @@ class Project:
         """
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
-        folder = os.path.dirname(importer)
-        key = module, folder, level
-        if key not in self._resolved:
-            self._resolved[key] = self._resolve(module, folder or ".", level)
-        found = self._resolved[key]
+        folder = os.path.dirname(importer) or "."
+        found = self._resolved(module, folder, level)
         # A script named as a library, which it imports, means the library: the next one further up.
-        return self._resolve(module, folder or ".", level, besides=importer) if found == importer else found
+        return self._resolve(module, folder, level, besides=importer) if found == importer else found
 
     def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:
         parts = module.split(".") if module else []
@@ -125,11 +123,6 @@ class Project:
         base = os.sep.join((self._real_folder(folder), *parts))
         found = self._by_real.get(f"{base}.py") if parts else None
         return found or self._by_real.get(f"{base}{os.sep}__init__.py")
-
-    def _real_folder(self, folder: str) -> str:
-        if folder not in self._real_folders:
-            self._real_folders[folder] = os.path.abspath(folder).removesuffix(os.sep)  # which `/` alone has
-        return self._real_folders[folder]
 
     def _unique(self, parts: list[str]) -> str | None:
         """Return the only file whose path ends with these parts; None for a single name, which is too common."""

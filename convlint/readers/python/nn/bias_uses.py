@@ -150,10 +150,8 @@ class _Uses:
                 self._children(node, _NONE)  # it may run when all is otherwise
                 self._own, self._in_class = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
-                demands = [
-                    each for each in every(node.test) if isinstance(each, ast.expr) and _holder(each) is not None
-                ]
-                self.found += [each for each in demands if self._may_fail(each, safe)]
+                tested = (each for each in every(node.test) if isinstance(each, ast.expr))
+                self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
                 self._children(node, safe)
             case (
                 ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))

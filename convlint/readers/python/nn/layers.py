@@ -104,20 +104,18 @@ class ConstructionSite(NamedTuple):
         return self.file.locate(self.node)
 
 
-class Convolution:
-    """A constructed convolution; immutable, as copies of its instance share it.
+class Convolution(Struct, eq=False):
+    """A constructed convolution, which nobody changes, as copies of its instance share it.
 
     `arguments` are by the names of the signature's parameters. `made_by` is the name of a subclass in the source of
     which it is an instance, and '' for the framework's own class.
     """
 
-    __slots__ = ("_weight", "arguments", "made_by", "place", "signature")
-
-    def __init__(
-        self, signature: Signature, arguments: dict[str, Value], place: ConstructionSite, made_by: str = ""
-    ) -> None:
-        self.signature, self.arguments, self.place, self.made_by = signature, arguments, place, made_by
-        self._weight: TensorPath | None = None
+    signature: Signature
+    arguments: dict[str, Value]
+    place: ConstructionSite
+    made_by: str = ""
+    _weight: TensorPath | None = None
 
     @property
     def whole(self) -> bool:

@@ -6,10 +6,10 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable
-from enum import Enum
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, with_output
@@ -36,14 +36,8 @@ from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_size
 # Opinions of roots on a convolution
 
 
-class Silent(Enum):
-    """No opinion, as nothing was seen; in contrast to None, it contradicts no other opinion."""
-
-    SILENT = "silent"
-
-
-SILENT = Silent.SILENT
-Opinion = bool | None | Literal[Silent.SILENT]
+SILENT: Final = "silent"  # as nothing was seen: in contrast to None, it contradicts no other opinion
+Opinion = bool | None | Literal["silent"]
 Neighbours = dict[int, list[Opinion]]  # by the identity of the convolution: what stands behind it in each Sequential
 _LEARNED = frozenset(("conv", "opaque", "unknown"))  # readers that have weights, or may have
 _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
@@ -51,7 +45,7 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 def joined(opinions: Iterable[Opinion]) -> Opinion:
     """Combine opinions: False wins over unknown, unknown over True."""
-    found = {opinion for opinion in opinions if opinion is not SILENT}
+    found = {opinion for opinion in opinions if opinion != SILENT}
     if not found:
         return SILENT
     return False if False in found else None if None in found else True
@@ -125,23 +119,22 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
     return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
 
 
-class Seen:
+class Seen(Struct, eq=False):
     """What is known of a convolution from one file. `context` counts the convolutions that ran in the largest root."""
 
-    __slots__ = ("calls", "certainty", "condition", "context", "head", "layer", "opinions", "points", "reads",
-                 "reads_input", "replaced", "resized", "root")  # fmt: skip
-
-    def __init__(self, layer: Convolution, certainty: Certainty, condition: str, root: str) -> None:
-        self.layer, self.certainty, self.condition, self.root = layer, certainty, condition, root
-        self.context = -1
-        self.head: bool | None = None  # whether its output leaves the network without passing another layer
-        self.reads_input: bool | None = None  # whether each of its runs reads the network's input
-        self.points: list[bool | None] = []  # whether its input maps are 1x1, in each root
-        self.calls: int | None = None  # runs in one forward pass
-        self.replaced = True  # until a root keeps it in its network
-        self.resized = False
-        self.opinions: list[Opinion] = []
-        self.reads: list[TensorPath] = []
+    layer: Convolution
+    certainty: Certainty
+    condition: str
+    root: str
+    context: int = -1
+    head: bool | None = None  # whether its output leaves the network without passing another layer
+    reads_input: bool | None = None  # whether each of its runs reads the network's input
+    points: list[bool | None] = []  # whether its input maps are 1x1, in each root
+    calls: int | None = None  # runs in one forward pass
+    replaced: bool = True  # until a root keeps it in its network
+    resized: bool = False
+    opinions: list[Opinion] = []
+    reads: list[TensorPath] = []
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -200,7 +193,7 @@ class Gathering:
                 opinion = None
             elif uses and opinion is True and not whole:
                 opinion = SILENT
-            if opinion is not SILENT:
+            if opinion != SILENT:
                 seen.opinions.append(opinion)
             if uses:
                 context = len(recording.uses) if whole else 0
@@ -373,7 +366,7 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     found: list[SourceLayer] = []
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
-        follows, silent = (None, True) if opinion is SILENT else (opinion, False)
+        follows, silent = (None, True) if opinion == SILENT else (opinion, False)
         found += _merged(
             [replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent) for each in several]
         )
@@ -409,7 +402,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     signature = seen.layer.signature
     layer = ConvLayer(
         name=name, path=seen.layer.place.file.path, op=signature.op, dims=signature.dims, spans=written.spans,
-        norm_follows=None if opinion is SILENT else opinion, first=bool(first), head=bool(last or named),
+        norm_follows=None if opinion == SILENT else opinion, first=bool(first), head=bool(last or named),
         **{**({"D": None} if signature.dims == 3 else {}), **read.fields},
     )  # fmt: skip
     # An output size needs every number that goes into it, and those that have a default in the record are numbers.
@@ -422,7 +415,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
-        silent=opinion is SILENT,
+        silent=opinion == SILENT,
     )  # fmt: skip
 
 

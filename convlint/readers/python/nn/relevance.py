@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from convlint.readers.python.evaluator.values import Class, Function
@@ -167,14 +167,11 @@ class Relevance:
                 continue
             inner = f"{each.module}.{each.attr}" if each.module else each.attr
             beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
-            stands: Iterable[Part] = () if module is None else self._of_module(module, each.attr, beneath)
-            found.setdefault(each.name, []).extend([*([(beneath, _SOME)] if beneath is not None else ()), *stands])
+            # `from module import attr` may also mean the submodule `beneath`.
+            parts = [(beneath, _SOME)] if beneath is not None else []
+            if module is not None and (not each.attr or each.attr in self._top(module)):
+                parts.append((module, each.attr or _SOME))
+            elif module is not None:
+                parts += self._bound_in(module).get(each.attr) or ([(module, "")] if beneath is None else [])
+            found.setdefault(each.name, []).extend(parts)
         return found
-
-    def _of_module(self, module: str, attr: str, beneath: str | None) -> Iterable[Part]:
-        """Return the parts of `from module import attr`, which may also be the submodule `beneath`."""
-        if not attr:
-            return [(module, _SOME)]
-        if attr in self._top(module):
-            return [(module, attr)]
-        return self._bound_in(module).get(attr) or ([(module, "")] if beneath is None else [])

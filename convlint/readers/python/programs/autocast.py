@@ -87,13 +87,11 @@ def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _model_call(node: ast.stmt) -> str:
     """Return the name bound in `output = model(images)`; '' for any other statement."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        return ""
-    call = node.value
-    if not isinstance(call, ast.Call) or not call.args:
-        return ""
-    name = last_name(call.func).lower()
-    return node.targets[0].id if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=output)], value=ast.Call(func=function, args=[_, *_])):
+            name = last_name(function).lower()
+            return output if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+    return ""
 
 
 def _only_loss(body: list[ast.stmt], output: str) -> bool:

@@ -8,6 +8,8 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from convlint.model.location import Location
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
@@ -238,20 +240,19 @@ def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, s
 
 def _front(node: ast.stmt, unit: SourceUnit) -> Location:
     """Return the location of a statement, with its decorators."""
-    at = unit.file.locate(node)
     first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
-    return Location(path=at.path, line=first, column=at.column, end_line=at.end_line, end_column=at.end_column)
+    return replace(unit.file.locate(node), line=first)
 
 
 def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
     """Return the function that the guard calls, if the guard does nothing else but prepare the arguments."""
-    *before, last = guard.body
-    if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):
-        return None
-    call = last.value if isinstance(last, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return None
-    return unit.functions.get(call.func.id)
+    match guard.body:
+        case [*before, ast.Expr(value=ast.Call(func=ast.Name(id=name)))]:
+            prepares = all(
+                isinstance(each, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for each in before
+            )
+            return unit.functions.get(name) if prepares else None
+    return None
 
 
 def _first(body: list[ast.stmt]) -> ast.stmt | None:

@@ -292,13 +292,12 @@ _MOST_HOPS = 5
 
 def transformed(call: ast.Call, bound: Bound, unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms among the arguments of a data set."""
-    results: list[tuple[Size, Settled | None]] = []
-    for value in (*call.args, *(each.value for each in call.keywords)):
-        for node, where in _values(value, bound, unit, 0):
-            chain = isinstance(node, ast.List) and any(is_transform(each, where) for each in node.elts)
-            if chain or is_transform(node, where):
-                size, by = size_after(node, where, before)
-                results.append((size, _words(by, where)))
+    given = (*call.args, *(each.value for each in call.keywords))
+    results = [
+        _settled(node, where, before)
+        for node, where in (each for value in given for each in _values(value, bound, unit, 0))
+        if any(is_transform(each, where) for each in (node.elts if isinstance(node, ast.List) else [node]))
+    ]
     if not results:
         return before, None
     # Several transforms: one that varies the size decides, then one that is unknown.
@@ -342,22 +341,22 @@ def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
 
 def inside(node: ast.ClassDef, unit: SourceUnit) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms inside the class of a data set."""
-    results = []
-    for each in every(node):
-        if isinstance(each, ast.Call) and is_transform(each, unit) and unit.full_name(each.func).endswith(".Compose"):
-            size, by = size_after(each, unit)
-            results.append((size, _words(by, unit)))
+    calls = (each for each in every(node) if isinstance(each, ast.Call) and is_transform(each, unit))
+    results = [_settled(each, unit) for each in calls if unit.full_name(each.func).endswith(".Compose")]
     if not results or any(size != "fixed" for size, _ in results):
         return next((one for one in results if one[0] == "varying"), ("unknown", None))
     return results[0]
 
 
-def _words(node: ast.expr | None, unit: SourceUnit) -> Settled | None:
-    if node is None:
-        return None
-    text = ast.unparse(node)
+def _settled(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tuple[Size, Settled | None]:
+    """Return the size behind a transform or chain, and what decides it as text."""
+    size, by = size_after(node, unit, before)
+    if by is None:
+        return size, None
+    text = ast.unparse(by)
     name, _, rest = text.partition("(")
-    return f"{name.split('.')[-1]}({rest}" if len(text) < 80 else f"{name.split('.')[-1]}(...)", unit.file.locate(node)
+    name = name.split(".")[-1]
+    return size, (f"{name}({rest}" if len(text) < 80 else f"{name}(...)", unit.file.locate(by))
 
 
 # Data sets of torchvision whose images all have one size

@@ -45,14 +45,12 @@ class SourceUnit:
         self.imports = units.imports.of(self.path)
         self.assigned = bound_in(file.tree.body)
         self._defined: dict[str, list[Definition | ast.ClassDef]] = {}
+        self.functions: dict[str, Definition] = {}
         for node in statements(file.tree.body):
             if isinstance(node, Definition | ast.ClassDef):
                 self._defined.setdefault(node.name, []).append(node)
-        self.functions = {
-            name: functions[-1]
-            for name, nodes in self._defined.items()
-            if (functions := [each for each in nodes if isinstance(each, Definition)])
-        }
+            if isinstance(node, Definition):
+                self.functions[node.name] = node
         self._meanings: dict[str, ResolvedName] = {}
 
     @cached_property
@@ -218,11 +216,11 @@ def stored(node: ast.AST) -> TypeGuard[ast.Name]:
 
 def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
     """Return the value of a literal in a tuple, as that may be None; None for any other expression."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | type(None)):
-        return (node.value,)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        value = node.operand.value
-        return (-value,) if isinstance(value, int | float) else None
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return (value,)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return (-value,)
     return None
 
 
