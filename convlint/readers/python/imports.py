@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -53,11 +55,6 @@ def imports(content: bytes) -> tuple[Import, ...]:
     return tuple(found)
 
 
-def imports_by_name(content: bytes) -> bool:
-    """Whether it imports modules by a call, whose names only a run knows."""
-    return (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
-
-
 def _plain(text: str) -> list[Import]:
     found = []
     for part in text.split(","):
@@ -88,14 +85,11 @@ class Closure(Struct, frozen=True, kw_only=True):
 
 
 class ProjectImports:
-    """The imports of every file of a project, each read once."""
+    """The imports of every file of a project, each read once, as closures share most of their files."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._by_file: dict[str, tuple[Import, ...]] = {}
-        self._edges: dict[str, tuple[tuple[str, ...], frozenset[str], str]] = {}
-        self._closures: dict[str, Closure] = {}
-        self._dynamic: dict[str, bool] = {}
+        self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
@@ -103,11 +97,9 @@ class ProjectImports:
             self._own.update(folders, (name.removesuffix(".py"),))
             self._folders.update("/".join(folders[: count + 1]) for count in range(len(folders)))
 
-    def of(self, path: str) -> tuple[Import, ...]:
+    def _of(self, path: str) -> tuple[Import, ...]:
         """Return the imports of one file; none if it cannot be read."""
-        if path not in self._by_file:
-            self._by_file[path] = imports(self.project.content(path) or b"")
-        return self._by_file[path]
+        return imports(self.project.content(path) or b"")
 
     def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
         """Resolve as `Project.resolve` does, but reject names from outside the repository without a look at paths."""
@@ -120,73 +112,54 @@ class ProjectImports:
         """Whether any file or folder of the repository has that name."""
         return name in self._own
 
-    def closure(self, path: str) -> Closure:
-        """Return all files of a program that starts with `path`."""
-        if path not in self._closures:
-            self._closures[path] = self._closure(path)
-        return self._closures[path]
-
-    def _by_name(self, path: str) -> bool:
-        if path not in self._dynamic:
-            self._dynamic[path] = imports_by_name(self.project.content(path) or b"")
-        return self._dynamic[path]
-
     def near(self, path: str) -> tuple[str, ...]:
         """Return the files that one imports directly."""
-        return self._edge(path)[0]
+        return self._edge(path).files
 
     def _closure(self, path: str) -> Closure:
+        """Return all files of a program that starts with `path`."""
         files, foreign, missing, dynamic = {path: None}, set[str](), "", ""
         waiting = [path]
         while waiting and len(files) < MOST_FILES:
-            here = waiting.pop()
-            near, other, lost = self._edge(here)
-            foreign |= other
-            missing = missing or lost
-            if not dynamic and self._by_name(here):
-                dynamic = here
-            for each in near:
-                if each not in files:
-                    files[each] = None
-                    waiting.append(each)
+            edge = self._edge(waiting.pop())
+            foreign |= edge.foreign
+            missing, dynamic = missing or edge.missing, dynamic or edge.dynamic
+            new = [each for each in edge.files if each not in files]
+            files.update(dict.fromkeys(new))
+            waiting += new
         return Closure(
             files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic, cut=bool(waiting)
         )
 
-    def _edge(self, path: str) -> tuple[tuple[str, ...], frozenset[str], str]:
-        # Closures of a repository share most of their files.
-        if path in self._edges:
-            return self._edges[path]
+    def _edge_from(self, path: str) -> Closure:
+        """Return what the file at `path` imports directly."""
         near: dict[str, None] = {}
         foreign: set[str] = set()
         missing = ""
         for each in self.of(path):
-            found = [self.resolve(each.module, path, each.level)] if each.module else []
+            level, attr = each.level, each.attr if each.attr != "*" else ""
             # `from package import name` may name a module of the package as well.
-            if each.attr and each.attr != "*":
-                module = f"{each.module}.{each.attr}" if each.module else each.attr
-                found.append(self.resolve(module, path, each.level))
+            names = [each.module, f"{each.module}.{attr}"] if attr else [each.module]
             if not each.module:
-                found.append(self.resolve("", path, each.level))
-            files = [one for one in found if one is not None]
+                names = [attr, ""] if attr else [""]
+            files = self._resolved(names, path, level)
             near.update(dict.fromkeys(files))
-            if not each.level:
-                near.update(dict.fromkeys(self._packages(each.module, path) if files else ()))
-            if not files and each.level:
-                missing = missing or f"{'.' * each.level}{each.module} in {path}"
+            if files and not level:  # an import runs the `__init__.py` of each package above the module too
+                parts = each.module.split(".")
+                above = [".".join(parts[:count]) for count in range(1, len(parts))]
+                near.update(dict.fromkeys(self._resolved(above, path)))
+            elif not files and (level or self._is_own(each.module.split(".")[0], path)):
+                missing = missing or f"{'.' * level}{each.module} in {path}"
             elif not files:
-                if self._is_own(each.module.split(".")[0], path):
-                    missing = missing or f"{each.module} in {path}"
-                else:
-                    foreign.add(f"{each.module}.{each.attr}" if each.attr not in ("", "*") else each.module)
-        self._edges[path] = tuple(near), frozenset(foreign), missing
-        return self._edges[path]
+                foreign.add(f"{each.module}.{attr}" if attr else each.module)
+        content = self.project.content(path) or b""
+        # Only a run knows the names of modules that a call imports.
+        by_call = (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
+        return Closure(files=tuple(near), foreign=frozenset(foreign), missing=missing, dynamic=path if by_call else "")
 
-    def _packages(self, module: str, importer: str) -> list[str]:
-        """Return the `__init__.py` of each package above a module, which an import of the module runs too."""
-        parts = module.split(".")
-        found = (self.resolve(".".join(parts[:count]), importer) for count in range(1, len(parts)))
-        return [one for one in found if one is not None]
+    def _resolved(self, modules: Iterable[str], importer: str, level: int = 0) -> list[str]:
+        found = (self.resolve(module, importer, level) for module in modules)
+        return [path for path in found if path is not None]
 
     def _is_own(self, first: str, importer: str) -> bool:
         """Whether an absolute import must be of the repository, although no file was found for it."""

@@ -6,16 +6,16 @@ that the others can still be read.
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec import Struct
 
 from convlint.files.bounded_file import open_regular
 from convlint.model.errors import InputFault, shown
 from convlint.readers.bounded_json import MOST_BYTES, Node, NoJson, parse
+from convlint.readers.python.source_file import syntax_tree
 
 SUFFIX = ".ipynb"
 _FORMAT = 4  # nbformat 3 kept cells in worksheets; 4 has been written since 2015
@@ -108,12 +108,10 @@ def _tree(content: bytes) -> Node:
 
 def _is_python(tree: Node) -> bool:
     for keys in (("metadata", "language_info", "name"), ("metadata", "kernelspec", "language")):
-        try:
+        with suppress(InputFault):
             named = tree.get(*keys)
-        except InputFault:
-            continue
-        if named is not None and isinstance(named.value, str):
-            return named.value.lower() in ("python", "ipython", "python3")
+            if named is not None and isinstance(named.value, str):
+                return named.value.lower() in ("python", "ipython", "python3")
     return True
 
 
@@ -212,13 +210,9 @@ def as_python(lines: list[str]) -> list[str]:
         lines = ["" if line is first else line for line in lines]
     # Most cells are plain Python, in which a line such as `x?` or `!ls` cannot occur: only cells that
     # do not parse are searched for magics, so that no string that looks like one is changed.
-    if _fault(lines) is None:
-        return lines
-    lines = _blanked(lines)
-    fault = _fault(lines)
-    if fault is not None:
-        raise fault
-    return lines
+    with suppress(InputFault):
+        return _parsing(lines)
+    return _parsing(_blanked(lines))
 
 
 def _blanked(lines: list[str]) -> list[str]:
@@ -231,18 +225,12 @@ def _blanked(lines: list[str]) -> list[str]:
     return found
 
 
-def _fault(lines: list[str]) -> InputFault | None:
-    """Return why the lines do not parse, and where; None if they do."""
+def _parsing(lines: list[str]) -> list[str]:
+    """Return the lines if they parse. Raises InputFault, at a line of theirs."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("\n".join(lines).encode("utf-8", "replace"))
-    except SyntaxError as error:
-        line = min(max(error.lineno or 1, 1), len(lines))
-        column = error.offset if error.lineno == line and error.offset and error.offset > 0 else None
-        return InputFault(f"syntax error: {error.msg}", line=line, column=column)
-    except ValueError as error:  # a null byte
-        return InputFault(f"syntax error: {error}", line=1)
-    except (RecursionError, MemoryError):
-        return InputFault("nests deeper than Python itself would read", line=1)
-    return None
+        syntax_tree("\n".join(lines).encode("utf-8", "replace"))
+    except InputFault as fault:
+        line = min(max(fault.line or 1, 1), len(lines))  # the parser may stop behind the last one
+        column = fault.column if fault.line == line else None
+        raise InputFault(fault.message, line=line, column=column) from None
+    return lines

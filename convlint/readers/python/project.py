@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 
 from convlint.model.errors import InputFault
 from convlint.model.source import UnreadFile
@@ -18,11 +19,6 @@ MOST_KEPT = 32 << 20  # bytes of files that were only looked through
 # Installed or generated code, in which nobody fixes a finding
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
-
-
-def of_framework(module: str) -> bool:
-    """Whether a dotted name belongs to a framework."""
-    return module.split(".")[0] in FRAMEWORKS
 
 
 class Project:
@@ -40,11 +36,11 @@ class Project:
         self._files: dict[str, SourceFile | None] = {}
         self._by_real: dict[str, str] = {}
         self._by_tail: dict[str, list[str]] = {}
-        self._resolved: dict[tuple[str, str, int], str | None] = {}
-        self._real_folders: dict[str, str] = {}
+        self._resolved = cache(self._resolve)
+        self._real_folder = cache(lambda folder: os.path.abspath(folder).removesuffix(os.sep))  # which `/` alone has
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
-            real = _real(path)
+            real = os.path.abspath(path)  # not realpath, which asks the file system for every part of every path
             # One file under two names would be reported twice.
             if real in self._by_real:
                 continue
@@ -102,22 +98,15 @@ class Project:
         """
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
-        folder = os.path.dirname(importer)
-        key = module, folder, level
-        if key not in self._resolved:
-            self._resolved[key] = self._resolve(module, folder or ".", level)
-        found = self._resolved[key]
+        folder = os.path.dirname(importer) or "."
+        found = self._resolved(module, folder, level)
         # A script named as a library, which it imports, means the library: the next one further up.
-        return self._resolve(module, folder or ".", level, besides=importer) if found == importer else found
+        return self._resolve(module, folder, level, besides=importer) if found == importer else found
 
     def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:
         parts = module.split(".") if module else []
         if level:
-            for _ in range(level - 1):
-                folder = (
-                    os.path.dirname(os.path.abspath(folder)) if os.path.isabs(folder) else os.path.join(folder, "..")
-                )
-            return self._at(folder, parts)
+            return self._at(os.path.join(folder, *[".."] * (level - 1)), parts)
         top = self._real_folder(self.root)
         while True:
             for start in (folder, os.path.join(folder, "src")):
@@ -135,25 +124,13 @@ class Project:
         found = self._by_real.get(f"{base}.py") if parts else None
         return found or self._by_real.get(f"{base}{os.sep}__init__.py")
 
-    def _real_folder(self, folder: str) -> str:
-        if folder not in self._real_folders:
-            real = _real(folder)
-            self._real_folders[folder] = "" if real == os.sep else real
-        return self._real_folders[folder]
-
     def _unique(self, parts: list[str]) -> str | None:
         """Return the only file whose path ends with these parts; None for a single name, which is too common."""
         if len(parts) < 2:
             return None
-        for tail in ("/".join(parts) + ".py", "/".join(parts) + "/__init__.py"):
-            last = (
-                "/".join(tail.split("/")[-2:])
-                if not tail.endswith("__init__.py")
-                else tail.split("/")[-2] + "/__init__.py"
-            )
-            found = [
-                path for path in self._by_tail.get(last, ()) if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)
-            ]
+        for tail in ("/".join(parts) + ending for ending in (".py", "/__init__.py")):
+            ending = self._by_tail.get(_tail(tail), ())
+            found = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
             if len(found) == 1:
                 return found[0]
         return None
@@ -171,20 +148,15 @@ def root_of(path: str) -> str:
     packages. Without either, it is the current folder if `path` lies below it, and otherwise the file's own folder.
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
-    marked = [here for here in _upward(start) if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
+    folders = [start]  # innermost first
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    marked = [here for here in folders if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
     known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
     current = os.getcwd()
-    found = (known or marked or ([current] if current in _upward(start) else [start]))[0]
+    found = (known or marked or ([current] if current in folders else [start]))[0]
     shown = os.path.relpath(found)
     return shown if len(shown) < len(found) else found
-
-
-def _upward(folder: str) -> list[str]:
-    """Return the folder and all folders above it, innermost first."""
-    found = [folder]
-    while (above := os.path.dirname(found[-1])) != found[-1]:
-        found.append(above)
-    return found
 
 
 def _listed(root: str) -> list[str]:
@@ -197,11 +169,6 @@ def _listed(root: str) -> list[str]:
         if len(found) >= MOST_LISTED or count >= MOST_FOLDERS:
             break
     return found[:MOST_LISTED]
-
-
-# Not os.path.realpath, which asks the file system for every part of every path.
-def _real(path: str) -> str:
-    return os.path.normpath(os.path.abspath(path))
 
 
 def _tail(path: str) -> str:

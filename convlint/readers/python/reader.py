@@ -6,16 +6,14 @@ Source states no input sizes, so that it is no network by itself: only `check` c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import InputError
-from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, Unread, UnreadCell, UnreadFile
+from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, root_of, unread_for
@@ -23,7 +21,7 @@ from convlint.readers.python.source_file import is_quiet
 
 if TYPE_CHECKING:
     from convlint.model.network import Network
-    from convlint.readers.python.evaluator.paths import Side, Untaken
+    from convlint.readers.python.evaluator.paths import Side
 
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
@@ -43,18 +41,11 @@ def read_source(
     `entries` are scripts that train; `contents` replace files on disk. With a `part`, only constructions and programs
     in those files are read, while positions in all of `given` are reported. Never raises for what is in a file.
     """
-    return _with_room(
-        partial(
-            _read, given, entries=entries, input_shape=input_shape, contents=contents or {}, root=root,
-            asked=given if part is None else part,
-        )
-    )  # fmt: skip
+    asked = given if part is None else part
+    return _with_room(lambda: _read(given, entries, input_shape, contents or {}, root, asked))
 
 
-_T = TypeVar("_T")
-
-
-def _with_room(run: Callable[[], _T]) -> _T:
+def _with_room(run: Callable[[], SourceReading]) -> SourceReading:
     """Call `run` on a frame that reserves room for the frames of all calls below it.
 
     CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory whenever a call crosses the end of one, which
@@ -68,8 +59,8 @@ _with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**15)  # words: 
 
 
 def _read(
-    given: Sequence[str], *, entries: Sequence[str], input_shape: tuple[int, ...] | None,
-    contents: Mapping[str, bytes], root: str | None, asked: Sequence[str],
+    given: Sequence[str], entries: Sequence[str], input_shape: tuple[int, ...] | None, contents: Mapping[str, bytes],
+    root: str | None, asked: Sequence[str],
 ) -> SourceReading:  # fmt: skip
     from convlint.readers.python.imports import ProjectImports
     from convlint.readers.python.nn.bias_uses import first_uses
@@ -91,29 +82,26 @@ def _read(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
     )
     faults = {**unread, **{path: _in_file(each, notebooks.get(path)) for path, each in project.unread.items()}}
-    return SourceReading(
+    ours = {path: each for path, each in notebooks.items() if path in own}
+    files = {path: file for path in pointed if (file := project.file(path)) is not None}
+    return replace(
+        read,
         files=tuple(own),
-        layers=read.layers,
         programs=programs,
-        constructions=read.constructions,
-        known=read.known,
-        unread=read.unread,
-        left=read.left,
-        taken=read.taken,
         unread_files={path: faults[path] for path in asked if path in faults},
-        unread_cells=tuple(
-            cell for path, each in notebooks.items() if path in own for cell in _unread_cells(path, each)
-        ),
-        lines=_lines(project, pointed),
+        unread_cells=tuple(cell for path, each in ours.items() for cell in _unread_cells(path, each)),
+        lines={path: tuple(file.text.split("\n")) for path, file in files.items()},
         cells={
             path: tuple((place.cell, place.line, place.file_line) for place in each.places)
-            for path, each in notebooks.items()
-            if path in own
+            for path, each in ours.items()
         },
         whole=not project.unread
         and not any(each.broken for each in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
-        bias_uses=first_uses(project) if any(map(_has_bias_for_nothing, read.layers)) else (),
+        # The search is worth it only where a convolution has a bias for nothing.
+        bias_uses=first_uses(project)
+        if any(each.layer.bias and (each.layer.norm_follows or each.silent) for each in read.layers)
+        else (),
     )
 
 
@@ -123,7 +111,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     A construction that one process could not read may have been read by another, so that places are counted again.
     """
     from convlint.readers.python.evaluator.paths import Untaken
-    from convlint.readers.python.nn.merging import merged_again
+    from convlint.readers.python.nn.merging import known_places, merged_again, start
 
     # A branch that one process left out may have been taken by a root of another.
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))
@@ -131,12 +119,13 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     untaken = Untaken(left, taken)
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
     files = tuple(path for part in parts for path in part.files)
-    known = _known_places(layers, frozenset(files))
+    wanted = {path for path in files if not is_quiet(path)}
+    known = known_places(each for each in layers if each.layer.path in wanted)
     unread = {
-        _start(each.at): _as_reached(each, untaken)
+        at: replace(each, why="untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise)
         for part in parts
         for each in part.unread
-        if _start(each.at) not in known
+        if (at := start(each.at)) not in known
     }
     return SourceReading(
         files=files,
@@ -154,32 +143,6 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         whole=all(part.whole for part in parts),
         bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
     )
-
-
-def _as_reached(unread: Unread, untaken: Untaken) -> Unread:
-    """Correct the reason of an unread place by the branches that all processes saw taken."""
-    reached = not untaken.holds(unread.at.path, unread.at.line or 0)
-    return replace(unread, why=(unread.otherwise or unread.why) if reached else "untaken")
-
-
-def _has_bias_for_nothing(each: SourceLayer) -> bool:
-    return bool(each.layer.bias and (each.layer.norm_follows or each.silent))
-
-
-def _known_places(layers: Iterable[SourceLayer], files: frozenset[str]) -> set[_Start]:
-    return {
-        _start(each.layer.locate())
-        for each in layers
-        if each.layer.C is not None and each.layer.K is not None and each.layer.path in files
-        and not is_quiet(each.layer.path)
-    }  # fmt: skip
-
-
-_Start = tuple[str, int | None, int | None]
-
-
-def _start(at: Location) -> _Start:
-    return at.path, at.line, at.column
 
 
 def _notebooks(
@@ -218,19 +181,10 @@ def _pointed(layers: Iterable[SourceLayer], programs: Iterable[TrainingProgram])
         yield from (literal.at.path for several in each.stated.values() for literal in several)
     for program in programs:
         yield program.path
-        yield from (setting.at.path for setting in (*program.settings, *program.autotune_disabled))
-        yield from (setting.at.path for setting in program.conflict or ())
-        yield from (at.path for _, at in program.evidence)
-        yield from (at.path for at in (*program.backward_in_autocast, *program.autocast_around_loss))
-
-
-def _lines(project: Project, paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    lines = {}
-    for path in paths:
-        with suppress(InputFault):
-            if (file := project.file(path)) is not None:
-                lines[path] = tuple(file.text.split("\n"))
-    return lines
+        settings = (*program.settings, *program.autotune_disabled, *(program.conflict or ()))
+        yield from (setting.at.path for setting in settings)
+        evidence = (at for _, at in program.evidence)
+        yield from (at.path for at in (*evidence, *program.backward_in_autocast, *program.autocast_around_loss))
 
 
 def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001

@@ -41,11 +41,6 @@ class SourceFile:
         return self.text.split("\n")
 
     @cached_property
-    def _narrow(self) -> bool:
-        """Whether the text is ASCII, so that byte offsets are columns."""
-        return self.text.isascii()
-
-    @cached_property
     def content_lines(self) -> list[bytes]:
         """The lines as bytes, in which the parser counts columns."""
         return self.content.splitlines()
@@ -57,13 +52,8 @@ class SourceFile:
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Span:
         """Return the position of a node; the end is exclusive."""
-        end_line, end_offset = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        return (
-            node.lineno,
-            self._column(node.lineno, node.col_offset),
-            end_line,
-            self._column(end_line, end_offset),
-        )
+        line, end_line, end_offset = node.lineno, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return line, self._column(line, node.col_offset), end_line, self._column(end_line, end_offset)
 
     def locate(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Location:
         """Return the location of a node for a report."""
@@ -71,8 +61,8 @@ class SourceFile:
         return Location(path=self.path, line=line, column=column, end_line=end_line, end_column=end_column)
 
     def _column(self, line: int, offset: int) -> int:
-        text = "" if self._narrow or line > len(self._lines) else self._lines[line - 1]
-        if text.isascii():
+        text = "" if self.text.isascii() or line > len(self._lines) else self._lines[line - 1]
+        if text.isascii():  # where byte offsets are columns
             return offset + 1
         return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")) + 1
 
@@ -91,10 +81,17 @@ def read_bytes(path: str) -> bytes:
 
 def parsed(path: str, content: bytes) -> SourceFile:
     """Parse `content` as the file at `path`. Raises InputFault if it is no text, or is no valid Python."""
+    file = SourceFile(path, content, syntax_tree(content))
+    _ = file.text  # the parser passes over bytes in comments that are no text; what points into the file needs it
+    return file
+
+
+def syntax_tree(content: bytes) -> ast.Module:
+    """Parse Python. Raises InputFault, with the line and column if these are known, if it is not valid."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes, which are the author's affair
-            tree = ast.parse(content)
+            return ast.parse(content)
     except SyntaxError as error:
         column = error.offset if error.lineno and error.offset and error.offset > 0 else None
         raise InputFault(f"syntax error: {error.msg}", line=error.lineno or None, column=column) from None
@@ -102,9 +99,15 @@ def parsed(path: str, content: bytes) -> SourceFile:
         raise InputFault(f"syntax error: {error}") from None
     except (RecursionError, MemoryError):
         raise InputFault("nests deeper than Python itself would read") from None
-    file = SourceFile(path, content, tree)
-    _ = file.text  # the parser passes over bytes in comments that are no text; what points into the file needs it
-    return file
+
+
+def dotted(node: ast.expr) -> str:
+    """Return `a.b.c` for a chain of attributes; '' for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
 
 
 def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:

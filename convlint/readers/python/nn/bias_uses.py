@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from convlint.model.source import BiasUse
-from convlint.readers.python.nn.sites import dotted
-from convlint.readers.python.project import Project, of_framework
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.project import FRAMEWORKS, Project
+from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
 
 # Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
@@ -76,7 +75,8 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
         uses.block(file.tree.body, _NONE)
     # Too deeply nested for a visit by recursion: every use counts.
     except RecursionError:
-        return [(node, "") for node in every(file.tree) if isinstance(node, ast.expr) and _is_use(node)]
+        nodes = (node for node in every(file.tree) if isinstance(node, ast.expr))
+        return [(node, "") for node in nodes if _holder(node) is not None or _is_word(node)]
     found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
     return [(node, uses.attribute(node)) for node in found]
 
@@ -123,7 +123,7 @@ class _Uses:
         modules = [(name, getattr(each, "module", name.name) or "") for each in imports for name in each.names]
         return frozenset(
             (name.asname or name.name).split(".")[0]
-            for name, module in modules if of_framework(module) and name.name.islower()
+            for name, module in modules if module.split(".")[0] in FRAMEWORKS and name.name.islower()
         )  # fmt: skip
 
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
@@ -150,10 +150,8 @@ class _Uses:
                 self._children(node, _NONE)  # it may run when all is otherwise
                 self._own, self._in_class = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
-                demands = [
-                    each for each in every(node.test) if isinstance(each, ast.expr) and _holder(each) is not None
-                ]
-                self.found += [each for each in demands if self._may_fail(each, safe)]
+                tested = (each for each in every(node.test) if isinstance(each, ast.expr))
+                self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
                 self._children(node, safe)
             case (
                 ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))
@@ -305,10 +303,6 @@ def _asked(node: ast.expr) -> ast.expr | None:
 def _is_word(node: ast.AST) -> bool:
     """Whether this is the name of a bias in a state dict."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and f".{node.value}".endswith(".bias")
-
-
-def _is_use(node: ast.AST) -> bool:
-    return _holder(node) is not None or _is_word(node)
 
 
 def _is_text(node: ast.expr) -> bool:

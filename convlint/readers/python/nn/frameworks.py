@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator.library import Library, LibraryCall
@@ -28,25 +29,9 @@ from convlint.readers.python.nn.kinds import (
     kind_of,
     words,
 )
-from convlint.readers.python.nn.layers import (
-    ConstructionSite,
-    Convolution,
-    FrameworkLayer,
-    Record,
-    Recording,
-    bound,
-    convolved,
-)
+from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record, Recording
 from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
-from convlint.readers.python.nn.tensors import (
-    Arguments,
-    TensorPath,
-    TensorReader,
-    flow_of,
-    reshaped_in_place,
-    settled,
-    wrote,
-)
+from convlint.readers.python.nn.tensors import Arguments, TensorPath, TensorReader, flow_of
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -90,9 +75,8 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
     if full == "torch.autograd.Variable":
         return first if isinstance(first, Tensor) else Tensor(TensorPath(raw=True))
     if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-        return Tensor(
-            TensorPath(first.data.shape, certain=first.data.certain) if isinstance(first, Tensor) else TensorPath()
-        )
+        held = flow_of(first)
+        return Tensor(TensorPath(held.shape, certain=held.certain))
     return None
 
 
@@ -101,7 +85,7 @@ class Frameworks(Library):
 
     def __init__(self) -> None:
         self.recording = Recording()
-        self._kinds: dict[int, tuple[Class, str | None]] = {}
+        self._base = cache(base_of)
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""
@@ -115,8 +99,8 @@ class Frameworks(Library):
             return found
         if full in FUNCTIONAL:
             if not self.recording.inside:
-                return convolved(machine, self.recording, full, call)
-            return wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
+                return layers.convolved(machine, self.recording, full, call)
+            return tensors.wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
         function = _FUNCTIONS.get(full.partition(".")[0])
         return None if function is None else function(full, Arguments.of(call), machine.around())
 
@@ -137,14 +121,11 @@ class Frameworks(Library):
                 taps = own.get(1, "kernel_size")
                 count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
                 signature = FLAX[count - 1] if 1 <= count <= 3 else signature
-            place: ConstructionSite | None = ConstructionSite(call.file, call.node)
-            made_by = ""
+            here, made_by = ConstructionSite(call.file, call.node), ""
+            place: ConstructionSite | None = here
             if isinstance(instance.cls, Class):
                 place, made_by = construction(machine), instance.cls.name
-            layer = Convolution(
-                signature, bound(signature, call), place or ConstructionSite(call.file, call.node), made_by
-            )
-            cell.extra = layer
+            cell.extra = layer = Convolution(signature, layers.bound(signature, call), place or here, made_by)
             if place is not None:  # else the class itself is evaluated, which nobody constructs here
                 machine.record(Record("constructed", layer))
             return
@@ -154,11 +135,9 @@ class Frameworks(Library):
             kind = keras.kind_of_norm(own)
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
+        cell.extra = FrameworkLayer(kind, full, own)
         # Only the framework's own containers run their children in order.
-        cell.extra, cell.ordered = (
-            FrameworkLayer(kind, full, own),
-            isinstance(instance.cls, Name) and kind in CONTAINERS,
-        )
+        cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full == "keras.Sequential":
             held = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
@@ -176,25 +155,20 @@ class Frameworks(Library):
 
     def subclass_of(self, cls: Class) -> str | None:
         """Return the framework's class from which a class derives, by its canonical name."""
-        known = self._kinds.get(id(cls))
-        if known is None:
-            known = self._kinds[id(cls)] = cls, base_of(cls, 0)
-        return known[1]
+        return self._base(cls)
 
     def set_attribute(self, machine: Machine, instance: Instance | Tensor, name: str, value: Value) -> None:
         """Handle `instance.name = value`."""
         if isinstance(instance, Tensor):
             if name == "data":
-                reshaped_in_place(instance.data, value)
+                tensors.reshaped_in_place(instance.data, value)
             return
         if isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("held", layer))
         meaning = self._meaning(machine, instance)
-        if (
-            isinstance(meaning, Convolution)
-            and (name := meaning.signature.parameter(name)) in meaning.signature.parameters
-        ):
-            changed = meaning.changed(name, settled(value) if not machine.conditions else Unknown("branch"))
+        name = meaning.signature.parameter(name) if isinstance(meaning, Convolution) else ""
+        if isinstance(meaning, Convolution) and name in meaning.signature.parameters:
+            changed = meaning.changed(name, tensors.settled(value) if not machine.conditions else Unknown("branch"))
             machine.heap.edit(instance).extra = changed
             machine.record(Record("constructed", changed, meaning))
 
@@ -207,31 +181,21 @@ class Frameworks(Library):
         machine.memory.spoil()
         self.recording.called[id(instance)] = instance
         forward = forward_of(machine, instance) if isinstance(instance.cls, Class) else None
-        if forward is not None:
-            return self._forward(machine, instance, meaning, forward, call)
-        return self.apply(machine, instance, meaning, Arguments.of(call), call)
-
-    def _forward(
-        self,
-        machine: Machine,
-        instance: Instance,
-        meaning: FrameworkLayer | Convolution,
-        forward: Value,
-        call: LibraryCall,
-    ) -> Value:
-        """Run the `forward` that the source defines; that of a subclass of a convolution counts as the convolution."""
+        if forward is None:
+            return self.apply(machine, instance, meaning, Arguments.of(call), call)
         if not isinstance(meaning, Convolution):
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
+        # The `forward` of a subclass of a convolution counts as the convolution.
         machine.found()
         # `super().forward(x)` has recorded the run itself.
-        before = len(self.recording.uses_of(meaning))
+        before = len(self.recording.uses.get(meaning, []))
         self.recording.resized.add(meaning)
         self.recording.inside += 1  # what it computes by a function is this layer, and no other
         try:
             found = machine.call(forward, call.args, call.keywords, call.node, call.file)
         finally:
             self.recording.inside -= 1
-        if len(self.recording.uses_of(meaning)) > before:
+        if len(self.recording.uses.get(meaning, [])) > before:
             return found
         read = flow_of(call.args[0] if call.args else None)
         return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
@@ -246,7 +210,7 @@ class Frameworks(Library):
     ) -> Value:
         """Apply the framework's own `forward`."""
         conditions = machine.around()
-        first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
+        first = given.first
         if isinstance(meaning, Convolution):
             machine.found()
             read = flow_of(first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 
 from convlint.readers.python.evaluator.machine import Machine
@@ -115,20 +115,21 @@ class FrozenNorms:
     def __init__(self, machine: Machine, imports: ProjectImports) -> None:
         self._machine, self._project, self._imports = machine, imports.project, imports
         self.in_file = cache(self._in_file)
-        self._holds, self._freezes, self._reached = cache(self._holds_own), cache(self._freezes_any), cache(self._near)
+        self._freezes, self._reached = cache(self._freezes_by), cache(self._near)
 
     def _in_file(self, path: str) -> bool:
         """Whether classes of the file, or their bases in the repository, may freeze norms."""
         files = [path]
         for here in files:  # which grows meanwhile
-            if self._holds(here):
+            if self._freezes(here, freezes_norms):
                 return True
             # A base in another file may freeze the norms of its subclasses.
             bases = {base.file.path for cls in self._defined(here) if isinstance(cls, Class) for base in cls.bases
                      if isinstance(base, Class)}  # fmt: skip
             files += bases.difference(files)
         return any(
-            (path in self._reached(each) or each in self._reached(path)) and self._freezes(each)
+            # Such code freezes the norms of networks that it is given.
+            (path in self._reached(each) or each in self._reached(path)) and self._freezes(each, freezes_tested_norms)
             for each in self._may_freeze
         )
 
@@ -138,14 +139,9 @@ class FrozenNorms:
         found = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
         return tuple(path for path in found if not is_quiet(path))
 
-    def _freezes_any(self, path: str) -> bool:
-        """Whether a file freezes the norms of networks that it is given."""
-        file = self._project.file(path)
-        return file is not None and freezes_tested_norms(file.tree)
-
-    def _holds_own(self, path: str) -> bool:
+    def _freezes_by(self, path: str, says: Callable[[ast.Module], bool]) -> bool:
         file = self._project.file(path) if _evaluates(self._project.content(path) or b"") else None
-        return file is not None and freezes_norms(file.tree)
+        return file is not None and says(file.tree)
 
     def _near(self, path: str) -> frozenset[str]:
         """Return the files that one imports, and those that define the names it imports."""

@@ -10,24 +10,7 @@ from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
-from convlint.readers.python.nn.tensors import (
-    SOMETHING,
-    Arguments,
-    Conditions,
-    Shape,
-    Space,
-    TensorPath,
-    TensorReader,
-    collect,
-    flow_of,
-    integer,
-    is_none,
-    is_true,
-    numbers,
-    sized,
-    unknown_sizes,
-    wrote,
-)
+from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
@@ -56,7 +39,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
         return None
     if short in _QUESTIONS:
         return SOMETHING
-    first = _first(given)
+    first = given.first or SOMETHING
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
@@ -64,10 +47,6 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
     if short in _MERGED and full.startswith(("keras.layers.", "keras.ops.", "tensorflow.")):
         return _met(given.tensors(), conditions, added=_MERGED[short])
     return tensors.opaque(given, conditions)
-
-
-def _first(given: Arguments) -> Value:
-    return given.args[0] if given.args else next(iter(given.keywords.values()), SOMETHING)
 
 
 def with_last(given: Arguments, value: Value) -> Value:
@@ -83,10 +62,9 @@ def _last(value: Value) -> Value:
 
 def handed_out(call: LibraryCall, conditions: Conditions) -> None:
     """Mark the outputs of a `keras.Model` as returned: no other layer reads them."""
-    found: list[TensorPath] = []
-    collect([*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")], found)
-    for each in found:
-        each.readers.append(TensorReader("returned", (), conditions))
+    outputs = [*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")]
+    for each in tensors.collect(outputs):
+        each.readers.append(tensors.TensorReader("returned", (), conditions))
 
 
 def stated_input(given: Value | None, dims: int) -> TensorPath | None:
@@ -119,7 +97,7 @@ def _sized(value: Value, stated: TensorPath | None) -> Value:
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer with that name."""
-    short, first = name.rpartition(".")[2], _first(given)
+    short, first = name.rpartition(".")[2], given.first or SOMETHING
     if short == "InputLayer":
         whole = own.get(9, "batch_shape", "batch_input_shape")
         shape = own.get(0, "input_shape", "shape")
@@ -135,54 +113,53 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
     plain = order is None or (isinstance(order, Const) and order.value in _CHANNELS_LAST)
     # Channels-first data is rare in Keras, and its sizes would be those of other axes: they stay unknown.
     head = read.shape[:2] if read.shape is not None and len(read.shape) > 2 and plain else None
-    known, found = [integer(size) for size in read.sizes or () if head is not None], Space()
-    sizes, raw = unknown_sizes(len(known)), read.raw
+    known, found = [integer(size) for size in read.sizes or () if head is not None], tensors.Space()
+    sizes, raw = tensors.unknown_sizes(len(known)), read.raw
     # Nobody pools what is 1x1 already.
     if short.startswith("Global") or _WINDOW.fullmatch(short):
         read.space.says(False)
     if short.startswith("Global"):
-        head, sizes = head if is_true(own.keywords.get("keepdims")) is False else None, ()
-        found, raw = Space(True), False
+        head, sizes = head if tensors.is_true(own.keywords.get("keepdims")) is False else None, ()
+        found, raw = tensors.Space(True), False
     elif _WINDOW.fullmatch(short):
         sizes = _pooled(known, own)
     elif short.startswith("UpSampling"):
-        sizes = sized(mul, known, numbers(own.get(0, "size") or Const(2), len(known)))
+        sizes = tensors.sized(mul, known, tensors.numbers(own.get(0, "size") or Const(2), len(known)))
     elif short.startswith("ZeroPadding"):
-        border = numbers(own.get(0, "padding") or Const(1), len(known))
-        sizes = sized(lambda size, by: size + 2 * by, known, border)
-    return wrote(
+        border = tensors.numbers(own.get(0, "padding") or Const(1), len(known))
+        sizes = tensors.sized(lambda size, by: size + 2 * by, known, border)
+    return tensors.wrote(
         TensorPath(None if head is None else (*head, *sizes), space=found, raw=raw, last=True), [read], conditions
     )
 
 
 def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
     # Without strides, a Keras pool moves by the size of its window.
-    taps, stride = numbers(own.get(0, "pool_size") or Const(2), len(known)), own.get(1, "strides")
-    steps = [each or None for each in (taps if is_none(stride) else numbers(stride, len(known)))]
+    taps, stride = tensors.numbers(own.get(0, "pool_size") or Const(2), len(known)), own.get(1, "strides")
+    steps = [each or None for each in (taps if tensors.is_none(stride) else tensors.numbers(stride, len(known)))]
     padding = own.get(2, "padding") or Const("valid")
     mode = str(padding.value).lower() if isinstance(padding, Const) else ""
     if mode not in ("same", "valid"):
-        return unknown_sizes(len(known))
-    return sized(lambda size, tap, step: -(-size // step) if mode == "same" else (size - tap) // step + 1,
+        return tensors.unknown_sizes(len(known))
+    return tensors.sized(lambda size, tap, step: -(-size // step) if mode == "same" else (size - tap) // step + 1,
                  known, taps, steps)  # fmt: skip
 
 
 def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
     """Return the concatenation of tensors, mostly of their channels."""
-    reads: list[TensorPath] = []
-    collect([several], reads)
+    reads = tensors.collect([several])
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     # The last axis of Keras is that of the channels, which are the second here.
     if at is not None and rank is not None and at in (-1, rank - 1) and all(each.last for each in reads):
         return _last(tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
-    return wrote(TensorPath(last=True), reads, conditions)
+    return tensors.wrote(TensorPath(last=True), reads, conditions)
 
 
 def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) -> Value:
     """Return the sum or product of tensors."""
     if len(reads) < 2:
-        return wrote(TensorPath(last=True), reads, conditions)
+        return tensors.wrote(TensorPath(last=True), reads, conditions)
     found: Value = Tensor(reads[0])
     for each in reads[1:]:
         found = tensors.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)

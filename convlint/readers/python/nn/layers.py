@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from msgspec import Struct
 
 from convlint.model.layer import output_size, transposed_output_size
+from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
 from convlint.readers.python.nn import keras, tensors
@@ -63,8 +64,8 @@ _ATTRIBUTES = {
 
 def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer."""
-    first = given.args[0] if given.args else next(iter(given.keywords.values()), None)
-    tensor, own = first if isinstance(first, Tensor) else Tensor(TensorPath()), layer.arguments
+    first, own = given.first, layer.arguments
+    tensor = first if isinstance(first, Tensor) else Tensor(TensorPath())
     if layer.kind == "identity":
         return tensor
     if layer.kind == "keras":
@@ -98,21 +99,23 @@ class ConstructionSite(NamedTuple):
     file: SourceFile
     node: ast.Call
 
+    def locate(self) -> Location:
+        """Return its location for a report."""
+        return self.file.locate(self.node)
 
-class Convolution:
-    """A constructed convolution; immutable, as copies of its instance share it.
+
+class Convolution(Struct, eq=False):
+    """A constructed convolution, which nobody changes, as copies of its instance share it.
 
     `arguments` are by the names of the signature's parameters. `made_by` is the name of a subclass in the source of
     which it is an instance, and '' for the framework's own class.
     """
 
-    __slots__ = ("_weight", "arguments", "made_by", "place", "signature")
-
-    def __init__(
-        self, signature: Signature, arguments: dict[str, Value], place: ConstructionSite, made_by: str = ""
-    ) -> None:
-        self.signature, self.arguments, self.place, self.made_by = signature, arguments, place, made_by
-        self._weight: TensorPath | None = None
+    signature: Signature
+    arguments: dict[str, Value]
+    place: ConstructionSite
+    made_by: str = ""
+    _weight: TensorPath | None = None
 
     @property
     def whole(self) -> bool:
@@ -162,10 +165,6 @@ class Recording:
         self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
         self.called: dict[int, Instance] = {}  # modules that were applied; kept alive, so that identities stay unique
-
-    def uses_of(self, layer: Convolution) -> list[ConvRun]:
-        """Return the runs of a convolution."""
-        return self.uses.get(layer, [])
 
 
 _ABSENT: dict[str, Value] = {

@@ -6,14 +6,14 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable
-from enum import Enum
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, with_output
-from convlint.model.location import Span
+from convlint.model.location import Location, Span
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.values import Const, Instance, Value, place_of
@@ -36,14 +36,8 @@ from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_size
 # Opinions of roots on a convolution
 
 
-class Silent(Enum):
-    """No opinion, as nothing was seen; in contrast to None, it contradicts no other opinion."""
-
-    SILENT = "silent"
-
-
-SILENT = Silent.SILENT
-Opinion = bool | None | Literal[Silent.SILENT]
+SILENT: Final = "silent"  # as nothing was seen: in contrast to None, it contradicts no other opinion
+Opinion = bool | None | Literal["silent"]
 Neighbours = dict[int, list[Opinion]]  # by the identity of the convolution: what stands behind it in each Sequential
 _LEARNED = frozenset(("conv", "opaque", "unknown"))  # readers that have weights, or may have
 _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
@@ -51,7 +45,7 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 def joined(opinions: Iterable[Opinion]) -> Opinion:
     """Combine opinions: False wins over unknown, unknown over True."""
-    found = {opinion for opinion in opinions if opinion is not SILENT}
+    found = {opinion for opinion in opinions if opinion != SILENT}
     if not found:
         return SILENT
     return False if False in found else None if None in found else True
@@ -125,28 +119,22 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
     return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
 
 
-class Seen:
+class Seen(Struct, eq=False):
     """What is known of a convolution from one file. `context` counts the convolutions that ran in the largest root."""
 
-    __slots__ = ("calls", "certainty", "condition", "context", "head", "layer", "opinions", "points", "reads",
-                 "reads_input", "replaced", "resized", "root")  # fmt: skip
-
-    def __init__(self, layer: Convolution, certainty: Certainty, condition: str, root: str) -> None:
-        self.layer, self.certainty, self.condition, self.root = layer, certainty, condition, root
-        self.context = -1
-        self.head: bool | None = None  # whether its output leaves the network without passing another layer
-        self.reads_input: bool | None = None  # whether each of its runs reads the network's input
-        self.points: list[bool | None] = []  # whether its input maps are 1x1, in each root
-        self.calls: int | None = None  # runs in one forward pass
-        self.replaced = True  # until a root keeps it in its network
-        self.resized = False
-        self.opinions: list[Opinion] = []
-        self.reads: list[TensorPath] = []
-
-    @property
-    def norm_follows(self) -> Opinion:
-        """Whether a norm follows, by the opinions of all roots."""
-        return joined(self.opinions)
+    layer: Convolution
+    certainty: Certainty
+    condition: str
+    root: str
+    context: int = -1
+    head: bool | None = None  # whether its output leaves the network without passing another layer
+    reads_input: bool | None = None  # whether each of its runs reads the network's input
+    points: list[bool | None] = []  # whether its input maps are 1x1, in each root
+    calls: int | None = None  # runs in one forward pass
+    replaced: bool = True  # until a root keeps it in its network
+    resized: bool = False
+    opinions: list[Opinion] = []
+    reads: list[TensorPath] = []
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -191,7 +179,7 @@ class Gathering:
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}
         for layer, condition in layers.values():
-            uses, held = recording.uses_of(layer), id(layer) in tree.layers
+            uses, held = recording.uses.get(layer, []), id(layer) in tree.layers
             # Setting an attribute made another layer of it: only that one runs.
             if id(layer) in superseded and not uses and not held:
                 continue
@@ -205,7 +193,7 @@ class Gathering:
                 opinion = None
             elif uses and opinion is True and not whole:
                 opinion = SILENT
-            if opinion is not SILENT:
+            if opinion != SILENT:
                 seen.opinions.append(opinion)
             if uses:
                 context = len(recording.uses) if whole else 0
@@ -322,8 +310,12 @@ class WrittenArguments:
     """The call of a construction: the positions of its arguments, and the source text of those for C and K."""
 
     def __init__(self, layer: Convolution) -> None:
-        file, node = layer.place
-        values = _written(layer, node)
+        (file, node), signature = layer.place, layer.signature
+        # A subclass in the source may order its positional arguments anew.
+        places = () if layer.made_by or not signature.positional else node.args
+        plain = itertools.takewhile(lambda each: not isinstance(each, ast.Starred), places)
+        values = dict(zip(signature.parameters, plain, strict=False))
+        values |= {signature.parameter(each.arg): each.value for each in node.keywords if each.arg is not None}
         self.spans: dict[str, Span] = {"layer": file.span(node)}
         self.spans |= {letter: file.span(value) for name, value in values.items() for letter in _SPANS.get(name, ())}
         self.texts = {
@@ -332,29 +324,17 @@ class WrittenArguments:
         }  # fmt: skip
 
 
-def layer_of(layer: Convolution, read: ReadFields, name: str, spans: dict[str, Span], **facts: Any) -> ConvLayer:
-    """Build the layer of a report."""
-    signature = layer.signature
-    found = ConvLayer(
-        name=name, path=layer.place.file.path, op=signature.op, dims=signature.dims, spans=spans,
-        **{**({"D": None} if signature.dims == 3 else {}), **read.fields, **facts},
-    )  # fmt: skip
-    # An output size needs every number that goes into it, and those that have a default in the record are numbers.
-    loose = any(name != "groups" for name in read.unknown)
-    return found if loose or read.fields.keys().isdisjoint(_AXES) else with_output(found)
+Start = tuple[str, int, int]  # path, line and column of a construction
 
 
-def _written(layer: Convolution, node: ast.Call) -> dict[str, ast.expr]:
-    """Return the arguments of the call by parameter; a subclass in the source may order its positional ones anew."""
-    found: dict[str, ast.expr] = {}
-    places = () if layer.made_by or not layer.signature.positional else node.args
-    for name, value in zip(layer.signature.parameters, places, strict=False):
-        if isinstance(value, ast.Starred):
-            break
-        found[name] = value
-    parameter = layer.signature.parameter
-    found.update((parameter(each.arg), each.value) for each in node.keywords if each.arg is not None)
-    return found
+def start(at: Location) -> Start:
+    """Return where a construction begins, by which places are told apart."""
+    return at.path, at.line or 0, at.column or 0
+
+
+def known_places(layers: Iterable[SourceLayer]) -> set[Start]:
+    """Return the places that construct a layer with known C and K."""
+    return {start(each.layer.locate()) for each in layers if each.layer.C is not None and each.layer.K is not None}
 
 
 _COMPARED = (
@@ -368,27 +348,25 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
     whole = list(seen)
-    opinion = joined(each.norm_follows for each in whole)
+    opinion = joined(opinion for each in whole for opinion in each.opinions)
     says: dict[tuple[int, str], WrittenArguments] = {}
-    layers = []
     for each in whole:
         key = id(each.layer.signature), each.layer.made_by
         if key not in says:
             says[key] = WrittenArguments(each.layer)
-        layers.append(_layer(each, name, opinion, says[key]))
-    return _merged(layers)
+    written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
+    return _merged(_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True))
 
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
-    places: dict[tuple[str, int, int], list[SourceLayer]] = {}
+    places: dict[Start, list[SourceLayer]] = {}
     for each in layers:
-        at = each.layer.locate()
-        places.setdefault((at.path, at.line or 0, at.column or 0), []).append(each)
+        places.setdefault(start(each.layer.locate()), []).append(each)
     found: list[SourceLayer] = []
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
-        follows, silent = (None, True) if opinion is SILENT else (opinion, False)
+        follows, silent = (None, True) if opinion == SILENT else (opinion, False)
         found += _merged(
             [replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent) for each in several]
         )
@@ -421,23 +399,24 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     last = seen.head and opinion is not True  # what is normalised is read on
     # Where the forward pass was not followed, which shows what is last, a name may say so
     named = any(map(_HEAD.search, names_K)) or (seen.head is None and any(map(_LAST.search, names_K)))
-    layer = layer_of(
-        seen.layer, read, name, written.spans, norm_follows=None if opinion is SILENT else opinion, first=bool(first),
-        head=bool(last or named),
+    signature = seen.layer.signature
+    layer = ConvLayer(
+        name=name, path=seen.layer.place.file.path, op=signature.op, dims=signature.dims, spans=written.spans,
+        norm_follows=None if opinion == SILENT else opinion, first=bool(first), head=bool(last or named),
+        **{**({"D": None} if signature.dims == 3 else {}), **read.fields},
     )  # fmt: skip
+    # An output size needs every number that goes into it, and those that have a default in the record are numbers.
+    loose = any(name != "groups" for name in read.unknown)
+    if not loose and not read.fields.keys().isdisjoint(_AXES):
+        layer = with_output(layer)
+    wide = any((read.fields.get(letter) or 1) > 1 for letter in "TRS")
     return SourceLayer(
-        layer=layer, framework=seen.layer.signature.framework, stated=read.stated, certainty=seen.certainty,
-        written=written.texts,
-        condition=seen.condition, root=seen.root, pointwise_map=_points(seen, read), replaced=seen.replaced,
-        calls=seen.calls, made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
-        silent=opinion is SILENT,
+        layer=layer, framework=signature.framework, stated=read.stated, certainty=seen.certainty,
+        written=written.texts, condition=seen.condition, root=seen.root,
+        pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
+        made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
+        silent=opinion == SILENT,
     )  # fmt: skip
-
-
-def _points(seen: Seen, read: ReadFields) -> bool | None:
-    if any((read.fields.get(letter) or 1) > 1 for letter in "TRS"):
-        return False
-    return _points_of(seen.points)
 
 
 def _points_of(points: Iterable[bool | None]) -> bool | None:
@@ -476,7 +455,8 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
             stated[values] = stated.get(values, False) or other.certainty == "stated"
         for one in several if stated else ():
             certain = stated.get(tuple([getattr(one.layer, field) for field in known]))
-            if certain or (certain is not None and not (one.certainty == "stated" and _knows(one))):
+            knows = one.layer.C is not None or one.layer.K is not None  # a width, which rules on widths read
+            if certain or (certain is not None and not (one.certainty == "stated" and knows)):
                 less.add(id(one))
     return [each for each in layers if id(each) not in less]
 
@@ -485,8 +465,3 @@ def _gaps(layer: SourceLayer) -> frozenset[str]:
     """Return the names of the fields that it does not know."""
     values = zip(_COMPARED, _compared(layer.layer), strict=True)
     return frozenset((*layer.unknown, *(field for field, value in values if value is None)))
-
-
-def _knows(layer: SourceLayer) -> bool:
-    """Whether it knows a width, which rules on widths read."""
-    return layer.layer.C is not None or layer.layer.K is not None

@@ -22,7 +22,7 @@ from convlint.readers.python.evaluator.values import (
 )
 from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical, kind_of, words
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record
-from convlint.readers.python.nn.tensors import bounds_of
+from convlint.readers.python.nn.tensors import bounds_of, integer
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -264,12 +264,10 @@ def _container_method(machine: Machine, receiver: Instance, name: str, call: Lib
         case "extend" | "update", [value, *_]:
             extend(machine, receiver, value)
             return receiver
-        case "__setitem__", [Const(value=int(at)), value] if at is not True and at is not False:
-            names = list(children(receiver))
-            known = -len(names) <= at < len(names)
-            _set(machine, receiver, Const(names[at]) if known else Unknown("call"), value)
-            return Const(None)
         case "__setitem__", [key, value]:
+            at, names = integer(key), list(children(receiver))
+            if at is not None:
+                key = Const(names[at]) if -len(names) <= at < len(names) else Unknown("call")
             _set(machine, receiver, key, value)
             return Const(None)
         case "keys" | "values" | "items", _ if receiver.complete:
@@ -291,11 +289,10 @@ def _set(machine: Machine, receiver: Instance, key: Value, value: Value) -> Valu
 
 def _view(machine: Machine, held: Mapping[str, Value], what: str, *, complete: bool = True) -> Value:
     """Return the children's names, the children, or pairs of both."""
-    pairs = [(Const(name), value) for name, value in held.items()]
-    found: list[Value] = [
-        name if what == "keys" else value if what == "values" else Items("tuple", [name, value])
-        for name, value in pairs
-    ]  # fmt: skip
+    names: list[Value] = [Const(name) for name in held]
+    found = [*held.values()] if what == "values" else names
+    if what == "items":
+        found = [Items("tuple", [*pair]) for pair in zip(names, held.values(), strict=True)]
     return machine.sequence("list", found, complete=complete)
 
 

@@ -145,19 +145,18 @@ def _made(
     if not layers:
         return None
     function = machine.calls.find(root, "__init__")[0] if isinstance(root, Class) else root
-    needs = _required(function) if isinstance(function, Function) else ()
-    found = FoundNetwork(path=root.file.path, name=root.name, line=root.node.lineno, needs=needs)
+    found = FoundNetwork(path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function))
     maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class))
     if maker.makes in best and best[maker.makes].rank <= maker.rank:
         return maker  # of which the name alone is of interest
-    forward = forward_of(machine, value)
-    inputs = _required(forward) if isinstance(forward, Function) else ()
+    inputs = _required(forward_of(machine, value))
     run_forward(machine, root.file, value, None)
     first = _first(library.recording, layers)
     channels, dims = integer(argument(first, "in_channels")), first.signature.dims
     built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
-    arguments = "pretrained=False" if _fetches(function) else ""
+    held = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
+    arguments = "pretrained=False" if isinstance(held, Const) and held.value is True else ""
     found = replace(
         found, arguments=arguments, inputs=inputs, channels=channels, dims=dims, sizes=sizes, sized_by=sized_by
     )
@@ -165,30 +164,21 @@ def _made(
     return best[maker.makes]
 
 
-def _required(function: Function) -> tuple[str, ...]:
-    """Return the parameters of a function, or of a method without the object, that have no default."""
+def _parameters(function: Value | None) -> list[tuple[str, Value | None]]:
+    """Return the parameters of a function, or of a method without the object, each with its default or None."""
+    if not isinstance(function, Function):
+        return []
     args = function.node.args
     names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    values = [*[None] * (len(names) - len(function.defaults)), *function.defaults]
     first = 0 if function.owner is None or function.kind == "static" else 1  # without the object
-    names = names[first : len(names) - len(function.defaults)]
-    return (*names, *(each.arg for each in args.kwonlyargs if each.arg not in function.kw_defaults))
+    by_name = [(each.arg, function.kw_defaults.get(each.arg)) for each in args.kwonlyargs]
+    return [*zip(names, values, strict=True)][first:] + by_name
 
 
-def _fetches(function: object) -> bool:
-    """Whether a parameter asks for weights by default, which convlint never loads."""
-    held = dict(_defaults(function)).get("pretrained")
-    return isinstance(held, Const) and held.value is True
-
-
-def _defaults(function: object) -> Iterator[tuple[str, Const | Items]]:
-    if isinstance(function, Function):
-        args = function.node.args
-        names = [each.arg for each in (*args.posonlyargs, *args.args)]
-        values = function.defaults
-        pairs: Iterable[tuple[str, Value]] = zip(names[len(names) - len(values) :], values, strict=False)
-        for name, value in (*pairs, *function.kw_defaults.items()):
-            if isinstance(value, (Const, Items)):
-                yield name, value
+def _required(function: Value | None) -> tuple[str, ...]:
+    """Return the parameters that have no default."""
+    return tuple(name for name, default in _parameters(function) if default is None)
 
 
 def _first(recording: Recording, layers: Sequence[Convolution]) -> Convolution:
@@ -198,9 +188,9 @@ def _first(recording: Recording, layers: Sequence[Convolution]) -> Convolution:
     return next(raw, next((layer for layer, _ in runs), layers[0]))
 
 
-def _stated(functions: Iterable[object], dims: int) -> Iterator[tuple[tuple[int, ...], str]]:
+def _stated(functions: Iterable[Value | None], dims: int) -> Iterator[tuple[tuple[int, ...], str]]:
     """Yield the sizes of images that defaults of parameters state, each with its code."""
-    for name, value in (each for function in functions for each in _defaults(function)):
+    for name, value in (each for function in functions for each in _parameters(function)):
         if not _SIZE_NAMES.fullmatch(name):
             continue
         held = [integer(each) for each in value.items] if isinstance(value, Items) else [integer(value)] * dims

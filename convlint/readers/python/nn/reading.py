@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from operator import itemgetter
 
 from msgspec.structs import replace
 
-from convlint.model.location import Location
-from convlint.model.source import Certainty, SourceLayer, Unread
+from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
 from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
-from convlint.readers.python.evaluator.paths import Side, Untaken
+from convlint.readers.python.evaluator.paths import Untaken
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
@@ -30,12 +28,11 @@ from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
-from convlint.readers.python.nn.merging import Gathering, Seen, merged
+from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start
 from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
-from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_quiet
 
 _MOST_NETWORKS = 8  # networks run of those in one result
@@ -94,13 +91,10 @@ def _run(
         gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
                       root=f"{path}:{root.name}", whole=whole)  # fmt: skip
     library.recording = Recording()
+    # Every convolution was constructed unconditionally, with known arguments, and did not escape.
     kept = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
-    return bool(kept) and whole and all(map(_is_whole, kept))
-
-
-def _is_whole(recorded: Recorded) -> bool:
-    """Whether a convolution was constructed unconditionally, with known arguments, and did not escape."""
-    return bool(recorded.thing.what == "constructed" and not recorded.conditions and recorded.thing.layer.whole)
+    known = all(each.thing.what == "constructed" and not each.conditions and each.thing.layer.whole for each in kept)
+    return bool(kept) and whole and known
 
 
 def _networks(value: Value) -> list[Instance]:
@@ -150,45 +144,26 @@ def run_forward(machine: Machine, file: SourceFile, network: Instance, shape: Sh
 
 def _hand_out(value: Value) -> None:
     """Mark the tensors in the result of a root or a forward pass as returned."""
-    found: list[TensorPath] = []
-    collect([value], found)
-    for each in found:
+    for each in collect([value]):
         each.readers.append(TensorReader("returned", (), ()))
-
-
-def input_tensor(shape: tuple[int, ...] | None) -> Shape | None:
-    """Return the shape of the network's input, with an unknown batch if none is given."""
-    if shape is None:
-        return None
-    sizes: Shape = tuple(Const(size) for size in shape)
-    return sizes if len(shape) > 3 else (SOMETHING, *sizes)
-
-
-Key = tuple[str, int, int]  # path, line and column of a construction
-
-
-class LayersRead(NamedTuple):
-    """The layers read. `known` counts the constructions whose C and K are known at least once."""
-
-    layers: tuple[SourceLayer, ...]
-    constructions: int
-    known: int
-    unread: tuple[Unread, ...]
-    left: frozenset[Side] = frozenset()  # sides of `if` statements that some run left out
-    taken: frozenset[Side] = frozenset()  # sides that some run took, or may take
 
 
 def read_layers(
     imports: ProjectImports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None
-) -> LayersRead:
-    """Read every convolution that the files construct; `input_shape` is the network's, with or without batch."""
+) -> SourceReading:
+    """Read every convolution that the files construct; `input_shape` is the network's, with or without batch.
+
+    The result has the layers, the places that could not be read, and the branches, but nothing of the files.
+    """
     project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering()
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(imports)
-    shape = input_tensor(input_shape)
+    shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
+    if shape is not None and len(shape) <= 3:
+        shape = (SOMETHING, *shape)  # of any batch
     read = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
     for path in read:
         machine.memory.forget()
@@ -201,58 +176,44 @@ def read_layers(
 
 def _report(
     machine: Machine, imports: ProjectImports, given: list[str], read: list[str], seen: Iterable[Seen]
-) -> LayersRead:  # fmt: skip
-    project, choices = imports.project, machine.choices
-    at: dict[Key, list[Seen]] = {}
+) -> SourceReading:  # fmt: skip
+    choices = machine.choices
+    at: dict[Start, list[Seen]] = {}
     for each in seen:
-        file, node = each.layer.place
-        if not file.is_quiet:
-            at.setdefault((file.path, node.lineno, node.col_offset), []).append(each)
+        if not each.layer.place.file.is_quiet:
+            at.setdefault(start(each.layer.place.locate()), []).append(each)
     wanted = set(given)
-    reported = wanted.union(project.given)
+    reported = wanted.union(imports.project.given)
     layers: list[SourceLayer] = []
     named, frozen, sites = cache(names), FrozenNorms(machine, imports), ConstructionSites(machine)
-    for (path, *_), group in sorted(at.items()):
+    for (path, *_), group in sorted(at.items(), key=itemgetter(0)):
         file, node = group[0].layer.place
         found = merged(group, named(file).get(id(node), ""))
         # Asked only where it matters: the answer takes a search of the repository.
         if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
-            found = [_before_frozen(layer) for layer in found]
-        layers += [layer for layer in found if path in reported or _states(layer, reported)]
-    known = {_start(each.layer.locate()) for each in layers if each.layer.C is not None and each.layer.K is not None}
+            # A frozen norm does not cancel a bias.
+            found = [replace(each, layer=replace(each.layer, norm_follows=None), silent=False) for each in found]
+        layers += [
+            layer
+            for layer in found
+            if path in reported
+            or any(literal.at.path in reported for group in layer.stated.values() for literal in group)
+        ]
+    known = known_places(layers)
     # The places by names, and those that the evaluation found besides
-    places = {(path, call.lineno, call.col_offset): call for path in read for call in sites.of(path)}
-    places |= {key: group[0].layer.place.node for key, group in at.items() if key[0] in wanted}
+    places = {start(where): where for path in read for where in sites.of(path)}
+    places |= {key: group[0].layer.place.locate() for key, group in at.items() if key[0] in wanted}
     untaken = Untaken(choices.left, choices.taken)
     unread = []
-    for key, node in sorted(places.items(), key=lambda each: each[0]):
-        where = _located(project, key[0], node)
-        if _start(where) not in known:
+    for key, where in sorted(places.items(), key=itemgetter(0)):
+        if key not in known:
             why = _why(at.get(key, []))
-            unread.append(Unread(at=where, why="untaken" if untaken.holds(*key[:2]) else why, otherwise=why))
-    return LayersRead(
-        tuple(layers), len(places), len(places) - len(unread), tuple(unread), frozenset(choices.left),
-        frozenset(choices.taken),
+            left = untaken.holds(where.path, where.line or 0)
+            unread.append(Unread(at=where, why="untaken" if left else why, otherwise=why))
+    return SourceReading(
+        layers=tuple(layers), constructions=len(places), known=len(places) - len(unread), unread=tuple(unread),
+        left=frozenset(choices.left), taken=frozenset(choices.taken),
     )  # fmt: skip
-
-
-def _located(project: Project, path: str, node: ast.Call) -> Location:
-    file = project.file(path)
-    assert file is not None
-    return file.locate(node)
-
-
-def _before_frozen(layer: SourceLayer) -> SourceLayer:
-    """Return the layer with an unknown norm, as a frozen one does not cancel a bias."""
-    return replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False)
-
-
-def _states(layer: SourceLayer, paths: set[str]) -> bool:
-    return any(stated.at.path in paths for group in layer.stated.values() for stated in group)
-
-
-def _start(where: Location) -> tuple[str, int | None, int | None]:
-    return where.path, where.line, where.column
 
 
 def _why(seen: list[Seen]) -> str:

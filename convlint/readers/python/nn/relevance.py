@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 from convlint.readers.python.evaluator.values import Class, Function
@@ -90,10 +90,9 @@ class Relevance:
 
     def __init__(self, imports: ProjectImports) -> None:
         self._project, self._imports = imports.project, imports
-        self._tops: dict[str, Words] = {}  # by path
         self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path
         self._leads: dict[Part, bool] = {}
-        self._names_one, self._following = cache(self._may_name_one), cache(self._named)
+        self._names_one, self.referred, self._top = cache(self._may_name_one), cache(self._named), cache(self._defined)
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that a root refers to, directly or not, may construct a convolution."""
@@ -107,15 +106,11 @@ class Relevance:
                 leads = self._leads.get(part) or self._names_one(part) or len(waiting) > _LARGEST
                 if leads:
                     break
-                following = [each for each in self._following(part) if part not in self._leads and each not in seen]
+                following = [each for each in self.referred(part) if part not in self._leads and each not in seen]
                 seen.update(dict.fromkeys(following))
                 waiting += dict.fromkeys(following)
             self._leads.update({first: True} if leads else dict.fromkeys(waiting, False))
         return self._leads[first]
-
-    def referred(self, part: Part) -> tuple[Part, ...]:
-        """Return the parts to which the words of a part refer."""
-        return self._following(part)
 
     def _may_name_one(self, part: Part) -> bool:
         words = self._words(part)
@@ -153,11 +148,9 @@ class Relevance:
             if beneath is not None and beneath != path and beneath not in read:
                 yield from self._read_of(beneath, words, read)
 
-    def _top(self, path: str) -> Words:
-        if path not in self._tops:
-            file = self._project.file(path)
-            self._tops[path] = {} if file is None else words_by_name(file.tree)
-        return self._tops[path]
+    def _defined(self, path: str) -> Words:
+        file = self._project.file(path)
+        return {} if file is None else words_by_name(file.tree)
 
     def _bound_in(self, path: str) -> dict[str, list[Part]]:
         if path in self._imported:
@@ -174,14 +167,11 @@ class Relevance:
                 continue
             inner = f"{each.module}.{each.attr}" if each.module else each.attr
             beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
-            stands: Iterable[Part] = () if module is None else self._of_module(module, each.attr, beneath)
-            found.setdefault(each.name, []).extend([*([(beneath, _SOME)] if beneath is not None else ()), *stands])
+            # `from module import attr` may also mean the submodule `beneath`.
+            parts = [(beneath, _SOME)] if beneath is not None else []
+            if module is not None and (not each.attr or each.attr in self._top(module)):
+                parts.append((module, each.attr or _SOME))
+            elif module is not None:
+                parts += self._bound_in(module).get(each.attr) or ([(module, "")] if beneath is None else [])
+            found.setdefault(each.name, []).extend(parts)
         return found
-
-    def _of_module(self, module: str, attr: str, beneath: str | None) -> Iterable[Part]:
-        """Return the parts of `from module import attr`, which may also be the submodule `beneath`."""
-        if not attr:
-            return [(module, _SOME)]
-        if attr in self._top(module):
-            return [(module, attr)]
-        return self._bound_in(module).get(attr) or ([(module, "")] if beneath is None else [])

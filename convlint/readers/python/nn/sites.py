@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 
+from convlint.model.location import Location
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Deferred, Module, Name, Value
 from convlint.readers.python.nn.kinds import CONVOLUTIONS, FUNCTIONAL, canonical
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import LEAVES, below
 
 
@@ -18,10 +19,10 @@ class ConstructionSites:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self.of, self._meaning = cache(self._of), cache(self._meaning_of)
+        self._meaning = cache(self._meaning_of)
 
-    def _of(self, path: str) -> list[ast.Call]:
-        """Return the calls of a file that construct convolutions, in source order."""
+    def of(self, path: str) -> list[Location]:
+        """Return the calls of a file that construct convolutions."""
         file = self._machine.project.file(path)
         if file is None:
             return []
@@ -34,8 +35,8 @@ class ConstructionSites:
                 kind.lineno <= call.lineno <= (kind.end_lineno or kind.lineno) for kind in kinds
             )
             if meaning is not None and not within:
-                found.append(call)
-        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+                found.append(file.locate(call))
+        return found
 
     def _meaning_of(self, path: str, name: str) -> str | None:
         """Return the framework's convolution to which a dotted name refers in a file; for a subclass, its base."""
@@ -64,17 +65,6 @@ class ConstructionSites:
             for each in node.names:
                 if (each.asname or each.name.split(".")[0]) == name:
                     yield modules.imported(each.name, file, whole=each.asname is not None)
-
-
-def dotted(node: ast.expr) -> str:
-    """Return `a.b.c` for a chain of attributes; '' for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join((node.id, *reversed(parts)))
 
 
 _Nodes = list[tuple[ast.AST, str, str]]  # each with its scope, and its slot in it: an attribute or index

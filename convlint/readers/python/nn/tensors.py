@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import prod
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -166,14 +167,16 @@ class Arguments(NamedTuple):
         return cls([settled(value) for value in call.args],
                    {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
 
+    @property
+    def first(self) -> Value | None:
+        """The first argument, by whatever name it is given; None if there is none."""
+        return next(iter((*self.args, *self.keywords.values())), None)
+
     def get(self, index: int, *names: str) -> Value | None:
         """Return the argument at a position or by one of the names; None if it was not given."""
         if index < len(self.args):
             return self.args[index]
-        for name in names:
-            if name in self.keywords:
-                return self.keywords[name]
-        return None
+        return next((self.keywords[name] for name in names if name in self.keywords), None)
 
     def rest(self, index: int, *names: str) -> list[Value] | None:
         """Return sizes or axes given one by one or as a list; None if they may be incomplete."""
@@ -186,10 +189,7 @@ class Arguments(NamedTuple):
 
     def tensors(self) -> list[TensorPath]:
         """Return all tensors among the arguments, those in lists included."""
-        found: list[TensorPath] = []
-        collect(self.args, found)
-        collect(list(self.keywords.values()), found)
-        return found
+        return collect((*self.args, *self.keywords.values()))
 
 
 def settled(value: Value, depth: int = 0) -> Value:
@@ -200,13 +200,15 @@ def settled(value: Value, depth: int = 0) -> Value:
     return Items(value.kind, items, complete=value.complete, why=value.why)
 
 
-def collect(values: Sequence[Value], into: list[TensorPath], depth: int = 0) -> None:
-    """Add the tensors among `values` and in their lists."""
+def collect(values: Iterable[Value], depth: int = 0) -> list[TensorPath]:
+    """Return the tensors among `values` and in their lists."""
+    found: list[TensorPath] = []
     for value in values:
         if isinstance(value, Tensor):
-            into.append(value.data)
+            found.append(value.data)
         elif isinstance(value, Items) and depth < _DEEPEST:
-            collect(value.items, into, depth + 1)
+            found += collect(value.items, depth + 1)
+    return found
 
 
 def axes(value: Value | None) -> tuple[int, ...] | None:
@@ -262,9 +264,8 @@ def bounds_of(part: Items) -> list[int | None] | None:
     return found if found and found[-1] != 0 else None
 
 
-Operation = Callable[
-    [TensorPath, Arguments], TensorPath
-]  # the tensor that is read, the call with it in front; what is written
+# The tensor that is read, the call with it in front; what is written
+Operation = Callable[[TensorPath, Arguments], TensorPath]
 _MOST_PARTS = 64  # more are not told apart
 
 
@@ -348,10 +349,9 @@ def flattened(read: TensorPath, given: Arguments) -> TensorPath:
     # Only the usual flatten is followed, which ends in a linear layer.
     if start != 1 or stop != -1 or read.shape is None:
         return TensorPath()
-    total: int | None = 1
-    for count in map(integer, read.shape[1:]):
-        total = None if total is None or count is None else total * count
-    return TensorPath((read.shape[0], SOMETHING if total is None else Const(total)))
+    counts = [integer(each) for each in read.shape[1:]]
+    known = [each for each in counts if each is not None]
+    return TensorPath((read.shape[0], Const(prod(known)) if len(known) == len(counts) else SOMETHING))
 
 
 def _permuted(read: TensorPath, given: Arguments) -> TensorPath:
@@ -451,8 +451,7 @@ def _wider(one: Value, other: Value) -> Value:
 def concatenated(given: Arguments, conditions: Conditions) -> Value:
     """Concatenate tensors, mostly along the channels."""
     first, out = given.get(0, "tensors", "x"), TensorPath()
-    reads: list[TensorPath] = []
-    collect([first] if first is not None else [], reads)
+    reads = collect([first] if first is not None else [])
     if axes(given.get(1, "dim", "axis") or Const(0)) in ((1,), (-3,)) and reads:
         # Unless each item is a tensor, the sum lacks channels.
         whole = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
@@ -531,18 +530,15 @@ _ON_ONE: dict[str, Operation] = {
             round floor ceil sin cos erf reciprocal group_norm layer_norm local_response_norm normalize rms_norm log1p
             expm1 nan_to_num masked_fill masked_fill_ mul_ scale instance_norm
         """),
-        (pooled, "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d"),
-        (adaptively_pooled, """
-            adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
-            adaptive_max_pool3d
-        """),
+        (pooled, "max_pool#d avg_pool#d lp_pool1d lp_pool2d"),
+        (adaptively_pooled, "adaptive_avg_pool#d adaptive_max_pool#d"),
         (_reduced, "mean sum amax amin nanmean"), (_viewed, "view reshape view_as reshape_as"),
         (resized, "interpolate upsample upsample_bilinear upsample_nearest"), (flattened, "flatten"),
         (_permuted, "permute"), (padded, "pad"), (shuffled, "pixel_shuffle"), (unshuffled, "pixel_unshuffle"),
         (_unsqueezed, "unsqueeze"),
         (_reordered, "roll flip expand expand_as repeat repeat_interleave rot90 flipud fliplr broadcast_to tile"),
     )
-    for short in names.split()
+    for short in words(names)
 }  # fmt: skip
 _ON_SEVERAL: dict[str, Callable[[Arguments, Conditions], Value]] = {
     **dict.fromkeys(

@@ -26,12 +26,9 @@ _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone"
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
     """Return calls of `.backward()` inside an autocast block of the same function."""
-    found = []
-    for block in _blocks(unit):
-        for node in _within(block.body, unit):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-                found.append(unit.file.locate(node))
-    return tuple(dict.fromkeys(found))
+    calls = (node for block in _blocks(unit) for node in _within(block.body, unit) if isinstance(node, ast.Call))
+    backward = (each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "backward")
+    return tuple(dict.fromkeys(map(unit.file.locate, backward)))
 
 
 def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
@@ -42,29 +39,28 @@ def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
     for body in _bodies(unit.file.tree):
         # Only direct neighbours: with code in between, the split may be intended.
         for before, block in pairwise(body):
-            if not isinstance(block, ast.With) or not _is_autocast(block, unit) or id(block) in inside:
-                continue
-            output = _model_call(before)
-            if output and _only_loss(block.body, output):
-                found.append(unit.file.locate(before))
+            if isinstance(block, ast.With) and _is_autocast(block, unit) and id(block) not in inside:
+                output = _model_call(before)
+                if output and _only_loss(block.body, output):
+                    found.append(unit.file.locate(before))
     return tuple(found)
 
 
 def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
-    for node in every(unit.file.tree):
-        if isinstance(node, ast.With) and _is_autocast(node, unit):
-            yield node
+    return (node for node in every(unit.file.tree) if isinstance(node, ast.With) and _is_autocast(node, unit))
+
+
+def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
+    """Return the constructions of torch's autocast that a `with` enters."""
+    calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+    return [call for call in calls if unit.full_name(call.func) in _AUTOCAST]
 
 
 def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
     """Whether a `with` enters torch's autocast, and does not disable it."""
-    for item in node.items:
-        call = item.context_expr
-        if not isinstance(call, ast.Call) or unit.full_name(call.func) not in _AUTOCAST:
-            continue
-        enabled = next((each.value for each in call.keywords if each.arg == "enabled"), None)
-        first = call.args[0] if call.args else None
-        if (False,) not in (literal(enabled) if enabled else None, literal(first) if first else None):
+    for call in _entered(node, unit):
+        enabled = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "enabled")]
+        if (False,) not in map(literal, enabled):
             return True
     return False
 
@@ -72,17 +68,13 @@ def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
     """Yield the nodes of a block, without inner functions and without autocast blocks of their own."""
     waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop(0)
+    for node in waiting:  # which grows meanwhile
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
-        if isinstance(node, ast.With) and any(
-            isinstance(item.context_expr, ast.Call) and unit.full_name(item.context_expr.func) in _AUTOCAST
-            for item in node.items
-        ):
+        if isinstance(node, ast.With) and _entered(node, unit):
             continue  # a block of its own, or one that is off
         yield node
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting += ast.iter_child_nodes(node)
 
 
 def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -95,13 +87,11 @@ def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _model_call(node: ast.stmt) -> str:
     """Return the name bound in `output = model(images)`; '' for any other statement."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        return ""
-    call = node.value
-    if not isinstance(call, ast.Call) or not call.args:
-        return ""
-    name = last_name(call.func).lower()
-    return node.targets[0].id if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=output)], value=ast.Call(func=function, args=[_, *_])):
+            name = last_name(function).lower()
+            return output if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+    return ""
 
 
 def _only_loss(body: list[ast.stmt], output: str) -> bool:

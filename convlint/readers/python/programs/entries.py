@@ -8,11 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from convlint.model.location import Location
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
-from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
+from convlint.readers.python.programs.unit import Definition, SourceUnit, statements, stored
 from convlint.readers.python.source_file import is_guard, is_quiet
 from convlint.readers.python.walking import every
 
@@ -32,17 +34,17 @@ def may_be_entry(content: bytes) -> bool:
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
     """Return the statement where a program begins: its guard, or the first statement of the module that trains."""
-    first: ast.stmt | None = None
-    for node in unit.file.tree.body:
-        if is_guard(node):
-            return node
+    body = unit.file.tree.body
+    for node in filter(is_guard, body):
+        return node
     # A notebook or script without a guard calls its training function at the top level.
-    loops = {name for name, node in unit.functions.items() if _holds_loop(node)}
-    for node in statements(unit.file.tree.body):
-        if isinstance(node, ast.Expr | ast.Assign) and _trains(node.value, loops):
-            first = node
-            break
-    return first
+    loops = {
+        name
+        for name, function in unit.functions.items()
+        if any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
+    }
+    calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
+    return next((node for node in calls if _trains(node.value, loops)), None)
 
 
 def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
@@ -57,10 +59,6 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
         if trainer and (segment.has(_FIT) or (segment.has(_TRAINER) and segment.has(_RUN))):
             return True
     return False
-
-
-def _holds_loop(function: ast.AST) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
 
 
 def _trains(node: ast.expr, loops: set[str]) -> bool:
@@ -78,16 +76,13 @@ def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequen
     """Return the files of programs among the `wanted`, or that import a setting from there; or else `entries`."""
     project = imports.project
     if entries:
-        real = {os.path.normpath(os.path.abspath(each)) for each in entries}
         # Entries of a configuration may be relative to the repository as well as to the current folder.
-        real |= {os.path.normpath(os.path.abspath(os.path.join(project.root, each))) for each in entries}
-        return [path for path in project.paths if os.path.normpath(os.path.abspath(path)) in real]
+        real = {os.path.abspath(each) for entry in entries for each in (entry, os.path.join(project.root, entry))}
+        return [path for path in project.paths if os.path.abspath(path) in real]
     setting = {path for path in wanted if not is_quiet(path) and may_set(project.content(path) or b"")}
     found = []
     for path in project.paths:
-        if is_quiet(path) or (path not in wanted and not setting):
-            continue
-        if not may_be_entry(project.content(path) or b""):
+        if is_quiet(path) or not (path in wanted or setting) or not may_be_entry(project.content(path) or b""):
             continue
         if path in wanted or not setting.isdisjoint(imports.closure(path).files):
             found.append(path)
@@ -245,20 +240,19 @@ def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, s
 
 def _front(node: ast.stmt, unit: SourceUnit) -> Location:
     """Return the location of a statement, with its decorators."""
-    at = unit.file.locate(node)
     first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
-    return Location(path=at.path, line=first, column=at.column, end_line=at.end_line, end_column=at.end_column)
+    return replace(unit.file.locate(node), line=first)
 
 
 def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
     """Return the function that the guard calls, if the guard does nothing else but prepare the arguments."""
-    *before, last = guard.body
-    if not all(isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before):
-        return None
-    call = last.value if isinstance(last, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return None
-    return unit.functions.get(call.func.id)
+    match guard.body:
+        case [*before, ast.Expr(value=ast.Call(func=ast.Name(id=name)))]:
+            prepares = all(
+                isinstance(each, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for each in before
+            )
+            return unit.functions.get(name) if prepares else None
+    return None
 
 
 def _first(body: list[ast.stmt]) -> ast.stmt | None:
@@ -272,46 +266,28 @@ def _first(body: list[ast.stmt]) -> ast.stmt | None:
 
 def _behind_imports(body: list[ast.stmt]) -> ast.stmt | None:
     """Return the statement behind the last import of the module's head."""
-    last = next(
-        (index for index in range(len(body) - 1, -1, -1) if isinstance(body[index], ast.Import | ast.ImportFrom)), None
-    )
-    if last is None or last + 1 >= len(body):
+    starts = (ast.For, ast.While, ast.FunctionDef, ast.ClassDef)
+    first = next((index for index, node in enumerate(body) if isinstance(node, starts)), len(body))
+    imports = [index for index, node in enumerate(body) if isinstance(node, ast.Import | ast.ImportFrom)]
+    before = [index for index in imports if index < first]  # not those in the middle of the program
+    if not before or imports[-1] + 1 >= len(body):
         return None
-    first = next((index for index, node in enumerate(body) if _trains_on(node)), len(body))
-    if last > first:  # an import in the middle of the program: the last one in front of it
-        before = [index for index in range(first) if isinstance(body[index], ast.Import | ast.ImportFrom)]
-        if not before:
-            return None
-        last = before[-1]
-    node = body[last + 1]
-    return node if node.lineno != body[last].lineno else None
-
-
-def _trains_on(node: ast.stmt) -> bool:
-    return isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.ClassDef)
+    node = body[before[-1] + 1]
+    return node if node.lineno != body[before[-1]].lineno else None
 
 
 def _torch(body: list[ast.stmt]) -> str:
     """Return the name to which the module's imports bind torch; '' for none."""
-    for node in body:
-        if isinstance(node, ast.Import):
-            for each in node.names:
-                if each.name == "torch" or (each.name.startswith("torch.") and each.asname is None):
-                    return each.asname or "torch"
-    return ""
+    names = (each for node in body if isinstance(node, ast.Import) for each in node.names)
+    ours = (each for each in names if each.name == "torch" or (each.name.startswith("torch.") and not each.asname))
+    return next((each.asname or "torch" for each in ours), "")
 
 
 def _binds(function: Definition, name: str) -> bool:
     """Whether a function binds the name to something else."""
-    if not name:
-        return False
-    for node in every(function):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            return True
-        if isinstance(node, ast.arg) and node.arg == name:
-            return True
-        if isinstance(node, ast.Import | ast.ImportFrom) and any(
-            (each.asname or each.name.split(".")[0]) == name for each in node.names
-        ):
-            return True
-    return False
+    return name != "" and any(
+        (stored(node) and node.id == name)
+        or (isinstance(node, ast.arg) and node.arg == name)
+        or (isinstance(node, ast.alias) and (node.asname or node.name.split(".")[0]) == name)
+        for node in every(function)
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -13,12 +12,14 @@ from msgspec import Struct
 from convlint.model.location import Location
 from convlint.readers.python.programs.segments import Segment, parts
 from convlint.readers.python.programs.unit import (
+    Bound,
     Definition,
     ResolvedName,
     SourceUnit,
-    bindings,
+    bound_in,
     last_name,
     statements,
+    stored,
 )
 from convlint.readers.python.walking import below, every
 
@@ -36,25 +37,16 @@ _SIZES = frozenset(("size", "scale_factor", "output_size"))
 _SCALES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_FUNCTIONS | _CLASSES)).encode())
 _CUTS = re.compile(rb"\[[^\]\n]*(?:,|\.\.\.)[^\]\n]*:")
 _TRAINS = re.compile(rb"\bbackward\b|\btraining_step\b")
-_OF_MODULES = frozenset(
-    ("forward", "backward", "__init__", "__call__")
-)  # they scale features, or are no code of a loop
+_OF_MODULES = frozenset(("forward", "backward", "__init__", "__call__"))  # scale features, or are no code of a loop
 _COUNTING = frozenset(("int", "float", "round", "tuple", "list", "min", "max"))
-
-
-class _Step(Struct, frozen=True):
-    """The handling of batches in a segment: whether it scales them, and the functions that it calls."""
-
-    scales: bool
-    called: frozenset[str]
 
 
 def rescaled(reached: Sequence[Segment]) -> bool:
     """Whether a training loop scales or crops its batches to an unknown size, itself or in functions it calls."""
     steps = [each.once(_step) for each in reached]
-    if any(step.scales for step in steps):
+    if any(scales for scales, _ in steps):
         return True
-    called = frozenset().union(*(step.called for step in steps)) - _OF_MODULES
+    called = frozenset().union(*(calls for _, calls in steps)) - _OF_MODULES
     return any(each.once(_scales_itself) for each in reached if each.kind == "function" and each.name in called)
 
 
@@ -66,29 +58,27 @@ def _may_scale(segment: Segment) -> bool:
     return segment.has(_SCALES) or segment.has(_CUTS)
 
 
-def _step(segment: Segment) -> _Step:
+def _step(segment: Segment) -> tuple[bool, frozenset[str]]:
+    """Return whether a segment scales the batches it handles, and the functions that it calls for each."""
     trains = segment.has(_TRAINS) and segment.name not in _OF_MODULES
     if not trains and not segment.has(_SCALES):
-        return _Step(scales=False, called=frozenset())
+        return False, frozenset()
     loops = [node for node in parts(segment) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
     scales = any(_scales_own(loop) for loop in loops if isinstance(loop, ast.For))
     code = list(_trained(segment, loops)) if trains else []
     called = frozenset(last_name(node.func) for node in code if isinstance(node, ast.Call))
-    return _Step(scales=scales or (_may_scale(segment) and _scale(code)), called=called)
+    return scales or (_may_scale(segment) and _scale(code)), called
 
 
 def _trained(segment: Segment, loops: list[ast.For | ast.AsyncFor | ast.While]) -> Iterator[ast.AST]:
     """Yield the code that runs for each batch: loops with a backward pass, or a function called from one."""
-    inside = [node for loop in loops for node in every(loop) if _passes_back(node)]
-    for loop in loops:
-        if any(map(_passes_back, every(loop))):
-            yield from every(loop)
+    inside = [node for loop in loops if any(map(_passes_back, every(loop))) for node in every(loop)]
+    yield from inside
     if segment.kind == "function":
         looped = {id(node) for node in inside}
-        if segment.name == "training_step" or any(
-            _passes_back(node) and id(node) not in looped for node in parts(segment)
-        ):
-            yield from parts(segment)
+        nodes = list(parts(segment))
+        if segment.name == "training_step" or any(_passes_back(each) and id(each) not in looped for each in nodes):
+            yield from nodes
 
 
 def _passes_back(node: ast.AST) -> bool:
@@ -121,7 +111,7 @@ def _scales(call: ast.Call) -> bool:
     name = last_name(call.func)
     if name not in _FUNCTIONS and name not in _CLASSES:
         return False
-    named = [each.value for each in call.keywords if each.arg in _SIZES]
+    named = _keywords(call, _SIZES)
     # A function's first argument is the image, that of a class the size.
     given = call.args if name in _CLASSES else call.args[1:] or ([] if named else call.args)
     return not all(map(_is_stated, (*given, *named)))
@@ -131,12 +121,9 @@ def _cuts(node: ast.AST) -> bool:
     """Whether the node reads `images[:, :, :n]`."""
     match node:
         case ast.Subscript(slice=ast.Tuple(elts=places), ctx=ast.Load()):
-            filled = next(
-                (at for at, each in enumerate(places) if isinstance(each, ast.Constant) and each.value is ...), 1
-            )
-            return any(isinstance(each, ast.Slice) and not _is_stated(each) for each in places[filled + 1 :])
-        case _:
-            return False
+            dots = (at for at, each in enumerate(places) if isinstance(each, ast.Constant) and each.value is ...)
+            return any(isinstance(each, ast.Slice) and not _is_stated(each) for each in places[next(dots, 1) + 1 :])
+    return False
 
 
 def _whose(node: ast.expr) -> str:
@@ -153,8 +140,7 @@ def _is_stated(node: ast.AST) -> bool:
             return True
         case ast.Name(id=name):
             return name in _COUNTING
-        case _:
-            return all(map(_is_stated, ast.iter_child_nodes(node)))
+    return all(map(_is_stated, ast.iter_child_nodes(node)))
 
 
 _SIZING = frozenset(("Resize", "Scale", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop"))
@@ -187,14 +173,12 @@ def _stated(segment: Segment) -> frozenset[str]:
 
 
 def _loops(segment: Segment) -> list[tuple[list[ast.Call], frozenset[str]]]:
-    return [_loop(each) for each in parts(segment) if isinstance(each, ast.For | ast.While)]
-
-
-def _loop(loop: ast.For | ast.While) -> tuple[list[ast.Call], frozenset[str]]:
-    """Return the calls in a loop, and the names that it binds."""
-    nodes = list(every(loop))
-    bound = frozenset(each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
-    return [each for each in nodes if isinstance(each, ast.Call)], bound
+    """Return the calls in each loop, and the names that it binds."""
+    loops = [every(each) for each in parts(segment) if isinstance(each, ast.For | ast.While)]
+    return [
+        ([each for each in nodes if isinstance(each, ast.Call)], frozenset(each.id for each in nodes if stored(each)))
+        for nodes in loops
+    ]
 
 
 def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
@@ -212,7 +196,12 @@ def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(each.value for each in call.keywords if each.arg in ("size", "height", "width"))]
+    return [*call.args, *_keywords(call, ("size", "height", "width"))]
+
+
+def _keywords(call: ast.Call, names: Collection[str]) -> list[ast.expr]:
+    """Return the values that a call gives to parameters with these names."""
+    return [each.value for each in call.keywords if each.arg in names]
 
 
 def _names(nodes: Iterable[ast.expr]) -> Iterator[str]:
@@ -250,19 +239,18 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         return before, None
     name = unit.full_name(node.func).split(".")[-1] or last_name(node.func)
     if name in _COMPOSED:
-        inside = (
-            node.args[0]
-            if node.args
-            else next((each.value for each in node.keywords if each.arg == "transforms"), None)
-        )
-        if isinstance(inside, ast.List | ast.Tuple):
-            return _chain(inside.elts, unit, before)
-        return ("unknown", None) if before == "unknown" else (before, None)
+        inside = next(iter((*node.args, *_keywords(node, ("transforms",)))), None)
+        return _chain(inside.elts, unit, before) if isinstance(inside, ast.List | ast.Tuple) else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
         return ("unknown", node) if _OWN_SIZES.search(name) else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
         return "fixed", node  # torchvision's second argument is no width
-    return _one(name, node, before)
+    given = [*_given(node), *_keywords(node, ("output_size",))]
+    if name in _VARYING or _expands(name, node) or any(map(_drawn, given)):
+        return "varying", node
+    if name == "create_transform" or (name in _CROPS and (given or node.keywords)):
+        return "fixed", node
+    return (_resized(node, given, before), node) if name in ("Resize", "Scale") else (before, None)
 
 
 def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:
@@ -274,39 +262,19 @@ def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size,
     return size, settled
 
 
-def _one(name: str, node: ast.Call, before: Size) -> tuple[Size, ast.expr | None]:
-    given = [
-        *node.args,
-        *(each.value for each in node.keywords if each.arg in ("size", "height", "width", "output_size")),
-    ]
-    if any(_drawn(each) for each in given):
-        return "varying", node
-    if name in _VARYING:
-        return "varying", node
-    if name in _CROPS:
-        pads = {each.arg for each in node.keywords}
-        return ("fixed", node) if given or pads else (before, None)
-    if name == "create_transform":
-        return "fixed", node
-    if name in ("Resize", "Scale"):
-        return _resized(node, given, before)
-    if name == "RandomRotation" and any(
-        each.arg == "expand" and not (isinstance(each.value, ast.Constant) and not each.value.value)
-        for each in node.keywords
-    ):
-        return "varying", node
-    return before, None
+def _expands(name: str, node: ast.Call) -> bool:
+    """Whether the call is a rotation that grows with its angle."""
+    expand = _keywords(node, ("expand",)) if name == "RandomRotation" else []
+    return any(not isinstance(each, ast.Constant) or bool(each.value) for each in expand)
 
 
-def _resized(node: ast.Call, given: list[ast.expr], before: Size) -> tuple[Size, ast.expr | None]:
+def _resized(node: ast.Call, given: list[ast.expr], before: Size) -> Size:
     """Return the size behind a resize: fixed with both sides; one side keeps the aspect ratio of each image."""
     keywords = {each.arg for each in node.keywords}
     first = given[0] if given else None
     both = {"height", "width"} <= keywords or (isinstance(first, ast.Tuple | ast.List) and len(first.elts) == 2)
     two = len(node.args) >= 2 and all(_is_number(each) for each in node.args[:2])  # albumentations' Resize(h, w)
-    if both or two:
-        return "fixed", node
-    return ("fixed", node) if before == "fixed" else ("unknown", node)
+    return "fixed" if both or two or before == "fixed" else "unknown"
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -322,38 +290,34 @@ Settled = tuple[str, Location]  # the transform that decides a size, as text, an
 _MOST_HOPS = 5
 
 
-def transformed(call: ast.Call, body: list[ast.stmt], unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
+def transformed(call: ast.Call, bound: Bound, unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms among the arguments of a data set."""
-    results: list[tuple[Size, Settled | None]] = []
-    for value in (*call.args, *(each.value for each in call.keywords)):
-        for node, where in _values(value, body, unit, 0):
-            chain = isinstance(node, ast.List) and any(is_transform(each, where) for each in node.elts)
-            if not (chain or is_transform(node, where)):
-                continue
-            size, by = size_after(node, where, before)
-            results.append((size, _words(by, where) if by is not None else None))
+    given = (*call.args, *(each.value for each in call.keywords))
+    results = [
+        _settled(node, where, before)
+        for node, where in (each for value in given for each in _values(value, bound, unit, 0))
+        if any(is_transform(each, where) for each in (node.elts if isinstance(node, ast.List) else [node]))
+    ]
     if not results:
         return before, None
     # Several transforms: one that varies the size decides, then one that is unknown.
     return next((one for size in ("varying", "unknown") for one in results if one[0] == size), results[0])
 
 
-def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
+def _values(node: ast.expr, bound: Bound, unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
     """Yield the expressions that an argument may stand for: the values of its name, the results of a function."""
     # Names and functions may refer to each other in circles.
     if hops > _MOST_HOPS:
         return
     if isinstance(node, ast.IfExp):
-        yield from _values(node.body, body, unit, hops + 1)
-        yield from _values(node.orelse, body, unit, hops + 1)
+        yield from _values(node.body, bound, unit, hops + 1)
+        yield from _values(node.orelse, bound, unit, hops + 1)
     elif isinstance(node, ast.Name):
-        values = _bound(node.id, body)
-        if not values and node.id in unit.assigned:
-            values = [each for each in unit.assigned[node.id] if each is not None]
-        for each in values:
-            yield from _values(each, body, unit, hops + 1)
+        values = [each for each in bound.get(node.id, ()) if each is not None]
+        for each in values or filter(None, unit.assigned.get(node.id, ())):
+            yield from _values(each, bound, unit, hops + 1)
     elif isinstance(node, ast.Subscript):
-        for each, where in _values(node.value, body, unit, hops + 1):
+        for each, where in _values(node.value, bound, unit, hops + 1):
             if isinstance(each, ast.Dict):
                 yield from ((value, where) for value in _entries(each, node.slice))
     elif isinstance(node, ast.Call) and not is_transform(node, unit):
@@ -361,7 +325,7 @@ def _values(node: ast.expr, body: list[ast.stmt], unit: SourceUnit, hops: int) -
         if isinstance(named.node, ast.FunctionDef) and named.unit is not None:
             for returned in statements(named.node.body):
                 if isinstance(returned, ast.Return) and returned.value is not None:
-                    yield from _values(returned.value, named.node.body, named.unit, hops + 1)
+                    yield from _values(returned.value, bound_in(named.node.body), named.unit, hops + 1)
     else:
         yield node, unit
 
@@ -375,27 +339,24 @@ def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
         yield value
 
 
-def _bound(name: str, body: list[ast.stmt]) -> list[ast.expr]:
-    """Return the values bound to a name in a body."""
-    return [value for node in statements(body) for one, value in bindings(node) if one == name and value is not None]
-
-
 def inside(node: ast.ClassDef, unit: SourceUnit) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms inside the class of a data set."""
-    results = []
-    for each in every(node):
-        if isinstance(each, ast.Call) and is_transform(each, unit) and unit.full_name(each.func).endswith(".Compose"):
-            size, by = size_after(each, unit)
-            results.append((size, _words(by, unit) if by is not None else None))
+    calls = (each for each in every(node) if isinstance(each, ast.Call) and is_transform(each, unit))
+    results = [_settled(each, unit) for each in calls if unit.full_name(each.func).endswith(".Compose")]
     if not results or any(size != "fixed" for size, _ in results):
         return next((one for one in results if one[0] == "varying"), ("unknown", None))
     return results[0]
 
 
-def _words(node: ast.expr, unit: SourceUnit) -> Settled:
-    text = ast.unparse(node)
+def _settled(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tuple[Size, Settled | None]:
+    """Return the size behind a transform or chain, and what decides it as text."""
+    size, by = size_after(node, unit, before)
+    if by is None:
+        return size, None
+    text = ast.unparse(by)
     name, _, rest = text.partition("(")
-    return f"{name.split('.')[-1]}({rest}" if len(text) < 80 else f"{name.split('.')[-1]}(...)", unit.file.locate(node)
+    name = name.split(".")[-1]
+    return size, (f"{name}({rest}" if len(text) < 80 else f"{name}(...)", unit.file.locate(by))
 
 
 # Data sets of torchvision whose images all have one size
@@ -414,6 +375,7 @@ _FOLDERS = frozenset(
     """.split()  # noqa: SIM905 - a table of names reads better so
 )
 _BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
+_PARTS = frozenset(("split", "mode", "image_set", "phase", "subset", "partition", "set"))  # keywords
 _HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
 _NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
@@ -429,74 +391,55 @@ class Data(Struct, frozen=True):
 
 def data_sets(reached: Iterable[Segment]) -> list[Data]:
     """Return the data sets that the segments construct, without those held out for evaluation."""
-    return [each for segment in reached if _mentions(segment) for each in segment.once(_made)]
-
-
-def _mentions(segment: Segment) -> bool:
-    """Whether the text of a segment can construct a data set."""
-    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
+    found: list[Data] = []
+    for each in reached:
+        if b"data" in each.content or b"Data" in each.content or not _NAMES.isdisjoint(each.words):
+            found += each.once(_made)
+    return found
 
 
 def _made(segment: Segment) -> list[Data]:
     """Return the data sets for training that a segment constructs."""
     unit, found = segment.unit, []
-    bound = _Bound(segment.body) if unit is not None else None
+    if unit is None:
+        return []
+    bound = bound_in(segment.body)
     for node in statements(segment.body):
-        if unit is None or bound is None or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         for call in _own_calls(node):
             made = _data(call, bound, unit)
-            if made is not None and not _held_out(call, _targets(node), segment):
+            if made is not None and not _held_out(call, node, segment):
                 found.append(made)
     return found
 
 
-class _Bound:
-    """The values of the variables of a body, computed when a variable is called."""
-
-    def __init__(self, body: list[ast.stmt]) -> None:
-        self.body = body
-
-    @cached_property
-    def values(self) -> dict[str, list[ast.expr | None]]:
-        """The values by name; None for one that is unpacked."""
-        found: dict[str, list[ast.expr | None]] = {}
-        for node in statements(self.body):
-            for name, value in bindings(node):
-                found.setdefault(name, []).append(value)
-        return found
-
-
-def _targets(node: ast.stmt) -> str:
-    """Return the source text of a statement's targets, in lower case."""
-    return " ".join(map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [])).lower()
-
-
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
     """Yield the calls in a statement, without those in its blocks."""
-    waiting: list[ast.AST] = [each for each in below(node) if not isinstance(each, ast.stmt)]
+    waiting: list[ast.AST] = [node]
     while waiting:
         each = waiting.pop()
         if isinstance(each, ast.Call):
             yield each
-        waiting.extend(child for child in below(each) if not isinstance(child, ast.stmt))
+        waiting += [child for child in below(each) if not isinstance(child, ast.stmt)]
 
 
-def _data(call: ast.Call, bound: _Bound, unit: SourceUnit) -> Data | None:
+def _data(call: ast.Call, bound: Bound, unit: SourceUnit) -> Data | None:
     """Return the data set that a call constructs; None for any other call."""
     named = unit.named(call.func)
     names = [named.full.split(".")[-1]] if _of_library(named.full) else []
     if named == ResolvedName() and isinstance(call.func, ast.Name):
-        names = _chosen(bound.values.get(call.func.id, []), unit)
+        names = _chosen(bound.get(call.func.id, []), unit)
     if names:
         before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
-        size, settled = transformed(call, bound.body, unit, before)
+        size, settled = transformed(call, bound, unit, before)
         return Data(" or ".join(names), unit.file.locate(call), size, settled)
     if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
         return None
     # `class Pairs(CIFAR10)` has the images of CIFAR10.
-    of_one_size = _library_base(named.node, named.unit) in ONE_SIZE
-    size, settled = transformed(call, bound.body, unit, "fixed" if of_one_size else "unknown")
+    bases = [full for full in map(named.unit.full_name, named.node.bases) if _of_library(full)]
+    of_one_size = any(full.split(".")[-1] in ONE_SIZE for full in bases[:1])
+    size, settled = transformed(call, bound, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
         size, settled = inside(named.node, named.unit)
     return Data(named.node.name, unit.file.locate(call), size, settled)
@@ -512,38 +455,27 @@ def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
     return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
 
 
-def _library_base(node: ast.ClassDef, unit: SourceUnit) -> str:
-    """Return the library's data set from which a class derives; '' if there is none."""
-    full = (unit.full_name(base) for base in node.bases)
-    return next((each.split(".")[-1] for each in full if _of_library(each)), "")
-
-
 def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:
-    for base in node.bases:
+    for base in node.bases if hops <= _MOST_HOPS else ():
         named = unit.named(base)
         if named.full in _BASES or (named.full.startswith("torchvision.datasets.")):
             return True
-        near = hops < _MOST_HOPS and isinstance(named.node, ast.ClassDef) and named.unit is not None
-        if near and _is_data_set(named.node, named.unit, hops + 1):  # type: ignore[arg-type]
+        if isinstance(named.node, ast.ClassDef) and named.unit and _is_data_set(named.node, named.unit, hops + 1):
             return True
     return False
 
 
-def _held_out(call: ast.Call, bound: str, segment: Segment) -> bool:
-    """Whether a data set is held out for evaluation, by its arguments or by its name."""
+def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
+    """Whether a data set is held out for evaluation, by its arguments or by the name that a statement gives it."""
     for keyword in call.keywords:
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if keyword.arg in ("train", "is_train", "training") and value is False:
             return True
-        if keyword.arg in ("split", "mode", "image_set", "phase", "subset", "partition", "set") and isinstance(
-            value, str
-        ):
+        if keyword.arg in _PARTS and isinstance(value, str):
             return any(each in value.lower() for each in _HELD_OUT)
-    if any(
-        isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.lower() in _HELD_OUT
-        for each in call.args
-    ):
+    if any(str(each.value).lower() in _HELD_OUT for each in call.args if isinstance(each, ast.Constant)):
         return True
+    bound = " ".join(map(ast.unparse, statement.targets if isinstance(statement, ast.Assign) else [])).lower()
     words = bound.replace(".", "_").split("_")
     if any(word.startswith(_HELD_OUT) for word in words) and "train" not in bound:
         return True
@@ -597,11 +529,10 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
 def _collated(segment: Segment) -> Evidence:
     """Return a loader whose `collate_fn` makes lists, as it must if images of a batch differ in size."""
     unit = segment.unit if segment.has(_COLLATES) else None
-    for call in parts(segment) if unit is not None else ():
-        if unit is None or not isinstance(call, ast.Call):
-            continue
-        if any(each.arg == "collate_fn" and _lists(each.value, unit) for each in call.keywords):
-            return (("collate_fn makes lists", unit.file.locate(call)),)
+    if unit is not None:
+        for call in parts(segment):
+            if isinstance(call, ast.Call) and any(_lists(each, unit) for each in _keywords(call, ("collate_fn",))):
+                return (("collate_fn makes lists", unit.file.locate(call)),)
     return ()
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -32,7 +33,6 @@ from convlint.readers.python.programs.unit import SourceUnit, Units
 from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
-_Says = Callable[[bytes], object]  # a test of a file's content
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -42,15 +42,18 @@ def read_programs(
     """Return the programs that concern `paths`; `entries`, if given, are the only ones."""
     project, reader = imports.project, _Reader(imports)
     wanted = set(paths)
-    found = []
-    may_begin = candidates(imports, wanted, entries)
-    begun = [each for path in may_begin if (each := reader.begun(path, named=bool(entries))) is not None]
+    begun: list[_Begun] = []
+    found: list[TrainingProgram] = []
+    # A program that nests deeper than anybody writes is left out.
+    for path in candidates(imports, wanted, entries):
+        with suppress(RecursionError):
+            begun += reader.begun(path, named=bool(entries))
     # All programs first, as the search for what leads to a setting is shared.
     reader.prepare(begun)
     for each in begun:
-        program = reader.program(each)
-        if program is not None and (program.path in wanted or any(one.at.path in wanted for one in program.settings)):
-            found.append(program)
+        with suppress(RecursionError):
+            found += reader.program(each)
+    found = [each for each in found if each.path in wanted or any(one.at.path in wanted for one in each.settings)]
     return tuple(_with_autocast(found, reader, [path for path in project.paths if path in wanted]))
 
 
@@ -64,15 +67,12 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
         if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
             continue
         unit = reader.units.get(path)
-        if unit is None:
-            continue
-        try:
-            backward, loss = backward_inside(unit), around_loss(unit)
-        except RecursionError:
-            continue
-        if backward or loss:
-            bare = TrainingProgram(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
-            by_path[path] = replace(by_path.get(path, bare), backward_in_autocast=backward, autocast_around_loss=loss)
+        with suppress(RecursionError):
+            backward, loss = (backward_inside(unit), around_loss(unit)) if unit is not None else ((), ())
+            if backward or loss:
+                bare = TrainingProgram(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
+                own = by_path.get(path, bare)
+                by_path[path] = replace(own, backward_in_autocast=backward, autocast_around_loss=loss)
     return list(by_path.values())
 
 
@@ -100,70 +100,40 @@ class _Reader:
         self.units = Units(imports, self._runs.machine)
         self._reach = self._relevant.reach = Reach(self.units)
         self._followed = Followed(self.units)
-        self._found: dict[tuple[_Says, str], bool] = {}
-        self._gpu: dict[str, bool] = {}
+        # Closures overlap: each file is searched once for each test.
+        self._holds = cache(lambda says, path: bool(says(self.project.content(path) or b"")))
+        self._gpu = cache(lambda path: has_gpu(self.project.content(path) or b"", partial(self.units.get, path)))
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
         """Search the files of all programs with settings together, as programs share files."""
-        closures = [each.closure for each in programs]
-        self._relevant.add(
-            dict.fromkeys(path for each in closures if self._anywhere(may_set, each) for path in each.files)
-        )
+        closures = [each.closure for each in programs if self._anywhere(may_set, each.closure)]
+        self._relevant.search(path for each in closures for path in each.files)
 
-    def begun(self, path: str, named: bool) -> _Begun | None:
-        """Return the program that begins in a file; None if it trains nothing."""
-        try:
-            return self._begun(path, named)
-        except RecursionError:  # nests deeper than anybody writes
-            return None
-
-    def program(self, begun: _Begun) -> TrainingProgram | None:
-        """Return the settings and input size of a program; None if it runs on the CPU or is nested too deeply."""
-        try:
-            anyway = begun.trainer or begun.framework != "pytorch" or begun.named
-            if not anyway and not self._any_gpu(begun.closure):
-                return None  # of a program that runs on the CPU nothing is of interest here
-            return self._facts(*begun[:-1])
-        except RecursionError:
-            return None
-
-    def _begun(self, path: str, named: bool) -> _Begun | None:
+    def begun(self, path: str, named: bool) -> Iterator[_Begun]:
+        """Yield the program that begins in a file, unless it trains nothing."""
         closure = self.imports.closure(path)
         framework = framework_of(closure.foreign)
-        if not framework or not self._may_train(closure):
-            return None
+        if not framework or not self._anywhere(_may_train, closure):
+            return
         unit = self.units.get(path)
         start = beginning(unit) if unit is not None else None
         if unit is None or (start is None and not named):
-            return None
+            return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
         reached = self._reach.of(closure.files)
-        if start is None or not (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
-            return None
-        return _Begun(unit, start, closure, reached, framework, trainer, named)
+        if start is not None and (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
+            yield _Begun(unit, start, closure, reached, framework, trainer, named)
 
-    def _may_train(self, closure: Closure) -> bool:
-        return bool(self._anywhere(_may_train, closure))
+    def program(self, begun: _Begun) -> Iterator[TrainingProgram]:
+        """Yield a program with its settings and input size; of one that runs on the CPU, nothing is of interest."""
+        anyway = begun.trainer or begun.framework != "pytorch" or begun.named
+        if anyway or any(map(self._gpu, begun.closure.files)):
+            yield self._facts(*begun[:-1])
 
-    def _any_gpu(self, closure: Closure) -> bool:
-        for path in closure.files:
-            if path not in self._gpu:
-                self._gpu[path] = has_gpu(self.project.content(path) or b"", partial(self.units.get, path))
-            if self._gpu[path]:
-                return True
-        return False
-
-    def _anywhere(self, says: _Says, closure: Closure) -> str:
+    def _anywhere(self, says: Callable[[bytes], object], closure: Closure) -> str:
         """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
-        for path in closure.files:
-            # Closures overlap: each file is searched once for each test.
-            key = says, path
-            if key not in self._found:
-                self._found[key] = bool(says(self.project.content(path) or b""))
-            if self._found[key]:
-                return path
-        return ""
+        return next((path for path in closure.files if self._holds(says, path)), "")
 
     def _facts(
         self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from convlint.readers.python.programs.settings import (
     set_by_call,
     set_by_name,
 )
-from convlint.readers.python.programs.unit import Definition, SourceUnit, literal, local_names
+from convlint.readers.python.programs.unit import literal
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_guard
 from convlint.readers.python.walking import every
@@ -48,7 +49,7 @@ _LARGE = 80  # files; in smaller repositories each import is evaluated, to know 
 
 
 class Relevant:
-    """The segments that make settings or refer to one that does, over all files added so far."""
+    """The segments of some files that make settings or refer to one that does."""
 
     reach: Reach  # cuts the files
 
@@ -58,14 +59,11 @@ class Relevant:
         self._left_out: set[Line] = set()
         self._modules: set[str] = set()
         self._direct: set[str] = set()
-        self._seen: dict[str, frozenset[str]] = {}  # the files that one imports, directly or not
+        self._seen_from = cache(lambda path: frozenset(imports.closure(path).files))
 
-    def add(self, files: Iterable[str]) -> None:
-        """Add more files."""
-        new = set(files) - self._files
-        if not new:
-            return
-        self._files |= new
+    def search(self, files: Iterable[str]) -> None:
+        """Search the files; before that, everything is skipped."""
+        self._files = set(files)
         segments = [each for path in self._files for each in self.reach.segments(path)]
         found = self._setting(segments)
         self._left_out = {(each.path, each.line) for each in segments if each.kind == "function"}
@@ -105,15 +103,10 @@ class Relevant:
 
     def _names_one(self, segment: Segment, defined: dict[bytes, set[str]], words: frozenset[bytes]) -> bool:
         """Whether words of a segment name a definition in its own file or in one that it imports."""
-        for name in defined.keys() & words:
-            if segment.path in defined[name] or not defined[name].isdisjoint(self._seen_from(segment.path)):
-                return True
-        return False
-
-    def _seen_from(self, path: str) -> frozenset[str]:
-        if path not in self._seen:
-            self._seen[path] = frozenset(self._imports.closure(path).files)
-        return self._seen[path]
+        return any(
+            segment.path in defined[name] or not defined[name].isdisjoint(self._seen_from(segment.path))
+            for name in defined.keys() & words
+        )
 
     def _setting(self, segments: list[Segment]) -> list[Segment]:
         content = self._imports.project.content
@@ -145,10 +138,9 @@ class Relevant:
                 )
             ]
             hops += 1
-            if new:
-                chosen = {id(each) for each in new}
-                rest = [each for each in rest if id(each) not in chosen]
-                found = found + new
+            chosen = set(new)
+            rest = [each for each in rest if each not in chosen]
+            found = found + new
         return found
 
 
@@ -239,40 +231,34 @@ class Runs(Library):
             have = {(each.thing.name, each.thing.at) for each in machine.recorded if each.thing.imported}
             conditions, doubts = tuple(machine.conditions), tuple(machine.doubts)
             machine.recorded += [
-                Recorded(each.thing, conditions + each.conditions, each.stack, doubts + each.doubts)
+                replace(each, conditions=conditions + each.conditions, doubts=doubts + each.doubts)
                 for each in found
                 if (each.thing.name, each.thing.at) not in have
             ]
 
     def _set_by_import(self, path: str) -> list[Recorded]:
         """Return the records of importing a module; one that only imports others need not be run."""
-        if path in self._by_import:
-            return self._by_import[path]
-        if self._relevant.passes_on(path):
+        found = self._by_import.get(path)
+        if found is None and self._relevant.passes_on(path):
             self._by_import[path] = []  # of one that imports itself in the end
             near = [each for each in self._imports.near(path) if self._relevant.module(each)]
-            self._by_import[path] = [
-                Recorded(each.thing, each.conditions, each.stack, (path, *each.doubts))
-                for one in near
-                for each in self._set_by_import(one)
-            ]
-            return self._by_import[path]
-        self.machine.run_module(path)
-        if path not in self.machine.modules.recorded:
-            return []  # it runs now, and imports the one that imports it
-        self._by_import[path] = [
-            Recorded(replace(each.thing, imported=True), each.conditions, each.stack, each.doubts)
-            for each in self.machine.modules.recorded[path]
-        ]
-        return self._by_import[path]
+            below = (each for one in near for each in self._set_by_import(one))
+            found = [replace(each, doubts=(path, *each.doubts)) for each in below]
+        elif found is None:
+            self.machine.run_module(path)
+            if path not in self.machine.modules.recorded:
+                return []  # it runs now, and imports the one that imports it
+            recorded = self.machine.modules.recorded[path]
+            found = [replace(each, thing=replace(each.thing, imported=True)) for each in recorded]
+        self._by_import[path] = found
+        return found
 
     def _named(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
         resolve = self._imports.resolve
-        names = [each.name for each in node.names]
+        names, level = [each.name for each in node.names], 0
         if isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            names = [module, *(f"{module}.{name}" if module else name for name in names)]
-        level = node.level if isinstance(node, ast.ImportFrom) else 0
+            module, level = node.module or "", node.level
+            names = [module, *(f"{module}.{name}".lstrip(".") for name in names)]
         yield from filter(None, (resolve(name, path, level) for name in names))
 
     def escapes(self, machine: Machine, value: Value) -> None:
@@ -422,13 +408,11 @@ class UnreachedSettings:
 
     def _only_calls(self, segment: Segment, wanted: Segment) -> bool:
         """Whether a segment uses the name of `wanted` only in calls that were followed with known arguments."""
-        unit = segment.unit
-        if unit is None:
-            return False
-        local = local_names(segment.node, unit) if isinstance(segment.node, Definition) else frozenset()
         nodes = list(parts(segment))
         calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
-        return all(self._followed(calls.get(id(node)), segment) for node in nodes if _means(node, wanted, unit, local))
+        return segment.unit is not None and all(
+            self._followed(calls.get(id(node)), segment) for node in nodes if _means(node, wanted, segment)
+        )
 
     def _followed(self, call: ast.Call | None, segment: Segment) -> bool:
         if call is None or (segment.path, call.func.lineno, call.func.col_offset) not in self._followed_calls:
@@ -438,21 +422,18 @@ class UnreachedSettings:
         return whatever or self._as_followed(segment)
 
 
-def _means(node: ast.AST, wanted: Segment, unit: SourceUnit, local: frozenset[str]) -> bool:
-    """Whether a node may refer to `wanted`: it has its name, and does not surely mean something else."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        text = node.value
-        return (
-            text.endswith(wanted.name)
-            and _PATH.fullmatch(text) is not None
-            and _SEPARATOR.split(text)[-1] == wanted.name
-        )
-    if isinstance(node, ast.Name):
-        if node.id != wanted.name or node.id in local or not isinstance(node.ctx, ast.Load):
+def _means(node: ast.AST, wanted: Segment, segment: Segment) -> bool:
+    """Whether a node of a segment may refer to `wanted`: it has its name, and does not surely mean something else."""
+    match node:
+        case ast.Constant(value=str(text)):
+            ends = text.endswith(wanted.name) and _SEPARATOR.split(text)[-1] == wanted.name
+            return ends and _PATH.fullmatch(text) is not None
+        case ast.Name(id=wanted.name, ctx=ast.Load()) if wanted.name not in segment.local:
+            named = segment.named(node)
+        case ast.Attribute(attr=wanted.name):
+            named = segment.named(node)
+        case _:
             return False
-    elif not isinstance(node, ast.Attribute) or node.attr != wanted.name:
-        return False
-    named = unit.named(node, local)
     if named.unit is not None and named.node is not None:
         return named.unit.path == wanted.path and named.node.lineno == wanted.line
     return not (named.full or named.path)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Literal, TypeVar
 
 from convlint.readers.python.imports import IMPORT
-from convlint.readers.python.programs.unit import Definition, SourceUnit, Units, local_names
+from convlint.readers.python.programs.unit import Definition, ResolvedName, SourceUnit, Units, local_names
 from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
@@ -32,7 +32,7 @@ _PLAIN = {
     b"cached_property", b"deprecated", b"torch", b"click", b"hydra", b"functools", b"abc", b"setter",
 }  # fmt: skip
 Kind = Literal["module", "class", "function"]
-Seen = TypeVar("Seen")
+Result = TypeVar("Result")
 
 
 class Segment:
@@ -48,11 +48,11 @@ class Segment:
         self._found: dict[re.Pattern[bytes], bool] = {}
         self._seen: dict[Callable[[Segment], Any], Any] = {}
 
-    def once(self, look: Callable[[Segment], Seen]) -> Seen:
+    def once(self, look: Callable[[Segment], Result]) -> Result:
         """Return `look(self)`, computed once, as programs share their files."""
         if look not in self._seen:
             self._seen[look] = look(self)
-        found: Seen = self._seen[look]
+        found: Result = self._seen[look]
         return found
 
     @cached_property
@@ -107,6 +107,16 @@ class Segment:
         """Its definition in the parsed file; None for a module."""
         unit = self.unit if self.kind != "module" else None
         return unit.at.get(self.line) if unit is not None else None
+
+    @cached_property
+    def local(self) -> frozenset[str]:
+        """The names of a function's own variables, which may be those of functions of the module."""
+        unit, node = self.unit, self.node
+        return local_names(node, unit) if unit is not None and isinstance(node, Definition) else frozenset()
+
+    def named(self, node: ast.expr) -> ResolvedName:
+        """Return what a name in it means."""
+        return self.unit.named(node, self.local) if self.unit is not None else ResolvedName()
 
     @property
     def body(self) -> list[ast.stmt]:
@@ -180,63 +190,43 @@ class Reach:
 
     def __init__(self, units: Units) -> None:
         self._units = units
-        self._cut: dict[str, list[Segment]] = {}
+        self.segments = cache(self._segments)
 
     def of(self, files: Iterable[str]) -> list[Segment]:
         """Return the segments that a program of these files may run: all module bodies, and what they name."""
         waiting: list[Segment] = []
-        functions: dict[bytes, list[Segment]] = {}
-        classes: dict[bytes, list[Segment]] = {}
+        named: dict[bytes, list[Segment]] = {}  # functions and classes
         methods: dict[tuple[str, str], list[Segment]] = {}
-        for path in files:
-            for each in self.segments(path):
-                # Any module may be imported for its side effects, and a registry is read by computed names.
-                if each.kind == "module" or (each.handed_over and not each.is_method):
-                    waiting.append(each)
-                if each.kind == "module":
-                    continue
-                if each.is_method:
-                    methods.setdefault((each.path, each.cls), []).append(each)
-                elif each.kind == "class":
-                    classes.setdefault(each.name.encode(), []).append(each)
-                else:
-                    functions.setdefault(each.name.encode(), []).append(each)
-        return _closed(waiting, functions, classes, methods)
-
-    def segments(self, path: str) -> list[Segment]:
-        """Return the segments of one file; none if it cannot be read."""
-        if path not in self._cut:
-            content = self._units.imports.project.content(path)
-            self._cut[path] = segments(self._units, path, content) if content is not None else []
-        return self._cut[path]
-
-
-def _closed(
-    waiting: list[Segment],
-    functions: dict[bytes, list[Segment]],
-    classes: dict[bytes, list[Segment]],
-    methods: dict[tuple[str, str], list[Segment]],
-) -> list[Segment]:
-    reached: dict[int, Segment] = {}
-    said: set[bytes] = set()
-    live: dict[bytes, list[Segment]] = {}  # methods of classes that were named, by name
-    while waiting:
-        segment = waiting.pop()
-        if id(segment) in reached:
-            continue
-        reached[id(segment)] = segment
-        if segment.kind == "class":
-            for method in methods.get((segment.path, segment.cls), ()):
-                name = method.name.encode()
-                live.setdefault(name, []).append(method)
-                if name in said or name.startswith(b"__") or method.handed_over:
+        for each in (each for path in files for each in self.segments(path)):
+            # Any module may be imported for its side effects, and a registry is read by computed names.
+            if each.kind == "module" or (each.handed_over and not each.is_method):
+                waiting.append(each)
+            if each.is_method:
+                methods.setdefault((each.path, each.cls), []).append(each)
+            elif each.kind != "module":
+                named.setdefault(each.name.encode(), []).append(each)
+        reached: dict[Segment, None] = {}
+        said: set[bytes] = set()
+        live: dict[bytes, list[Segment]] = {}  # methods of classes that were named, by name
+        while waiting:
+            segment = waiting.pop()
+            if segment in reached:
+                continue
+            reached[segment] = None
+            for method in methods.get((segment.path, segment.cls), ()) if segment.kind == "class" else ():
+                live.setdefault(method.name.encode(), []).append(method)
+                if _runs(method, said):
                     waiting.append(method)
-        for word in segment.words - said:
-            said.add(word)
-            waiting += functions.get(word, ())
-            waiting += classes.get(word, ())
-            waiting += live.get(word, ())
-    return list(reached.values())
+            for word in segment.words - said:
+                said.add(word)
+                waiting += named.get(word, ())
+                waiting += live.get(word, ())
+        return list(reached)
+
+    def _segments(self, path: str) -> list[Segment]:
+        """Return the segments of one file; none if it cannot be read."""
+        content = self._units.imports.project.content(path)
+        return segments(self._units, path, content) if content is not None else []
 
 
 Place = tuple[str, int]  # path and line of a `def` or `class`
@@ -260,7 +250,7 @@ class Followed:
 
     def __init__(self, units: Units) -> None:
         self._units = units
-        self._imported: dict[str, Imported] = {}
+        self._view = cache(partial(Imported, units))
 
     def of(self, entry: str, reached: Iterable[Segment]) -> list[Segment]:
         """Return the segments among `reached` that the program beginning in `entry` surely runs."""
@@ -276,14 +266,14 @@ class Followed:
                 methods.setdefault((each.path, each.cls), []).append(each)
             elif each.handed_over:
                 waiting.append(each)
-        found: dict[int, Segment] = {}
+        found: dict[Segment, None] = {}
         said: set[bytes] = set()
         live: list[Segment] = []
         while waiting:
             segment = waiting.pop()
-            if id(segment) in found:
+            if segment in found:
                 continue
-            found[id(segment)] = segment
+            found[segment] = None
             # A method is called on objects of unknown type, so that its bare name counts.
             said |= segment.words
             if segment.kind == "class":
@@ -291,29 +281,15 @@ class Followed:
             waiting += [others[place] for place in segment.once(_leads_to) if place in others]
             waiting += [each for each in live if _runs(each, said)]
             live = [each for each in live if not _runs(each, said)]
-        return list(found.values())
-
-    def _view(self, module: Segment) -> Imported:
-        if module.path not in self._imported:
-            self._imported[module.path] = Imported(self._units, module)
-        return self._imported[module.path]
+        return list(found)
 
 
 def _leads_to(segment: Segment) -> frozenset[Place]:
     """Return the definitions to which the names of a segment resolve."""
-    return frozenset(_places(segment, segment.unit)) if segment.unit is not None else frozenset()
-
-
-def _places(segment: Segment, unit: SourceUnit) -> Iterable[Place]:
-    node = segment.node if segment.kind != "module" else None
-    # A local variable may have the name of a function of the module.
-    local = local_names(node, unit) if isinstance(node, Definition) else frozenset[str]()
-    bases: Sequence[ast.AST] = node.bases if isinstance(node, ast.ClassDef) else ()
-    for each in (*parts(segment), *bases):
-        if isinstance(each, ast.Name | ast.Attribute) and isinstance(each.ctx, ast.Load):
-            named = unit.named(each, local)
-            if named.unit is not None and named.node is not None:
-                yield named.unit.path, named.node.lineno
+    bases: Sequence[ast.AST] = segment.node.bases if isinstance(segment.node, ast.ClassDef) else ()
+    names = (each for each in (*parts(segment), *bases) if isinstance(each, ast.Name | ast.Attribute))
+    named = [segment.named(each) for each in names if isinstance(each.ctx, ast.Load)]
+    return frozenset((each.unit.path, each.node.lineno) for each in named if each.unit and each.node)
 
 
 def _runs(method: Segment, said: set[bytes]) -> bool:

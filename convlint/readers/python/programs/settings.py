@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import combinations
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -228,24 +229,23 @@ class Events:
         """`besides` are settings made at unknown times; `complete` if there are no others."""
         self.followed, self.besides, self.complete = tuple(followed), tuple(besides), complete
 
-    def settled(self, *names: str, start: bool | None = None) -> bool | int | float | str | None:
+    def settled(self, *names: str, start: bool | None = None) -> LiteralValue:
         """Return the value that surely holds in the end, by the last of `names` that is set; None if unknown.
 
         `start` is the value before any of them is set, if known.
         """
         if any(each.name in (*names, ANY) for each in self.besides):
             return None
-        last: bool | int | float | str | None = start
+        last: LiteralValue = start
         for each in self.followed:
-            if each.name == ANY:
-                last = None
-            if each.name not in names:
-                continue
-            value = each.value[0] if each.value is not None else None
-            if certain(each.conditions) and each.value is not None:
-                last = value
-            # An uncertain assignment of the value that holds already changes nothing.
-            elif value != last:
+            if each.name in names:
+                value = each.value[0] if each.value is not None else None
+                if certain(each.conditions):
+                    last = value
+                # An uncertain assignment of the value that holds already changes nothing.
+                elif value != last:
+                    last = None
+            elif each.name == ANY:
                 last = None
         return last
 
@@ -269,7 +269,7 @@ class Events:
             value = self.settled(ENABLED)
             # A vendored file that turns cuDNN off is not the user's decision.
             quiet = any(is_quiet(each.at.path) for each in self.followed if each.name == ENABLED)
-            return value if isinstance(value, bool) and not (value is False and quiet) else None
+            return value if value is True or (value is False and not quiet) else None
         return True if self.complete else None
 
     def tf32(self) -> bool | None:
@@ -286,13 +286,11 @@ class Events:
 
     def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
         """Return settings that ask for deterministic algorithms and for a benchmark of all in one run."""
-        for index, one in enumerate(self.followed):
-            for other in self.followed[index + 1 :]:
-                names = {one.name, other.name}
-                if BENCHMARK not in names or not names & {DETERMINISTIC, ALGORITHMS}:
-                    continue
-                if one.value == other.value == (True,) and self._both(one, other):
-                    return (setting(one), setting(other)) if one.name != BENCHMARK else (setting(other), setting(one))
+        for one, other in combinations(self.followed, 2):
+            names = {one.name, other.name}
+            asked = BENCHMARK in names and names & {DETERMINISTIC, ALGORITHMS}
+            if asked and one.value == other.value == (True,) and self._both(one, other):
+                return (setting(one), setting(other)) if one.name != BENCHMARK else (setting(other), setting(one))
         return None
 
     def _both(self, one: Event, other: Event) -> bool:

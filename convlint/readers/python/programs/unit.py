@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec import Struct
 
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.values import Class, Function, Module, Name, Value
+from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from convlint.readers.python.source_file import SourceFile
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Bound = dict[str, list[ast.expr | None]]  # by name: what it is bound to, None for what is unpacked
 _WITH_BLOCKS = frozenset(
     (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 )
@@ -41,15 +43,12 @@ class SourceUnit:
     def __init__(self, file: SourceFile, units: Units) -> None:
         self.file, self.path, self._units = file, file.path, units
         self.imports = units.imports.of(self.path)
-        self.functions: dict[str, Definition] = {}
-        self.assigned: dict[str, list[ast.expr | None]] = {}  # module-level names -> what they are bound to
+        self.assigned = bound_in(file.tree.body)
         self._defined: dict[str, list[Definition | ast.ClassDef]] = {}
+        self.functions: dict[str, Definition] = {}
         for node in statements(file.tree.body):
             if isinstance(node, Definition | ast.ClassDef):
                 self._defined.setdefault(node.name, []).append(node)
-            else:
-                for name, value in bindings(node):
-                    self.assigned.setdefault(name, []).append(value)
             if isinstance(node, Definition):
                 self.functions[node.name] = node
         self._meanings: dict[str, ResolvedName] = {}
@@ -72,7 +71,7 @@ class SourceUnit:
 
     def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> ResolvedName:
         """Resolve a dotted name; `local` names have another meaning in its function."""
-        first, *rest = _parts(node) or ("",)
+        first, *rest = dotted(node).split(".")
         if not first or first in local:
             return ResolvedName()
         found = self.meaning(first)
@@ -106,20 +105,20 @@ class Units:
     """The units of a project, each created when first needed; `machine` evaluates modules if that is necessary."""
 
     def __init__(self, imports: ProjectImports, machine: Machine) -> None:
-        self.imports, self.machine = imports, machine
-        self._made: dict[str, SourceUnit | None] = {}
+        self.imports, self.machine, self.get = imports, machine, cache(self._get)
 
-    def get(self, path: str) -> SourceUnit | None:
+    def _get(self, path: str) -> SourceUnit | None:
         """Return the unit at `path`; None if it cannot be parsed."""
-        if path not in self._made:
-            file = self.imports.project.file(path)
-            self._made[path] = None if file is None else SourceUnit(file, self)
-        return self._made[path]
+        file = self.imports.project.file(path)
+        return None if file is None else SourceUnit(file, self)
 
     def variable(self, path: str, name: str) -> ResolvedName:
         """Resolve a variable by evaluating its module."""
+        return self._of(self._value(path, name))
+
+    def _value(self, path: str, name: str) -> Value | None:
         scope = self.machine.run_module(path)
-        return self._of(self.machine.modules.variable(scope, name) if scope is not None else None)
+        return self.machine.modules.variable(scope, name) if scope is not None else None
 
     def imported(self, bound: Import, path: str) -> ResolvedName:
         """Resolve the name that an import in a file binds."""
@@ -149,8 +148,7 @@ class Units:
         if of.unit is None or not isinstance(of.node, ast.ClassDef):
             return ResolvedName()
         # Inherited attributes need the order of bases, which the evaluator has.
-        scope = self.machine.run_module(of.unit.path)
-        held = self.machine.modules.variable(scope, of.node.name) if scope is not None else None
+        held = self._value(of.unit.path, of.node.name)
         return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else ResolvedName()
 
     def _of(self, value: Value | None) -> ResolvedName:
@@ -161,15 +159,6 @@ class Units:
         if isinstance(value, Function | Class) and not isinstance(value.node, ast.Lambda):
             return ResolvedName(unit=self.get(value.file.path), node=value.node)
         return ResolvedName()
-
-
-def _parts(node: ast.expr | None) -> list[str]:
-    """Return the parts of a dotted name; none for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
 
 
 def last_name(node: ast.expr) -> str:
@@ -193,35 +182,45 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from statements(case.body)
 
 
-def bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+def bound_in(body: list[ast.stmt]) -> Bound:
+    """Return the values of the names that the statements of a body and of its blocks bind."""
+    found: Bound = {}
+    for node in statements(body):
+        for name, value in _bindings(node):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     """Yield the names that a statement binds, each with its value; None for one that is unpacked."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                yield target.id, node.value
-            else:
-                yield from ((each.id, None) for each in every(target) if _stored(each))  # type: ignore[attr-defined]
-    elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name):
-        yield node.target.id, node.value if isinstance(node, ast.AnnAssign) else None
-    elif isinstance(node, ast.For | ast.AsyncFor):
-        yield from ((each.id, None) for each in every(node.target) if _stored(each))  # type: ignore[attr-defined]
-    elif isinstance(node, ast.With | ast.AsyncWith):
-        for item in node.items:
-            if isinstance(item.optional_vars, ast.Name):
-                yield item.optional_vars.id, item.context_expr
+    unpacked: list[ast.expr] = []
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((each.id, value) for each in targets if isinstance(each, ast.Name))
+            unpacked = [each for each in targets if not isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name), value=of_name):
+            yield name, of_name
+        case ast.AugAssign(target=target) | ast.For(target=target) | ast.AsyncFor(target=target):
+            unpacked = [target]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for item in items:
+                if isinstance(item.optional_vars, ast.Name):
+                    yield item.optional_vars.id, item.context_expr
+    yield from ((each.id, None) for target in unpacked for each in every(target) if stored(each))
 
 
-def _stored(node: ast.AST) -> bool:
+def stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether the node is a name that is bound."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
     """Return the value of a literal in a tuple, as that may be None; None for any other expression."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | type(None)):
-        return (node.value,)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        value = node.operand.value
-        return (-value,) if isinstance(value, int | float) else None
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return (value,)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return (-value,)
     return None
 
 

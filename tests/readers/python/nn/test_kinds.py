@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from convlint.model.source import SourceReading
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.kinds import CONVOLUTIONS
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, Recording, convolve
-from convlint.readers.python.nn.reading import LayersRead, read_layers
+from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.nn.tensors import TensorPath
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
@@ -19,7 +20,7 @@ from convlint.readers.python.source_file import parsed
 HEAD = "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen as fnn\nimport haiku as hk\n"
 
 
-def read(tmp_path: Path, text: str) -> LayersRead:
+def read(tmp_path: Path, text: str) -> SourceReading:
     path = tmp_path / "net.py"
     path.write_text(HEAD + text)
     return read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)])

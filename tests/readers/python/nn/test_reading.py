@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from convlint.model.source import SourceLayer
+from convlint.model.source import SourceLayer, SourceReading
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.merging import merged_again
-from convlint.readers.python.nn.reading import LayersRead, read_layers
+from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 
-def read(tmp_path: Path, text: str, name: str = "net.py", **options: Any) -> LayersRead:
+def read(tmp_path: Path, text: str, name: str = "net.py", **options: Any) -> SourceReading:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEAD + text)
     return read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)], **options)
 
 
-def one(found: LayersRead) -> SourceLayer:
+def one(found: SourceReading) -> SourceLayer:
     assert len(found.layers) == 1
     return found.layers[0]
 
@@ -306,7 +306,7 @@ def test_branches_that_no_call_takes_are_said_to_be_that(tmp_path: Path, calls: 
 
 def test_nothing_is_said_of_tests(tmp_path: Path) -> None:
     found = read(tmp_path, "def a():\n    return nn.Conv2d(3, 9, 3)\n", name="tests/test_a.py")
-    assert found == LayersRead((), 0, 0, ())
+    assert found == SourceReading()
 
 
 @pytest.mark.parametrize("text", ["def a(:\n", "x = " + "(" * 500 + ")" * 500, "class A(A): pass\n", "\0"])
