@@ -1,4 +1,4 @@
-"""The page put together: verdicts, layers, findings, plans."""
+"""The page put together: verdicts, layers, findings; or the steps of a plan, and how the time falls with each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from convlint import __version__
+from convlint.engine.steps import NetworkPlan, State
 from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
-from convlint.reporters.page.findings import by_layer, first_steps, items
+from convlint.reporters import Style, plans
+from convlint.reporters.page.findings import ASKED, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
+from convlint.reporters.plans import Planned
 from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import (
     asking_for_a_batch,
@@ -232,6 +235,35 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
     )  # fmt: skip
 
 
+def render_plan(planned: Planned, style: Style) -> str:
+    """The HTML of a plan, of one without steps and of none too."""
+    lines = [clean(note) for note in plans.notes(planned)]
+    return plan_page(_plan_view(planned), lines, planned.errors, unicode=style.unicode)
+
+
+def _plan_view(planned: Planned) -> PlanView:
+    plan, title = planned.plan, f"Plan for {clean_path(planned.path)}"
+    if plan is None:
+        return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
+    steps = tuple(_plan_step(plan, clean(plans.change(each)), each.before, each.after) for each in plan.steps)
+    whole = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
+    says = clean(f"{plans.headline(plan)}; {plans.verdict(plan)}")
+    return PlanView(title=title, says=says, steps=steps, whole=whole)
+
+
+def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> PlanStep:
+    return PlanStep(
+        change=says,
+        before=duration(before.time_us),
+        after=duration(after.time_us),
+        saved=plans.percent(before.time_us, after.time_us),
+        grade=after.grade or "",
+        parameters=plans.percent(before.parameters, after.parameters),
+        flops=plans.percent(before.flops, after.flops),
+        width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
+    )
+
+
 def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError], *, unicode: bool = True) -> str:
     """The HTML of a plan; `notes` are plain lines that stand below it."""
     return _rendered(unicode, plan=plan, title=plan.title, notes=notes, errors=_errors(errors, frozenset()))
@@ -285,7 +317,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    made.globals.update(t=say_marked_up, plural=plural)
+    made.globals.update(t=say_marked_up, plural=plural, **ASKED)
     return made
 
 
