@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -154,24 +153,22 @@ def render_text(summary: Summary, style: Style) -> str:
     """The whole answer; the same words with and without colour."""
     width = min(max(style.width, _NARROW), _WIDE)
     paint = painter(style.color)
-    parts = [_head(summary, paint, width)]
+    first, *rest = wrap(headline(summary), width)
+    parts = [[paint("strong", first), *rest] if first else []]
     if not style.quiet and summary.ranking.lost > 0:
         parts += _tables(summary, paint, width)
     parts.append([line for note in notes(summary) for line in wrap(note, width)])
-    parts.append(_errors(summary, paint, width))
-    parts.append(list(wrap(covered(summary), width)))
+    parts.append([line for error in errors(summary.tally) for line in error_lines(error, width, paint)])
+    parts.append(wrap(covered(summary), width))
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
     return text if style.unicode else ascii_only(text)
 
 
-def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
-    first, *rest = wrap(headline(summary), width) or [""]
-    return [paint("strong", first), *rest] if first else []
-
-
 def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
     ranking = summary.ranking
-    lost, amount = ("hours lost", hours) if ranking.weighed else ("lost", partial(_mean, ranking.counted))
+    lost, amount = "hours lost", hours
+    if not ranking.weighed:  # each model counts the same
+        lost, amount = "lost", lambda value: percent(value / ranking.counted)
     worst = [
         (
             each.grade or "-", *((hours(each.lost),) if ranking.weighed else ()), percent(each.share),
@@ -239,15 +236,6 @@ def _table(
             text = paint(GRADE_INKS[cells[0]], text[0]) + text[1:]
         lines.append(text)
     return lines
-
-
-def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
-    return [line for error in errors(summary.tally) for line in error_lines(error, width, paint)]
-
-
-def _mean(models: int, value: float) -> str:
-    """Of the convolution time of that many models, each of which counts the same."""
-    return percent(value / models)
 
 
 _DIGITS = 6

@@ -29,7 +29,7 @@ from convlint.reporters.ink import (
     wrapped,
 )
 from convlint.reporters.json_v3 import calibration_object, error_object
-from convlint.reporters.words import place
+from convlint.reporters.words import fault
 
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 
@@ -149,8 +149,7 @@ def render_text(found: Measurement, style: Style) -> str:
         said = list(notes(found))
         lines += ["", *(line for note in said for line in wrapped(note, width, "  "))] if said else []
     for error in found.errors:
-        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
-        lines += ["", *error_lines(text, width, paint)]
+        lines += ["", *error_lines(f"error: {fault(error)}", width, paint)]
     return finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
 
