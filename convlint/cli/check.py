@@ -23,10 +23,12 @@ from convlint.cli.options import (
     ShowFlags,
     Verbose,
     allowances,
+    argument,
     option,
     presentation,
 )
 from convlint.files.languages import language_asked
+from convlint.model.errors import UsageError
 
 
 class CoverFlags(Flags, frozen=True, kw_only=True):
@@ -83,11 +85,10 @@ class BaselineFlags(Flags, frozen=True, kw_only=True):
 def check(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PATH…",
-            help="Specs, models, Python files, folders, package.module:name, or - for standard input. "
+        argument(
+            "PATH…",
+            "Specs, models, Python files, folders, package.module:name, or - for standard input. "
             "Default: the current folder.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -128,13 +129,13 @@ def check(
         unsafe_fixes=fixes.unsafe_fixes,
         modules=not covered.files_only,
     )
-    if fixes.diff:
-        command.refuse_beside_diff(
-            output=output, write_baseline=baselines.write_baseline, prune_baseline=baselines.prune_baseline
-        )
-    files = command.BaselineFiles(
-        read=baselines.baseline, write=baselines.write_baseline, prune=baselines.prune_baseline
-    )
-    raise typer.Exit(
-        command.check(paths or [], options, presentation(output, shown, verbose=verbose), files, diff=fixes.diff)
-    )
+    writing = {
+        "--output": output,
+        "--write-baseline": baselines.write_baseline,
+        "--prune-baseline": baselines.prune_baseline,
+    }
+    for name, value in writing.items():
+        if fixes.diff and value:
+            raise UsageError(f"--diff shows what --fix would change and writes nothing; leave out {name}")
+    outputs = presentation(output, shown, verbose=verbose)
+    raise typer.Exit(command.check(paths or [], options, outputs, baselines, diff=fixes.diff))

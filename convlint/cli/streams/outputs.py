@@ -139,15 +139,10 @@ def _overwrite(real: str, data: bytes) -> None:
                 os.ftruncate(descriptor, size)
                 if error.errno in _NO_ROOM:  # else this file system knows no such thing
                     raise
-        kept = os.dup(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
-    try:
-        _fill(descriptor, data)
-        os.ftruncate(kept, len(data))
-    finally:
-        os.close(kept)
+    _fill(descriptor, data, cut=True)
 
 
 def _open(path: str, flags: int = 0) -> int:
@@ -159,12 +154,14 @@ def _open(path: str, flags: int = 0) -> int:
     return descriptor
 
 
-def _fill(descriptor: int, data: bytes, *, lasting: bool = False) -> None:
-    """Writes everything and closes; `lasting`: once it is on the disk, where it is one."""
+def _fill(descriptor: int, data: bytes, *, lasting: bool = False, cut: bool = False) -> None:
+    """Writes everything and closes, `lasting` once it is on the disk; `cut` removes what was behind it."""
     with open(descriptor, "wb", buffering=0) as file:
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) :]
+        if cut:
+            os.ftruncate(descriptor, len(data))
         if lasting:
             os.fsync(descriptor)
 
