@@ -135,8 +135,8 @@ def sweep(
 
     The layer comes from flags, from PATH, from a model of the config, or from a figure of NVIDIA's guide.
     """
+    from convlint.cli.check import given
     from convlint.cli.commands import sweep as command
-    from convlint.cli.layer import given
     from convlint.estimate.sweep import METRICS
     from convlint.mend.checking import Job
     from convlint.readers.inputs import decide

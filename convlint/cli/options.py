@@ -328,7 +328,9 @@ class RunFlags(Flags, frozen=True, kw_only=True):
 
     def running(self) -> Running:
         """The same as settings. Raises UsageError."""
-        return running(self.runtime, self.dtype, self.layout, self.versions)
+        from convlint.mend.checking import from_options
+
+        return from_options(self.runtime or (), self.dtype, self.layout, self.versions)
 
 
 class ProjectFlags(Flags, frozen=True, kw_only=True):
@@ -451,13 +453,6 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
         here = [gpu.id for gpu in gpus_here()]
         names = [each for name in names for each in (here if name == LOCAL else [name])]
     return tuple(names)
-
-
-def running(runtime: list[str] | None, dtype: str | None, layout: str | None, versions: str | None = None) -> Running:
-    """How every input runs. Raises UsageError."""
-    from convlint.mend.checking import from_options
-
-    return from_options(runtime or (), dtype, layout, versions)
 
 
 def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from convlint import __version__
 from convlint.audit.audit import Summary
-from convlint.audit.ranking import Lost, RankedChange, Some, Tally
+from convlint.audit.ranking import RankedChange, Some, Tally
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
@@ -145,8 +145,7 @@ def percent(share: float | None) -> str:
 
 
 _NARROW, _WIDE = 60, 120
-Row = Sequence[str]
-Amount = Callable[[float], str]
+Columns = list[tuple[str, str, Callable[[Any], str]]]  # of a table: title, side as `row` has it, cell of an entry
 
 
 def render_text(summary: Summary, style: Style) -> str:
@@ -165,36 +164,43 @@ def render_text(summary: Summary, style: Style) -> str:
 
 
 def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
-    ranking = summary.ranking
+    ranking, weighed = summary.ranking, summary.ranking.weighed
     lost, amount = "hours lost", hours
-    if not ranking.weighed:  # each model counts the same
+    if not weighed:  # each model counts the same
         lost, amount = "lost", lambda value: percent(value / ranking.counted)
-    worst = [
-        (
-            each.grade or "-", *((hours(each.lost),) if ranking.weighed else ()), percent(each.share),
-            clean(each.model), clean(each.gpu), f"{each.code} {each.name}" if each.code else "",
-        )
-        for each in ranking.worst
-    ]  # fmt: skip
-    titles = (
-        ("", lost, "share", "model", "GPU", "most by") if ranking.weighed else ("", lost, "model", "GPU", "most by")
-    )
-    changes = [
-        (
-            amount(each.lost), amount(each.alone), percent(each.of_all), str(each.models), each.safety, _change(each),
-        )
-        for each in ranking.changes
-    ]  # fmt: skip
-    heads = (lost, "alone", "of all", "models", "", "change")
-    several = _table("Changes that help most", heads, changes, "rrrrll", -1, paint, width)
+    worst: Columns = [
+        ("", "l", lambda each: each.grade or "-"),
+        *([(lost, "r", lambda each: hours(each.lost))] if weighed else []),
+        ("share" if weighed else lost, "r", lambda each: percent(each.share)),
+        ("model", "m", lambda each: clean(each.model)),
+        ("GPU", "l", lambda each: clean(each.gpu)),
+        ("most by", "l", lambda each: f"{each.code} {each.name}" if each.code else ""),
+    ]
+    changes: Columns = [
+        (lost, "r", lambda each: amount(each.lost)),
+        ("alone", "r", lambda each: amount(each.alone)),
+        ("of all", "r", lambda each: percent(each.of_all)),
+        ("models", "r", lambda each: str(each.models)),
+        ("", "l", lambda each: each.safety),
+        ("change", "l", _change),
+    ]
+    share: Columns = [("share", "r", lambda each: percent(each.share))]
+    of_hours: Columns = [("hours", "r", lambda each: hours(each.hours))]
+
+    def group(own: Columns, more: Columns) -> Columns:
+        """The columns of groups of findings; those of models have a share of their own, and hours where there are."""
+        return [*changes[:1], *own, *changes[2:4], *more, ("", "m", lambda each: clean(each.what))]
+
+    of_rules, of_models = group([], []), group(share, of_hours if weighed else [])
+    several = _table("Changes that help most", changes, ranking.changes, -1, paint, width)
     if ranking.more_changes:
         several.append(f"and {ranking.more_changes:,} more")
     return [
-        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "mll", -3, paint, width),
+        _table("Models that lose most", worst, ranking.worst, -3, paint, width),
         several,
-        _groups("By rule", lost, amount, ranking.rules, paint, width),
-        _groups("By architecture", lost, amount, ranking.architectures, paint, width, weighed=ranking.weighed),
-        _groups("By GPU", lost, amount, ranking.gpus, paint, width, weighed=ranking.weighed),
+        _table("By rule", of_rules, ranking.rules, -1, paint, width),
+        _table("By architecture", of_models, ranking.architectures, -1, paint, width),
+        _table("By GPU", of_models, ranking.gpus, -1, paint, width),
     ]
 
 
@@ -204,27 +210,10 @@ def _change(change: RankedChange) -> str:
     return f"{change.code}{others} {clean(change.describe) or change.name}"
 
 
-def _groups(
-    title: str, lost: str, amount: Amount, groups: Sequence[Lost], paint: Paint, width: int,
-    *, weighed: bool | None = None,
-) -> list[str]:  # fmt: skip
-    """Groups of findings, or, where hours are `weighed` or not, of models, which have a share of their own."""
-    of_models = weighed is not None
-    titles = (lost, *(("share",) if of_models else ()), "of all", "models", *(("hours",) if weighed else ()), "")
-    rows = [
-        (
-            amount(each.lost), *((percent(each.share),) if of_models else ()), percent(each.of_all), str(each.models),
-            *((hours(each.hours),) if weighed else ()), clean(each.what),
-        )
-        for each in groups
-    ]  # fmt: skip
-    return _table(title, titles, rows, "r" * (len(titles) - 1) + "m", -1, paint, width)
-
-
-def _table(
-    title: str, titles: Row, rows: Sequence[Row], sides: str, elastic: int, paint: Paint, width: int
-) -> list[str]:
+def _table(title: str, table: Columns, entries: Sequence[Any], elastic: int, paint: Paint, width: int) -> list[str]:
     """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
+    titles, sides = [name for name, _, _ in table], "".join(side for _, side, _ in table)
+    rows = [[cell(each) for _, _, cell in table] for each in entries]
     sizes = column_sizes([titles, *rows])
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from convlint import __version__
-from convlint.files.languages import duration, plural
+from convlint.files.languages import duration
 from convlint.files.safe import clean, clean_path, number
 from convlint.reporters import Style
 from convlint.reporters.ink import Paint, column_sizes, error_lines, finished, painter, row, wrapped
@@ -93,7 +93,8 @@ def verdict(comparison: Comparison) -> str:
     """What it comes to, in one line."""
     words = [_verdict(comparison)] if comparison.pairs else []
     if comparison.broken:
-        words.insert(0, plural(sum(len(pair.broken) for pair in comparison.broken), "new error"))
+        broken = sum(len(pair.broken) for pair in comparison.broken)
+        words.insert(0, f"{broken} new error{'s' * (broken > 1)}")
     unpriced = dict.fromkeys(one.code for pair in comparison.pairs for one in pair.appeared if not one.priced)
     if codes := ", ".join(clean(each) for each in unpriced if each):
         words.append(f"now said without a price: {codes}")
@@ -115,8 +116,12 @@ def _verdict(comparison: Comparison) -> str:
         return f"{words}; {limit} more is the limit" if slower else words
     known = sum(pair.change is not None for pair in pairs)
     if slower:
-        return f"{len(slower)} of {plural(known, 'network')} slower by more than {limit}"
+        return f"{len(slower)} of {_networks(known)} slower by more than {limit}"
     return f"no network slower by more than {limit}, of {known}" if known else "no time that could be compared"
+
+
+def _networks(number_: int) -> str:
+    return "1 network" if number_ == 1 else f"{number_} networks"
 
 
 def only_lines(comparison: Comparison) -> Iterator[str]:
@@ -143,7 +148,7 @@ def render_text(comparison: Comparison, style: Style) -> str:
         lines += [f"and {len(pairs) - _MOST} more networks that changed; --output json has all of them", ""]
     same = len(comparison.pairs) - len(pairs)
     if same and len(comparison.pairs) > 1:
-        lines += [f"{plural(same, 'network')} as before", ""]
+        lines += [f"{_networks(same)} as before", ""]
     for line in only_lines(comparison):
         lines += [*wrapped(line, width), ""]
     for error in comparison.errors:

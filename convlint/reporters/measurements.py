@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,12 +102,11 @@ def promise(one: TrialResult) -> str:
 
 def tally(one: Measurement) -> str:
     """`4 of 5 pieces of advice held, 1 in part`; empty where none was tried."""
-    counts = {held: sum(each.held == held for each in one.outcomes) for held in VERDICTS}
     if not one.outcomes:
         return ""
-    others = [f"{count} {held}" for held, count in counts.items() if count and held != "held"]
-    line = f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held"
-    return f"{line}, {', '.join(others)}" if others else line
+    counts = Counter(each.held for each in one.outcomes)
+    others = [f"{counts[held]} {held}" for held in VERDICTS if counts[held] and held != "held"]
+    return ", ".join((f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held", *others))
 
 
 def notes(one: Measurement) -> Iterator[str]:

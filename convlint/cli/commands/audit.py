@@ -95,7 +95,7 @@ def _running(asked: AuditFlags, jobs: int) -> Iterator[Run]:
         return
     from convlint.audit.cluster import on_cluster
 
-    with on_cluster(asked.cluster, asked.ship_limit << 20) as run:
+    with on_cluster(asked.cluster, asked.ship_limit << 20) as run:  # from MiB
         yield run
 
 

@@ -10,22 +10,20 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
 from convlint import __version__
-from convlint.engine.steps import NetworkPlan, State
 from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
-from convlint.reporters import Style, plans
+from convlint.reporters import Style
 from convlint.reporters.page.findings import ASKED, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
-from convlint.reporters.plans import Planned
 from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import (
     asking_for_a_batch,
@@ -38,6 +36,10 @@ from convlint.reporters.words import (
     step_line,
     totals,
 )
+
+if TYPE_CHECKING:
+    from convlint.engine.steps import NetworkPlan, State
+    from convlint.reporters.plans import Planned
 
 BAR = 1000  # units of a bar's drawing: the time before all steps
 
@@ -237,11 +239,15 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
 
 def render_plan(planned: Planned, style: Style) -> str:
     """The HTML of a plan, of one without steps and of none too."""
+    from convlint.reporters import plans  # the page of a report needs nothing of it
+
     lines = [clean(note) for note in plans.notes(planned)]
     return plan_page(_plan_view(planned), lines, planned.errors, unicode=style.unicode)
 
 
 def _plan_view(planned: Planned) -> PlanView:
+    from convlint.reporters import plans
+
     plan, title = planned.plan, f"Plan for {clean_path(planned.path)}"
     if plan is None:
         return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
@@ -252,14 +258,16 @@ def _plan_view(planned: Planned) -> PlanView:
 
 
 def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> PlanStep:
+    from convlint.reporters.plans import percent
+
     return PlanStep(
         change=says,
         before=duration(before.time_us),
         after=duration(after.time_us),
-        saved=plans.percent(before.time_us, after.time_us),
+        saved=percent(before.time_us, after.time_us),
         grade=after.grade or "",
-        parameters=plans.percent(before.parameters, after.parameters),
-        flops=plans.percent(before.flops, after.flops),
+        parameters=percent(before.parameters, after.parameters),
+        flops=percent(before.flops, after.flops),
         width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
     )
 
