@@ -16,7 +16,7 @@ from convlint import __version__
 COMMANDS: Mapping[str, str] = {
     "check": "check:check",
     "init": "project:init",
-    "layer": "layer:layer",
+    "layer": "check:layer",
     "estimate": "estimate:estimate",
     "plan": "plan:plan",
     "compare": "compare:compare",

@@ -18,14 +18,13 @@ from convlint.cli.options import (
     Rules,
     RunFlags,
     ShowFlags,
+    argument,
     listed,
     option,
     output_option,
     presentation,
 )
 from convlint.model.errors import UsageError
-
-_MIB = 1 << 20
 
 
 class AuditFlags(Flags, frozen=True, kw_only=True):
@@ -70,11 +69,10 @@ class AuditFlags(Flags, frozen=True, kw_only=True):
 def audit(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PATH…",
-            help="Specs, models, folders, globs or package.module:name. Default: the current folder, where there is "
+        argument(
+            "PATH…",
+            "Specs, models, folders, globs or package.module:name. Default: the current folder, where there is "
             "no --models-from.",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -107,15 +105,5 @@ def audit(
         models=models.names(),
         modules=not files_only,
     )
-    request = command.AuditRequest(
-        paths=tuple(paths or ()),
-        lists=tuple(asked.models_from or ()),
-        weights=asked.weights,
-        resume=asked.resume,
-        most=asked.top,
-        cluster=asked.cluster,
-        ship_bytes=asked.ship_limit * _MIB,
-        allow_empty=allow_empty,
-    )
     outputs = presentation(asked.output, shown, known=command.FORMATS, files_only=command.TABLES)
-    raise typer.Exit(command.run(request, options, outputs))
+    raise typer.Exit(command.run(paths or [], asked, options, outputs))

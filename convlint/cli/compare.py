@@ -15,6 +15,7 @@ from convlint.cli.options import (
     ReadFlags,
     RunFlags,
     ShowFlags,
+    argument,
     gpu_names,
     gpu_option,
     listed,
@@ -52,8 +53,8 @@ def _options(
 
 
 def compare(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="A spec, a model, a folder, or a JSON report of check.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The same as it is now.")],
+    old: Annotated[str, argument("OLD", "A spec, a model, a folder, or a JSON report of check.")],
+    new: Annotated[str, argument("NEW", "The same as it is now.")],
     *,
     gpu: Gpu = None,
     mode: ModeOption = None,
@@ -79,11 +80,7 @@ def compare(
 def versions(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PATH…",
-            help="Specs, models, folders or package.module:name. Default: the current folder.",
-            show_default=False,
-        ),
+        argument("PATH…", "Specs, models, folders or package.module:name. Default: the current folder."),
     ] = None,
     *,
     before: Annotated[

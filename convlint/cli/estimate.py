@@ -19,7 +19,7 @@ from convlint.cli.options import (
     ReadFlags,
     RunFlags,
     ShowFlags,
-    color_of,
+    argument,
     gpu_names,
     gpu_option,
     listed,
@@ -42,9 +42,7 @@ Gpu = Annotated[list[str] | None, gpu_option("GPU; repeat to compare. Default: t
 def estimate(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="PATH…", help="Specs, models, package.module:name, or - for standard input.", show_default=False
-        ),
+        argument("PATH…", "Specs, models, package.module:name, or - for standard input."),
     ] = None,
     *,
     models: ModelFlags,
@@ -63,16 +61,13 @@ def estimate(
     from convlint.cli.commands import estimate as command
     from convlint.run.plan import Options
 
-    read_options = reading.options()
     options = Options(
-        gpus=gpu_names(gpu), mode=mode_of(mode), reading=read_options, running=running.running(), isolated=isolated
+        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(), isolated=isolated
     )
-    color_of(color)
-    chosen = models.names()
-    if not paths and chosen is None:
-        raise UsageError("nothing to estimate: give a spec, a model or -")
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
-    raise typer.Exit(command.run(paths or (), chosen, options, shown, operations=operations))
+    if not paths and models.names() is None:
+        raise UsageError("nothing to estimate: give a spec, a model or -")
+    raise typer.Exit(command.run(paths or (), models.names(), options, shown, operations=operations))
 
 
 _RANGE = "INT|RANGE"
@@ -116,11 +111,7 @@ class ChartFlags(Flags, frozen=True, kw_only=True):
 def sweep(
     path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATH]",
-            help="A spec or model that holds the layer; else the layer is given by flags.",
-            show_default=False,
-        ),
+        argument("[PATH]", "A spec or model that holds the layer; else the layer is given by flags."),
     ] = None,
     *,
     model: OneModel = None,
@@ -144,27 +135,20 @@ def sweep(
 
     The layer comes from flags, from PATH, from a model of the config, or from a figure of NVIDIA's guide.
     """
+    from convlint.cli.check import given
     from convlint.cli.commands import sweep as command
-    from convlint.cli.layer import given
-    from convlint.cli.streams.outputs import parse_outputs
     from convlint.estimate.sweep import METRICS
     from convlint.mend.checking import Job
     from convlint.readers.inputs import decide
     from convlint.run.plan import models_here
 
     flags = given(sizes, settings)
-    read_options = build.read_options()
-    job = Job(gpus=gpu_names(gpu), mode=mode_of(mode), reading=read_options, isolated=isolated)
-    when = color_of(color)
-    shown = command.Shown(
-        metric=one_of("--metric", charting.metric, METRICS),
-        outputs=parse_outputs(charting.output or (), SWEEP_FORMATS, files_only=IMAGES),
-        plot=charting.plot,
-        color=when,
-    )
+    job = Job(gpus=gpu_names(gpu), mode=mode_of(mode), reading=build.read_options(), isolated=isolated)
+    metric = one_of("--metric", charting.metric, METRICS)
+    shown = presentation(charting.output, ShowFlags(color=color), known=SWEEP_FORMATS, files_only=IMAGES)
     if path is not None and model is not None:
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")
     source = decide(path) if path is not None else next(iter(models_here(None if model is None else [model])), None)
     if source is None and build.channels_last:
         raise UsageError("--channels-last: there is no module to put into it; --layout says how a layer runs")
-    raise typer.Exit(command.run(flags, source, layer, figure, job, shown))
+    raise typer.Exit(command.run(flags, source, layer, figure, job, shown, metric, plot=charting.plot))

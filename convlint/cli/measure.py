@@ -94,14 +94,5 @@ def measure(
     if len(gpus) > 1:
         raise UsageError("--gpu: times are held against predictions for one GPU")
     job = Job(gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated)
-    request = command.MeasureRequest(
-        kind=kind,
-        trace=timing.from_trace,
-        csv=timing.csv,
-        again=timing.again,
-        tries=not timing.layers_only,
-        limit_s=timing.limit_seconds,
-        calibration=timing.calibrate,
-    )
     shown = presentation(output, ShowFlags(quiet=quiet, color=color), known=FORMATS)
-    raise typer.Exit(command.run(source, job, request, shown))
+    raise typer.Exit(command.run(source, job, kind, timing, shown))

@@ -91,19 +91,26 @@ Jobs = Annotated[
 ]
 
 
-def option(*names: str, help_: str, metavar: str | None = None) -> Any:
-    """An option that has no default to show; its parameter is None where it is not given."""
-    return typer.Option(*names, metavar=metavar, help=help_, show_default=False)
+def option(
+    *names: str, help_: str, metavar: str | None = None, complete: Callable[[str], list[Any]] | None = None
+) -> Any:
+    """An option that has no default to show, as `argument`; its parameter is None where it is not given."""
+    return typer.Option(*names, metavar=metavar, help=help_, show_default=False, autocompletion=complete)
 
 
-def gpu_option(help_: str) -> Any:
+def argument(metavar: str, help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
+    """An argument that has no default to show; `complete` knows what a shell offers for what is typed so far."""
+    return typer.Argument(metavar=metavar, help=help_, show_default=False, autocompletion=complete)
+
+
+def gpu_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
     """`--gpu`, of which commands have different defaults."""
-    return option("--gpu", "-g", help_=help_)
+    return option("--gpu", "-g", help_=help_, complete=complete)
 
 
-def output_option(help_: str) -> Any:
-    """`--output` of a command that has formats of its own."""
-    return option("--output", "-o", metavar="FORMAT[=FILE]", help_=help_)
+def output_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
+    """`--output`, of which commands have different formats."""
+    return option("--output", "-o", metavar="FORMAT[=FILE]", help_=help_, complete=complete)
 
 
 def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
@@ -112,17 +119,7 @@ def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> A
 
 
 ModeOption = Annotated[str | None, option("--mode", help_="training or inference.")]
-Output = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FORMAT[=FILE]",
-        help=f"{listed(REPORTERS)}; repeatable.",
-        show_default=False,
-        autocompletion=formats,
-    ),
-]
+Output = Annotated[list[str] | None, output_option(f"{listed(REPORTERS)}; repeatable.", formats)]
 Allow = Annotated[
     list[str] | None,
     option(
@@ -167,12 +164,7 @@ Layout = Annotated[str | None, option("--layout", help_="NCHW, NHWC or auto.")]
 Pad = Annotated[
     str | None, option("--pad", "--padding", help_="PadH or PadH,PadW; top,bottom,left,right; same; valid.")
 ]
-OneInput = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[PATH]", help="A spec, a model, package.module:name, or - for standard input.", show_default=False
-    ),
-]
+OneInput = Annotated[str | None, argument("[PATH]", "A spec, a model, package.module:name, or - for standard input.")]
 OneModel = Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config, rather than PATH.")]
 
 
@@ -208,33 +200,20 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
 
     gpu: Annotated[
         list[str] | None,
-        typer.Option(
-            "--gpu",
-            "-g",
-            help="Target GPU, or local; repeat for several. Default: the spec's, else the config's, else a100.",
-            show_default=False,
-            autocompletion=gpus_and_aliases,
+        gpu_option(
+            "Target GPU, or local; repeat for several. Default: the spec's, else the config's, else a100.",
+            gpus_and_aliases,
         ),
     ] = None
     mode: ModeOption = None
     select: Annotated[
         list[str] | None,
-        typer.Option(
-            "--select",
-            help="Only these rules: codes, names, prefixes such as CL1, or ALL.",
-            show_default=False,
-            autocompletion=rule_keys,
-        ),
+        option("--select", help_="Only these rules: codes, names, prefixes such as CL1, or ALL.", complete=rule_keys),
     ] = None
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", help="Not these rules.", show_default=False, autocompletion=rule_keys),
-    ] = None
+    ignore: Annotated[list[str] | None, option("--ignore", help_="Not these rules.", complete=rule_keys)] = None
     extend_select: Annotated[
         list[str] | None,
-        typer.Option(
-            "--extend-select", help="These rules beside the default ones.", show_default=False, autocompletion=rule_keys
-        ),
+        option("--extend-select", help_="These rules beside the default ones.", complete=rule_keys),
     ] = None
     fail_on: Annotated[
         str | None,
@@ -292,11 +271,7 @@ class BuildFlags(Flags, frozen=True, kw_only=True):
 
     inputs: Annotated[
         list[str] | None,
-        option(
-            "--input",
-            metavar="[NAME=]SHAPE",
-            help_="Shape of a model's input, such as Nx3x224x224; repeatable.",
-        ),
+        option("--input", metavar="[NAME=]SHAPE", help_="Shape of a model's input, such as Nx3x224x224; repeatable."),
     ] = None
     channels_last: Annotated[
         bool,
@@ -353,7 +328,9 @@ class RunFlags(Flags, frozen=True, kw_only=True):
 
     def running(self) -> Running:
         """The same as settings. Raises UsageError."""
-        return running(self.runtime, self.dtype, self.layout, self.versions)
+        from convlint.mend.checking import from_options
+
+        return from_options(self.runtime or (), self.dtype, self.layout, self.versions)
 
 
 class ProjectFlags(Flags, frozen=True, kw_only=True):
@@ -387,10 +364,8 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """The command with single options in the place of each group, as Typer wants it."""
     signature = inspect.signature(command, eval_str=True)
 
-    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-
     def with_options(**values: Any) -> None:
-        command(**{name: _taken(annotation, name, values) for name, annotation in annotations.items()})
+        command(**{name: _taken(each.annotation, name, values) for name, each in signature.parameters.items()})
 
     with_options.__doc__ = command.__doc__
     singles = [single for parameter in signature.parameters.values() for single in _singles(parameter)]
@@ -478,13 +453,6 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
         here = [gpu.id for gpu in gpus_here()]
         names = [each for name in names for each in (here if name == LOCAL else [name])]
     return tuple(names)
-
-
-def running(runtime: list[str] | None, dtype: str | None, layout: str | None, versions: str | None = None) -> Running:
-    """How every input runs. Raises UsageError."""
-    from convlint.mend.checking import from_options
-
-    return from_options(runtime or (), dtype, layout, versions)
 
 
 def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:

@@ -17,6 +17,7 @@ from convlint.cli.options import (
     OneInput,
     OneModel,
     ReadFlags,
+    RunFlags,
     Runtime,
     ShowFlags,
     Versions,
@@ -30,7 +31,6 @@ from convlint.cli.options import (
     option,
     output_option,
     presentation,
-    running,
 )
 from convlint.model.errors import UsageError
 
@@ -115,9 +115,12 @@ def plan(
         raise UsageError("--gpu: a plan is for one GPU")
     if write == "-":
         raise UsageError("--write: needs the name of a file")
-    runs = running(runtime, None if dtype == FIXED else dtype, None if layout == FIXED else layout, versions)
+    runs = RunFlags(
+        runtime=runtime, dtype=None if dtype == FIXED else dtype, layout=None if layout == FIXED else layout,
+        versions=versions,
+    )  # fmt: skip
     job = Job(
-        gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=runs, isolated=isolated,
+        gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=runs.running(), isolated=isolated,
         allow=frozenset(allowances(asked.allow)),
     )  # fmt: skip
     wishes = asked.wishes(*(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED))

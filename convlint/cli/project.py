@@ -16,6 +16,7 @@ from convlint.cli.options import (
     ProjectFlags,
     Rules,
     allowances,
+    argument,
     color_of,
     gpus_and_aliases,
     mode_of,
@@ -29,9 +30,7 @@ from convlint.files.languages import language_asked
 def init(
     folder: Annotated[
         str,
-        typer.Argument(
-            metavar="[FOLDER]", help="Where the Python is. Default: the current folder.", show_default=False
-        ),
+        argument("[FOLDER]", "Where the Python is. Default: the current folder."),
     ] = ".",
     diff: Annotated[bool, typer.Option("--diff", help="Print what would be written and write nothing.")] = False,
     color: Color = "auto",
@@ -48,12 +47,7 @@ def init(
 def rule(
     key: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CODE|NAME]",
-            help="Which rule; all of them where none is named.",
-            show_default=False,
-            autocompletion=rule_keys,
-        ),
+        argument("[CODE|NAME]", "Which rule; all of them where none is named.", rule_keys),
     ] = None,
     test: Annotated[
         str | None,
@@ -72,12 +66,7 @@ def rule(
 def gpus(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Which GPU; all of them where none is named.",
-            show_default=False,
-            autocompletion=gpus_and_aliases,
-        ),
+        argument("[NAME]", "Which GPU; all of them where none is named.", gpus_and_aliases),
     ] = None,
     color: Color = "auto",
 ) -> None:
@@ -90,11 +79,7 @@ def gpus(
 def config(
     path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATH]",
-            help="The input whose settings are shown. Default: the current folder.",
-            show_default=False,
-        ),
+        argument("[PATH]", "The input whose settings are shown. Default: the current folder."),
     ] = None,
     *,
     project: ProjectFlags,
@@ -135,11 +120,7 @@ def schema(
 def export(
     path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATH]",
-            help="A model: a file, package.module:name, or - for a spec on standard input.",
-            show_default=False,
-        ),
+        argument("[PATH]", "A model: a file, package.module:name, or - for a spec on standard input."),
     ] = None,
     *,
     model: Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config.")] = None,

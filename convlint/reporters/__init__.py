@@ -5,9 +5,9 @@ A reporter is one module and one line in `REPORTERS`. Reporters only render; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -45,14 +45,6 @@ class Style(Struct, frozen=True, kw_only=True):
     unicode: bool = True
 
 
-class Render(Protocol):
-    """How a report becomes text."""
-
-    def __call__(self, report: Report, style: Style, /) -> str:
-        """The whole report in one format."""
-        ...
-
-
 class Reporter(Struct, frozen=True, kw_only=True):
     """What a reporter module offers.
 
@@ -60,7 +52,7 @@ class Reporter(Struct, frozen=True, kw_only=True):
     speaks the language that was chosen; every other format is English, whatever was.
     """
 
-    render: Render
+    render: Callable[[Report, Style], str]
     annotations: bool = False
     edits: bool = False
     for_people: bool = False

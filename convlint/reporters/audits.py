@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -12,7 +11,7 @@ from msgspec.structs import asdict
 
 from convlint import __version__
 from convlint.audit.audit import Summary
-from convlint.audit.ranking import Lost, RankedChange, Some, Tally
+from convlint.audit.ranking import RankedChange, Some, Tally
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean, number
 from convlint.reporters import Style
@@ -146,58 +145,62 @@ def percent(share: float | None) -> str:
 
 
 _NARROW, _WIDE = 60, 120
-Row = Sequence[str]
-Amount = Callable[[float], str]
+Columns = list[tuple[str, str, Callable[[Any], str]]]  # of a table: title, side as `row` has it, cell of an entry
 
 
 def render_text(summary: Summary, style: Style) -> str:
     """The whole answer; the same words with and without colour."""
     width = min(max(style.width, _NARROW), _WIDE)
     paint = painter(style.color)
-    parts = [_head(summary, paint, width)]
+    first, *rest = wrap(headline(summary), width)
+    parts = [[paint("strong", first), *rest] if first else []]
     if not style.quiet and summary.ranking.lost > 0:
         parts += _tables(summary, paint, width)
     parts.append([line for note in notes(summary) for line in wrap(note, width)])
-    parts.append(_errors(summary, paint, width))
-    parts.append(list(wrap(covered(summary), width)))
+    parts.append([line for error in errors(summary.tally) for line in error_lines(error, width, paint)])
+    parts.append(wrap(covered(summary), width))
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
     return text if style.unicode else ascii_only(text)
 
 
-def _head(summary: Summary, paint: Paint, width: int) -> list[str]:
-    first, *rest = wrap(headline(summary), width) or [""]
-    return [paint("strong", first), *rest] if first else []
-
-
 def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
-    ranking = summary.ranking
-    lost, amount = ("hours lost", hours) if ranking.weighed else ("lost", partial(_mean, ranking.counted))
-    worst = [
-        (
-            each.grade or "-", *((hours(each.lost),) if ranking.weighed else ()), percent(each.share),
-            clean(each.model), clean(each.gpu), f"{each.code} {each.name}" if each.code else "",
-        )
-        for each in ranking.worst
-    ]  # fmt: skip
-    titles = (
-        ("", lost, "share", "model", "GPU", "most by") if ranking.weighed else ("", lost, "model", "GPU", "most by")
-    )
-    changes = [
-        (
-            amount(each.lost), amount(each.alone), percent(each.of_all), str(each.models), each.safety, _change(each),
-        )
-        for each in ranking.changes
-    ]  # fmt: skip
-    heads = (lost, "alone", "of all", "models", "", "change")
-    several = _table("Changes that help most", heads, changes, "rrrrll", -1, paint, width)
+    ranking, weighed = summary.ranking, summary.ranking.weighed
+    lost, amount = "hours lost", hours
+    if not weighed:  # each model counts the same
+        lost, amount = "lost", lambda value: percent(value / ranking.counted)
+    worst: Columns = [
+        ("", "l", lambda each: each.grade or "-"),
+        *([(lost, "r", lambda each: hours(each.lost))] if weighed else []),
+        ("share" if weighed else lost, "r", lambda each: percent(each.share)),
+        ("model", "m", lambda each: clean(each.model)),
+        ("GPU", "l", lambda each: clean(each.gpu)),
+        ("most by", "l", lambda each: f"{each.code} {each.name}" if each.code else ""),
+    ]
+    changes: Columns = [
+        (lost, "r", lambda each: amount(each.lost)),
+        ("alone", "r", lambda each: amount(each.alone)),
+        ("of all", "r", lambda each: percent(each.of_all)),
+        ("models", "r", lambda each: str(each.models)),
+        ("", "l", lambda each: each.safety),
+        ("change", "l", _change),
+    ]
+    share: Columns = [("share", "r", lambda each: percent(each.share))]
+    of_hours: Columns = [("hours", "r", lambda each: hours(each.hours))]
+
+    def group(own: Columns, more: Columns) -> Columns:
+        """The columns of groups of findings; those of models have a share of their own, and hours where there are."""
+        return [*changes[:1], *own, *changes[2:4], *more, ("", "m", lambda each: clean(each.what))]
+
+    of_rules, of_models = group([], []), group(share, of_hours if weighed else [])
+    several = _table("Changes that help most", changes, ranking.changes, -1, paint, width)
     if ranking.more_changes:
         several.append(f"and {ranking.more_changes:,} more")
     return [
-        _table("Models that lose most", titles, worst, "l" + "r" * (len(titles) - 4) + "mll", -3, paint, width),
+        _table("Models that lose most", worst, ranking.worst, -3, paint, width),
         several,
-        _groups("By rule", lost, amount, ranking.rules, paint, width),
-        _groups("By architecture", lost, amount, ranking.architectures, paint, width, weighed=ranking.weighed),
-        _groups("By GPU", lost, amount, ranking.gpus, paint, width, weighed=ranking.weighed),
+        _table("By rule", of_rules, ranking.rules, -1, paint, width),
+        _table("By architecture", of_models, ranking.architectures, -1, paint, width),
+        _table("By GPU", of_models, ranking.gpus, -1, paint, width),
     ]
 
 
@@ -207,27 +210,10 @@ def _change(change: RankedChange) -> str:
     return f"{change.code}{others} {clean(change.describe) or change.name}"
 
 
-def _groups(
-    title: str, lost: str, amount: Amount, groups: Sequence[Lost], paint: Paint, width: int,
-    *, weighed: bool | None = None,
-) -> list[str]:  # fmt: skip
-    """Groups of findings, or, where hours are `weighed` or not, of models, which have a share of their own."""
-    of_models = weighed is not None
-    titles = (lost, *(("share",) if of_models else ()), "of all", "models", *(("hours",) if weighed else ()), "")
-    rows = [
-        (
-            amount(each.lost), *((percent(each.share),) if of_models else ()), percent(each.of_all), str(each.models),
-            *((hours(each.hours),) if weighed else ()), clean(each.what),
-        )
-        for each in groups
-    ]  # fmt: skip
-    return _table(title, titles, rows, "r" * (len(titles) - 1) + "m", -1, paint, width)
-
-
-def _table(
-    title: str, titles: Row, rows: Sequence[Row], sides: str, elastic: int, paint: Paint, width: int
-) -> list[str]:
+def _table(title: str, table: Columns, entries: Sequence[Any], elastic: int, paint: Paint, width: int) -> list[str]:
     """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
+    titles, sides = [name for name, _, _ in table], "".join(side for _, side, _ in table)
+    rows = [[cell(each) for _, _, cell in table] for each in entries]
     sizes = column_sizes([titles, *rows])
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
@@ -239,15 +225,6 @@ def _table(
             text = paint(GRADE_INKS[cells[0]], text[0]) + text[1:]
         lines.append(text)
     return lines
-
-
-def _errors(summary: Summary, paint: Paint, width: int) -> list[str]:
-    return [line for error in errors(summary.tally) for line in error_lines(error, width, paint)]
-
-
-def _mean(models: int, value: float) -> str:
-    """Of the convolution time of that many models, each of which counts the same."""
-    return percent(value / models)
 
 
 _DIGITS = 6

@@ -67,14 +67,17 @@ class _Brief:
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
         modes = len({total.mode for total in every}) > 1
-        rows = [_heads(modes=modes)] + [_cells(total, modes=modes) for total in every]
+        heads = [
+            "", say("time of") if modes else "", say("step"), say("images/s"), say("advised"), say("convolutions"),
+            say("grade"), say("advised"),
+        ]  # fmt: skip
+        rows = [heads, *(_cells(total, modes=modes) for total in every)]
         rows = [[shown(cell, self.glyphs) for cell in cells] for cells in rows]
         kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
-        while sum(column_sizes([[cells[place] for place in kept] for cells in rows])) + 2 * len(kept) > self.width:
-            droppable = [place for place in _DROPPED if place in kept]
-            if not droppable:
-                break
-            kept.remove(droppable[0])
+        widths = column_sizes(rows)
+        for place in _DROPPED:
+            if place in kept and sum(widths[each] for each in kept) + 2 * len(kept) > self.width:
+                kept.remove(place)
         rows = [[cells[place] for place in kept] for cells in rows]
         sizes, sides = column_sizes(rows), "l" + "r" * (len(kept) - 1)
         self.lines.append(self.paint("faint", f"  {row(rows[0], sizes, sides, self.glyphs.more)}"))
@@ -84,12 +87,12 @@ class _Brief:
         """What saves most, each with what it saves on each target."""
         if not found:
             return
-        columns_of = self._columns()
+        gpus: Sequence[str | None] = self.targets or (None,)
         findings = [finding for cause in found for finding in cause.findings]
         of_step = all(finding.lost_step_percent is not None for finding in findings)
-        alone = len(columns_of) == 1 and len({network.path for network in self.report.networks}) <= 1
+        alone = len(gpus) == 1 and len({network.path for network in self.report.networks}) <= 1
         with_share = alone and (of_step or all(finding.lost_step_percent is None for finding in findings))
-        cells = [[saving(cause, gpu, with_share=with_share) for gpu in columns_of] for cause in found]
+        cells = [[saving(cause, gpu, with_share=with_share) for gpu in gpus] for cause in found]
         saves = say("saves, of the step") if with_share and of_step else say("saves")
         heads = [shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
         sizes = column_sizes([heads, *cells])
@@ -115,9 +118,6 @@ class _Brief:
             self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
         if overlap(self.report, found):
             self._more(say("These overlap: the step with all of them stands above."))
-
-    def _columns(self) -> Sequence[str | None]:
-        return self.targets if len(self.targets) > 1 else [next(iter(self.targets), None)]
 
     def listed(self, title: str, found: Sequence[Cause], most: int) -> None:
         """A line for each cause: the rule, where, and what is wrong."""
@@ -167,19 +167,6 @@ class _Brief:
         if self.lines:
             self.lines.append("")
         self.lines.append(self.paint("strong", text.rstrip()))
-
-
-def _heads(*, modes: bool) -> list[str]:
-    return [
-        "",
-        say("time of") if modes else "",
-        say("step"),
-        say("images/s"),
-        say("advised"),
-        say("convolutions"),
-        say("grade"),
-        say("advised"),
-    ]
 
 
 def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:

@@ -52,21 +52,21 @@ class Cause(Struct, frozen=True, kw_only=True):
     def saved_us(self, gpu: str | None) -> float | None:
         """What the change saves on a target, of the convolutions or of the step; None where there is no price."""
         saved = self._uncapped_us(gpu)
-        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        if saved is None or any(finding.lost_us is None for finding in own):
+        if saved is None or any(finding.lost_us is None for finding in self._on(gpu)):
             return saved  # by the step, the host included
         return min(saved, self.most_us.get(gpu, saved))
 
+    def _on(self, gpu: str | None) -> list[Finding]:
+        return [finding for finding in self.findings if finding.gpu in (gpu, None)]
+
     def _uncapped_us(self, gpu: str | None) -> float | None:
-        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        prices = [finding.lost_us if finding.lost_step_us is None else finding.lost_step_us for finding in own]
+        prices = [one.lost_us if one.lost_step_us is None else one.lost_step_us for one in self._on(gpu)]
         known = [price for price in prices if price is not None]
         return sum(known) if known else None
 
     def share(self, gpu: str | None) -> float | None:
         """The same as percent of the step where that is known, else of the convolutions."""
-        own = [finding for finding in self.findings if finding.gpu in (gpu, None)]
-        shares = [one.lost_percent if one.lost_step_percent is None else one.lost_step_percent for one in own]
+        shares = [one.lost_percent if one.lost_step_percent is None else one.lost_step_percent for one in self._on(gpu)]
         known = [share for share in shares if share is not None]
         saved, whole = self.saved_us(gpu), self._uncapped_us(gpu)
         return sum(known) * (saved / whole if saved is not None and whole else 1.0) if known else None
@@ -188,12 +188,11 @@ def _most_us(report: Report) -> dict[str | None, float]:
 
 def _key(finding: Finding, report: Report) -> tuple[str, ...]:
     """What findings of one cause share: the rule and what to change, whichever layer is named in it."""
-    path = finding.location.path
-    text = finding.message if finding.fix is None else finding.fix.describe
-    own = [finding.rule.code, _shared(text, finding)]
-    if report.source is not None and path in report.source.files:
-        own += [path, str(finding.location.line), str(finding.location.column)]  # each place is an edit of its own
-    return tuple(own)
+    at = finding.location
+    own = finding.rule.code, _shared(finding.message if finding.fix is None else finding.fix.describe, finding)
+    if report.source is None or at.path not in report.source.files:
+        return own
+    return (*own, at.path, str(at.line), str(at.column))  # each place is an edit of its own
 
 
 def _shared(text: str, finding: Finding) -> str:

@@ -14,13 +14,12 @@ from convlint.reporters.ink import Paint, column_sizes, error_lines, finished, p
 from convlint.reporters.json_v3 import error_object
 from convlint.reporters.markdown import code, prose
 from convlint.reporters.plans import percent
-from convlint.reporters.words import binary, count, place, step
+from convlint.reporters.words import LIBRARIES, binary, count, fault, step
 from convlint.run.comparison import Comparison, FindingFigures, LayerChange, NetworkFigures, Pair
 
 _NARROW, _WIDE = 60, 120
 _MOST = 8  # layers, findings and networks that the text names of each kind
 _TIMES = 100  # percent from which on the verdict says how many times as long
-_LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN", "tensorrt": "TensorRT"}
 _TITLES = ("", "old", "new", "change")
 
 
@@ -37,7 +36,7 @@ def headline(pair: Pair) -> str:
 def version_change(pair: Pair) -> str:
     """`framework 2.8.0 -> 2.9.1, cuDNN 9.10.2 -> ?`; empty where all versions are the same."""
     return ", ".join(
-        f"{_LIBRARIES.get(name, clean(name))} {before or '?'} -> {after or '?'}"
+        f"{LIBRARIES.get(name, clean(name))} {before or '?'} -> {after or '?'}"
         for name, (before, after) in pair.versions.items()
     )
 
@@ -94,12 +93,11 @@ def verdict(comparison: Comparison) -> str:
     """What it comes to, in one line."""
     words = [_verdict(comparison)] if comparison.pairs else []
     if comparison.broken:
-        count_ = sum(len(pair.broken) for pair in comparison.broken)
-        words.insert(0, f"{count_} new error{'s' * (count_ > 1)}")
+        broken = sum(len(pair.broken) for pair in comparison.broken)
+        words.insert(0, f"{broken} new error{'s' * (broken > 1)}")
     unpriced = dict.fromkeys(one.code for pair in comparison.pairs for one in pair.appeared if not one.priced)
-    codes = [code_ for code_ in unpriced if code_]
-    if codes:
-        words.append(f"now said without a price: {', '.join(map(clean, codes))}")
+    if codes := ", ".join(clean(each) for each in unpriced if each):
+        words.append(f"now said without a price: {codes}")
     if comparison.errors:
         words.insert(0, "incomplete")
     return "; ".join(words)
@@ -144,7 +142,7 @@ def render_text(comparison: Comparison, style: Style) -> str:
     paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
     lines: list[str] = []
     pairs = sorted(filter(of_interest, comparison.pairs), key=lambda pair: -(pair.change or 0.0))
-    for pair in pairs if len(pairs) <= _MOST else pairs[:_MOST]:
+    for pair in pairs[:_MOST]:
         lines += [*wrapped(headline(pair), width), *_body(pair, paint, width), ""]
     if len(pairs) > _MOST:
         lines += [f"and {len(pairs) - _MOST} more networks that changed; --output json has all of them", ""]
@@ -154,8 +152,7 @@ def render_text(comparison: Comparison, style: Style) -> str:
     for line in only_lines(comparison):
         lines += [*wrapped(line, width), ""]
     for error in comparison.errors:
-        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
-        lines += error_lines(text, width, paint)
+        lines += error_lines(f"error: {fault(error)}", width, paint)
     first, *rest = wrapped(verdict(comparison), width - 2)
     ink = "poor" if comparison.slower or comparison.broken or comparison.errors else "good"
     return finished([*lines, paint(ink, first), *(f"  {line}" for line in rest), ""], unicode=style.unicode)
@@ -166,15 +163,15 @@ def _body(pair: Pair, paint: Paint, width: int) -> Iterator[str]:
         yield from wrapped(words, width, "  ")
     rows = [_TITLES, *figures(pair)]
     sizes = column_sizes(rows)
-    for number_, cells in enumerate(rows):
-        line = f"  {row(cells, sizes, 'lrrr')}"
-        yield paint("faint", line) if not number_ else line
+    head, *lines = [f"  {row(cells, sizes, 'lrrr')}" for cells in rows]
+    yield paint("faint", head)
+    yield from lines
     for kind, layers in slower_first(pair):
         yield f"  {kind}:"
         yield from _layer_lines(layers, width)
-    for severity, findings in (("now said", pair.appeared), ("no longer said", pair.gone)):
+    for kind, findings in (("now said", pair.appeared), ("no longer said", pair.gone)):
         if findings:
-            yield f"  {severity}:"
+            yield f"  {kind}:"
             for finding in findings[:_MOST]:
                 first, *rest = wrapped(said(finding), width - 4)
                 yield f"    {first}"
@@ -299,10 +296,7 @@ def render_markdown(comparison: Comparison) -> str:
         lines += [f"- now said: {prose(said(finding))}" for finding in pair.appeared[:_MOST]]
         lines += [""] if pair.appeared else []
     lines += [f"- {prose(line)}" for line in only_lines(comparison)]
-    lines += [
-        f"- error: {prose(f'{place(error.path, error.line, error.column)}: {error.message}')}"
-        for error in comparison.errors
-    ]
+    lines += [f"- error: {prose(fault(error))}" for error in comparison.errors]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -6,23 +6,18 @@ from convlint.files.languages import say
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.ink import Link, linker
+from convlint.reporters.ink import linker
 from convlint.reporters.summary import ending
 from convlint.reporters.words import behind, headline, layer_of, named_in, page_of, place, place_of, severity_word
 
 
 def render(report: Report, style: Style) -> str:
     """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
-    text = "\n".join([*finding_lines(report, linker(style.links), with_infos=not style.quiet), *ending(report), ""])
-    return text if style.unicode else ascii_only(text)
-
-
-def finding_lines(report: Report, link: Link, *, with_infos: bool = True) -> list[str]:
-    """The findings and the input errors, one line each; `link` leads from a rule to its page."""
+    link = linker(style.links)
     several = len(report.targets) > 1
     lines = []
     for finding in report.findings:
-        if with_infos or finding.severity != "info":
+        if finding.severity != "info" or not style.quiet:
             at = finding.location
             rule, colon, message = headline(finding, several).partition(":")
             line = (
@@ -37,7 +32,8 @@ def finding_lines(report: Report, link: Link, *, with_infos: bool = True) -> lis
     for error in report.errors:
         word = say("internal error") if error.internal else severity_word("error")
         lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
-    return lines
+    text = "\n".join([*lines, *ending(report), ""])
+    return text if style.unicode else ascii_only(text)
 
 
 REPORTER = Reporter(render=render)

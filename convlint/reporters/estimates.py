@@ -10,12 +10,12 @@ from msgspec import Struct, field
 
 from convlint.estimate.sweep import unknown_time
 from convlint.files.languages import plural
-from convlint.files.safe import ascii_only, clean, clean_path, number
+from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.network import RecordedStep, RecordedWork
-from convlint.model.report import LayerReport, LayerTimes, NetworkTotal, Report
+from convlint.model.report import LayerReport, NetworkTotal, Report
 from convlint.reporters import Style
 from convlint.reporters.ink import (
     ASCII,
@@ -39,10 +39,10 @@ from convlint.reporters.words import (
     batch_notes,
     calibration_notes,
     dtype_notes,
+    fault,
     host_notes,
     network_notes,
     partly_read,
-    place,
     scaled,
     shape,
     step,
@@ -58,13 +58,13 @@ _LEAST_REST = 0.001  # of a step: less is not shown
 _WORTH_SAYING = 1.05  # a ratio: what makes less than 5 % of difference is left out of the totals
 
 
-class EstimateTotal(Struct, frozen=True, kw_only=True):
+class EstimateTotal(Struct, kw_only=True):
     """Sums over the layers of one mode that have a time on one GPU; times in us, all calls counted, useful `flops`."""
 
     label: str
     mode: Mode
+    whole: NetworkTotal | None = None  # of all these layers
     time_us: float = 0.0
-    times: LayerTimes | None = None  # of all these layers, where each has one
     at_peak_us: float = 0.0  # what the useful FLOPs would take at the peak of their compute dtypes
     at_half_us: float = 0.0  # and at that of 16 bits
     launch_us: float = 0.0
@@ -78,7 +78,7 @@ class EstimateTotal(Struct, frozen=True, kw_only=True):
     @property
     def grade(self) -> str | None:
         """The network's letter; None where a layer's time is unknown or there is none."""
-        return None if self.times is None else self.times.grade
+        return None if self.whole is None else self.whole.grade
 
     @property
     def hardware(self) -> str:
@@ -118,36 +118,29 @@ def totals_of(report: Report) -> Totals:
 
 
 def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> EstimateTotal:
-    time = longest = at_peak = at_half = launch = copies = 0.0
+    whole = next((total for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
+    sums = EstimateTotal(label=label, mode=mode, whole=whole)
     gpu = load_gpu(label)
     half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
-    flops = without = 0
-    by_pass: dict[str, float] = {}
-    by_bound: dict[str, float] = {}
     for entry in layers:
         if label not in entry.estimates:  # its file names other targets
             continue
         estimate = entry.estimates[label]
         if estimate is None:
-            without += 1
+            sums.without_time += 1
             continue
-        time += estimate.time_us
-        longest = max(longest, estimate.time_us)
+        sums.time_us += estimate.time_us
+        sums.longest_us = max(sums.longest_us, estimate.time_us)
         calls = entry.layer.calls
         for which, one in estimate.passes.items():
-            flops += one.flops * calls
-            at_peak += one.peak_share * one.time_us * calls
-            at_half += one.flops * calls / half * 1e6 if half else 0.0
-            launch += one.overhead_us * calls
-            copies += (one.transposes_us + one.padding_us) * calls
-            by_pass[which] = by_pass.get(which, 0.0) + one.time_us * calls
-            by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * calls
-    times = next((total.times for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
-    return EstimateTotal(
-        label=label, mode=mode, time_us=time, times=times, at_peak_us=at_peak, at_half_us=at_half, launch_us=launch,
-        copies_us=copies, longest_us=longest, flops=flops, without_time=without, by_pass_us=by_pass,
-        by_bound_us=by_bound,
-    )  # fmt: skip
+            sums.flops += one.flops * calls
+            sums.at_peak_us += one.peak_share * one.time_us * calls
+            sums.at_half_us += one.flops * calls / half * 1e6 if half else 0.0
+            sums.launch_us += one.overhead_us * calls
+            sums.copies_us += (one.transposes_us + one.padding_us) * calls
+            for parts, key in ((sums.by_pass_us, which), (sums.by_bound_us, one.bound_by)):
+                parts[key] = parts.get(key, 0.0) + one.time_us * calls
+    return sums
 
 
 def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
@@ -168,8 +161,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
-        of_all = next((one for one in (*report.totals, report.total) if _is_of(one, total)), None)
-        if of_all is not None and (text := step_line(of_all)):
+        if total.whole is not None and (text := step_line(total.whole)):
             lines += [f"  {line}" for line in wrap(shown(text, glyphs), width - 2)]
     if len(totals) > 1:
         lines.append("")
@@ -180,13 +172,8 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
     if report.errors:
         lines.append("")
     for error in report.errors:
-        where = place(error.path, error.line, error.column)
-        lines += error_lines(shown(f"error: {where}: {error.message}", glyphs), width - 2, paint)
+        lines += error_lines(shown(f"error: {fault(error)}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
-
-
-def _is_of(one: NetworkTotal | None, total: EstimateTotal) -> bool:
-    return one is not None and (one.gpu, one.mode) == (total.label, total.mode)
 
 
 def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
@@ -216,14 +203,20 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
             rest = step.parts.get(part, 0.0) - sum(one.time_us for one in step.operations if one and one.part == part)
             if rest >= _LEAST_REST * step.time_us:
                 rows.append((name, "-", part, clock(rest), f"{100 * rest / step.time_us:.1f} %", "-"))
-        sizes = column_sizes(rows)
-        sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
-        title = (
-            f"{clean_path(network.path)} on {network.gpu}" if len(report.networks) > 1 else "beside the convolutions"
-        )
-        lines += ["", paint("strong", shown(title, glyphs)), paint("faint", row(rows[0], sizes, "mllrrr", glyphs.more))]
-        lines += [row(each, sizes, "mllrrr", glyphs.more) for each in rows[1:]]
+        several = len(report.networks) > 1
+        title = f"{clean_path(network.path)} on {network.gpu}" if several else "beside the convolutions"
+        lines += _table(title, rows, "mllrrr", paint, glyphs, width)
     return lines
+
+
+def _table(
+    title: str, rows: Sequence[Sequence[str]], sides: str, paint: Paint, glyphs: Glyphs, width: int
+) -> list[str]:
+    """The rows below their title, the first of them the heads of columns, of which the first gets what room is left."""
+    sizes = column_sizes(rows)
+    sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
+    head, *others = [row(each, sizes, sides, glyphs.more) for each in rows]
+    return ["", paint("strong", shown(title, glyphs)), paint("faint", shown(head, glyphs)), *others]
 
 
 def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
@@ -245,11 +238,8 @@ def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width:
         rows.append(
             (f"{len(ordered) - _MOST_OPERATORS} more", "-", "-", "-", clock(rest), f"{100 * rest / whole:.1f} %", "-")
         )
-    sizes = column_sizes(rows)
-    sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
-    head, *others = [row(each, sizes, "mrlrrrr", glyphs.more) for each in rows]
     title = f"kernels of a step by operator{f', as recorded on {recorded.gpu}' if recorded.gpu else ''}"
-    return ["", paint("strong", title), paint("faint", shown(head, glyphs)), *others]
+    return _table(title, rows, "mrlrrrr", paint, glyphs, width)
 
 
 _MOST_OPERATORS = 40  # lines
@@ -331,7 +321,7 @@ def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, labe
     layer, times = entry.layer, entry.times.get(label)
     if estimate is None:
         product = gemm(layer, which)
-        sizes = [product.M, product.N, product.K, product.batch] if product is not None else [""] * 4
+        sizes = [""] * 4 if product is None else [product.M, product.N, product.K, product.batch]
         return [*sizes, *[""] * (len(COLUMNS) - 11), why_no_time(entry, label)]
     one: PassEstimate = estimate.passes[which]
     return [
@@ -368,11 +358,10 @@ _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave
 def render_table(report: Report, style: Style, *, operations: bool = False) -> str:
     """The whole table; the same words with and without colour. `operations`: those between the convolutions too."""
     page = _EstimateText(report, style)
-    if report.layers:
-        if len(report.targets) > 1:
-            page.side_by_side()
-        else:
-            page.detailed()
+    if report.layers and len(report.targets) > 1:
+        page.side_by_side()
+    elif report.layers:
+        page.detailed()
     others = operation_lines(report, page.paint, page.glyphs, page.width) if operations else []
     lines = [*page.lines, *others, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
     return finished(lines, unicode=style.unicode)
@@ -386,6 +375,8 @@ class _EstimateText:
         self.paint = painter(style.color)
         self.glyphs = UNICODE if style.unicode else ASCII
         self.width = min(max(style.width, _NARROW), _WIDE)
+        self._bar_width = 11 if self.width < 100 else 19
+        self._verdict_width = 18 + self._bar_width
         self.lines: list[str] = []
         self.totals = totals_of(report)
         self._several_files = len({entry.layer.path for entry in report.layers}) > 1
@@ -397,7 +388,7 @@ class _EstimateText:
         rows = {id(entry): self._pass_rows(entry, label) for entry in self.report.layers}
         every = [cells for group in rows.values() for cells in group]
         titles = ["pass", f"GEMM M{self.glyphs.times}N{self.glyphs.times}K", *(title for title, _ in _COLUMNS)]
-        sizes = [max(len(cell) for cell in column) for column in zip(titles, *every, strict=True)]
+        sizes = column_sizes([titles, *every])
         kept, gap = self._fitting(titles, sizes)
         heads = "layer".ljust(self.width - self._verdict_width) + f"{'time':>8}   {'share':>6}"
         self.lines.append(self.paint("faint", heads))
@@ -447,10 +438,8 @@ class _EstimateText:
         targets = self.report.targets
         for start in range(0, len(targets), count):
             self._band(targets[start : start + count], left, block)
-            if start + count < len(targets):
-                self.lines.append("")
-        note = "tiles and waves: with one --gpu, or --output csv"
-        self.lines += ["", self.paint("faint", note)]
+            self.lines.append("")
+        self.lines.append(self.paint("faint", "tiles and waves: with one --gpu, or --output csv"))
 
     def _band(self, targets: Sequence[str], left: int, block: int) -> None:
         heads = [shorten(clean(label), block, self.glyphs.more) for label in targets]
@@ -486,9 +475,7 @@ class _EstimateText:
             self.lines.append(self.paint("frame", f"{self.glyphs.line * 2} {path}"))
 
     def _name(self, layer: ConvLayer, room: int) -> str:
-        name = clean(layer.name) or "(no name)"
-        if self.glyphs.line.isascii():
-            name = ascii_only(name)
+        name = shown(layer.name, self.glyphs) or "(no name)"
         calls = f" {self.glyphs.times}{layer.calls}" if layer.calls > 1 else ""
         return shorten(name, room - len(calls), self.glyphs.more) + calls
 
@@ -501,14 +488,6 @@ class _EstimateText:
         words = f"  {shorten(words, rest, self.glyphs.more)}" if rest >= _LEAST_SHAPE else ""
         pad = " " * (room - columns(name) - columns(words) + 2)
         self.lines.append(self.paint("strong", name) + self.paint("faint", words) + pad + verdict)
-
-    @property
-    def _verdict_width(self) -> int:
-        return 18 + self._bar_width
-
-    @property
-    def _bar_width(self) -> int:
-        return 11 if self.width < 100 else 19
 
     def _verdict(self, entry: LayerReport, label: str, room: int) -> str:
         """`2.10 ms C 12.3 % bar`: the time of all calls and passes; the bar's length is relative to the longest one."""

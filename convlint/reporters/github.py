@@ -23,11 +23,9 @@ def render(report: Report, style: Style) -> str:
     """
     several = len(report.targets) > 1
     found = causes(report)
-    commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     partly = partly_read(report)
-    commands["error"] += [
-        _error(error, "incomplete" if error.path in partly else "not read") for error in report.errors
-    ]
+    unread = [_error(error, "incomplete" if error.path in partly else "not read") for error in report.errors]
+    commands: dict[str, list[str]] = {"error": unread, "warning": [], "notice": []}
     for cause in found:
         command = _COMMANDS[cause.severity]
         if len(commands[command]) < MOST_ANNOTATIONS:

@@ -10,7 +10,7 @@ from typing import Any
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice, behind, layer_of, lost, named_in
+from convlint.reporters.words import advice, behind, lost, what_is_wrong
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "critical", "warning": "major", "info": "minor"}
 _NOT_READ = "blocker"  # nothing in the file was checked
@@ -29,15 +29,13 @@ def render(report: Report, style: Style) -> str:
         fingerprint = _unique(seen, "not-read", error.path, description)
         issues.append(_issue(description, "not-read", fingerprint, _NOT_READ, error.path, error.line))
     for finding in report.findings:
-        layer = f"{layer_of(finding)}: " if finding.layer is not None and not named_in(finding) else ""
-        gpu = f" on {clean(finding.gpu)}" if several and finding.gpu is not None else ""
         library = f" - library: {line}" if (line := behind(finding)) else ""
         price = f" - lost: {cost}" if (cost := lost(finding)) else ""
         fix = f" - {advice(finding.fix)}" if finding.fix is not None else ""
         rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
         own = finding.fingerprint or f"{finding.rule.code}\0{finding.layer}"
         fingerprint = _unique(seen, own, finding.location.path, finding.gpu or "")
-        description = f"{layer}{clean(finding.message)}{gpu}{library}{price}{fix}"
+        description = f"{what_is_wrong(finding, several)}{library}{price}{fix}"
         severity = _SEVERITIES[finding.severity]
         issues.append(_issue(description, rule, fingerprint, severity, finding.location.path, finding.location.line))
     lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode) for issue in issues)

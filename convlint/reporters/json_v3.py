@@ -28,7 +28,8 @@ from convlint.model.source import PlacedLayer, SourceReport
 from convlint.reporters import Reporter, Style
 
 if TYPE_CHECKING:
-    from convlint.model.estimates import LayerEstimate
+    from convlint.model.estimates import LayerEstimate, PassEstimate
+    from convlint.model.network import RecordedStep
     from convlint.model.report import CalibrationUse
 
 
@@ -65,6 +66,11 @@ def _source_layer(placed: PlacedLayer) -> dict[str, Any]:
         "certainty": record.certainty,
         "condition": clean(record.condition) or None,
     }
+
+
+def _numbers(record: object, *names: str) -> dict[str, float | None]:
+    """These fields of a record, each rounded under its own name."""
+    return {name: number(getattr(record, name)) for name in names}
 
 
 def place_object(at: Location) -> dict[str, Any]:
@@ -150,28 +156,25 @@ def _steps(total: NetworkTotal | None) -> dict[str, Any]:
     if total is None or not total.steps:
         return dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
     return {
-        "step_us": number(total.step_us),
-        "step_after_us": number(total.step_after_us),
-        "host_us": number(total.host_us),
+        **_numbers(total, "step_us", "step_after_us", "host_us"),
         "step_parts": {part: number(us) for part, us in total.step_parts.items()},
         "unpriced_operations": total.unpriced_operations,
     }
 
 
-def _recorded_operations(network: NetworkReport) -> Iterator[dict[str, Any]]:
+def _recorded_operations(path: str, recorded: RecordedStep) -> Iterator[dict[str, Any]]:
     """The operators of a trace's step: what they took on the GPU that it ran on, and what is predicted there."""
-    recorded = network.recorded
-    for work in () if recorded is None else recorded.works:
+    for work in recorded.works:
         yield {
             "name": clean(work.op),
             "op": clean(work.op),
-            "path": clean_path(network.path),
+            "path": clean_path(path),
             "line": None,
             "calls": number(work.calls),
             "product": list(work.gemm) or None,
             "estimates": [
                 {
-                    "gpu": "" if recorded is None else recorded.gpu,
+                    "gpu": recorded.gpu,
                     "time_us": number(work.us),
                     "predicted_us": number(work.predicted_us),
                     "bytes": round(work.moved * work.calls) or None,
@@ -187,7 +190,7 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
     networks: dict[tuple[str, Mode], list[NetworkReport]] = {}
     for network in report.networks:
         if network.recorded is not None:
-            yield from _recorded_operations(network)
+            yield from _recorded_operations(network.path, network.recorded)
         elif network.step is not None:
             networks.setdefault((network.path, network.mode), []).append(network)
     for (path, _), on_targets in networks.items():
@@ -198,15 +201,10 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
             estimates = []
             for network in on_targets:
                 one = None if network.step is None else network.step.operations[index]
-                estimates.append(
-                    {
-                        "gpu": clean(network.gpu),
-                        "time_us": None if one is None else number(one.time_us),
-                        "bytes": None if one is None else one.bytes,
-                        "flops": None if one is None else one.flops,
-                        "part": PART_OF[work.kind] if one is None else one.part,
-                    }
-                )
+                own: dict[str, Any] = {"time_us": None, "bytes": None, "flops": None, "part": PART_OF[work.kind]}
+                if one is not None:
+                    own = {"time_us": number(one.time_us), "bytes": one.bytes, "flops": one.flops, "part": one.part}
+                estimates.append({"gpu": clean(network.gpu), **own})
             yield {
                 "name": clean(operation.name),
                 "op": clean(work.op),
@@ -218,6 +216,7 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _network(network: NetworkReport) -> dict[str, Any]:
+    step = network.step
     return {
         "path": clean_path(network.path),
         "gpu": clean(network.gpu),
@@ -232,14 +231,11 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         "memory_needs": [clean(need) for need in network.memory_needs],
         "capacity_bytes": network.capacity_bytes,
         "largest_batch": network.largest_batch,
-        "host_us": number(network.host_us),
-        "gpu_us": number(network.gpu_us),
-        "step_us": None if network.step is None else number(network.step.time_us),
+        **_numbers(network, "host_us", "gpu_us"),
+        "step_us": None if step is None else number(step.time_us),
         "step_after_us": number(network.step_after_us),
-        "step_parts": None
-        if network.step is None
-        else {part: number(network.step.parts.get(part, 0.0)) for part in PARTS},
-        "unpriced_operations": None if network.step is None else len(network.step.unpriced),
+        "step_parts": None if step is None else {part: number(step.parts.get(part, 0.0)) for part in PARTS},
+        "unpriced_operations": None if step is None else len(step.unpriced),
         **_recorded(network),
         "runtime": _versions([network]),
     }
@@ -267,7 +263,7 @@ def _versions(networks: Sequence[NetworkReport]) -> dict[str, Any]:
 def _layer(entry: LayerReport) -> dict[str, Any]:
     layer = entry.layer
     at = layer.locate()
-    result: dict[str, Any] = {
+    return {
         "name": clean(layer.name),
         "path": clean_path(layer.path),
         "line": at.line,
@@ -275,29 +271,25 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
         "library": clean_path(at.library) or None,
         "model": clean(at.model) or None,
         "op": layer.op,
+        **{size: getattr(layer, size) for size in _sizes(layer)},
+        "dtype": None if layer.dtype is None else layer.dtype.value,
+        "layout": layer.layout,
+        "bias": layer.bias,
+        "calls": layer.calls,
+        **({"unfolded": True} if layer.unfolded else {}),
+        "estimates": [
+            _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, gpu))
+            for gpu, estimate in entry.estimates.items()
+        ],
     }
-    for key in _SIZES:
-        result[key] = getattr(layer, key)
-    result |= _extra_sizes(layer)
-    result["dtype"] = None if layer.dtype is None else layer.dtype.value
-    result["layout"] = layer.layout
-    result["bias"] = layer.bias
-    result["calls"] = layer.calls
-    if layer.unfolded:
-        result["unfolded"] = True
-    result["estimates"] = [
-        _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, gpu))
-        for gpu, estimate in entry.estimates.items()
-    ]
-    return result
 
 
-def _extra_sizes(layer: ConvLayer) -> dict[str, Any]:
-    """What only some layers have: the third dimension, and padding that differs between the two sides."""
-    keys = list(_SIZES_3D) if layer.dims == 3 else []
-    axes = ("D", "H", "W") if layer.dims == 3 else ("H", "W")
-    keys += [f"Pad{axis}_end" for axis in axes if getattr(layer, f"Pad{axis}_end") != getattr(layer, f"Pad{axis}")]
-    return {key: getattr(layer, key) for key in keys}
+def _sizes(layer: ConvLayer) -> Iterator[str]:
+    """The names of its sizes; only some have a third dimension, and padding that differs between the two sides."""
+    yield from (*_SIZES, *(_SIZES_3D if layer.dims == 3 else ()))
+    for axis in "DHW" if layer.dims == 3 else "HW":
+        if getattr(layer, f"Pad{axis}_end") != getattr(layer, f"Pad{axis}"):
+            yield f"Pad{axis}_end"
 
 
 def _measured_on(layer: ConvLayer, gpu: str) -> Measured | None:
@@ -339,10 +331,9 @@ def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> di
     found = measured.of(which)
     if found is None:
         return {}
-    parts = ("convolution", "transpose", "bias", "other")
     return {
         "measured_us": number(found.us),
-        "measured_parts": {part: number(getattr(found, part)) for part in parts},
+        "measured_parts": _numbers(found, "convolution", "transpose", "bias", "other"),
         "measured_calls": found.calls,
         "measured_spread": number(found.spread),
         "measured_tensor_cores": found.tensor_cores,
@@ -350,14 +341,12 @@ def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> di
     }
 
 
-def _pass(estimate: Any) -> dict[str, Any]:
+def _pass(estimate: PassEstimate) -> dict[str, Any]:
     gemm = estimate.gemm
     return {
-        "gemm": None if gemm is None else {"M": gemm.M, "N": gemm.N, "K": gemm.K, "batch": gemm.batch},
-        "flops": number(estimate.flops),
-        "bytes": number(estimate.bytes),
-        "arithmetic_intensity": number(estimate.arithmetic_intensity),
-        "tile": None if estimate.tile is None else list(estimate.tile),
+        "gemm": {"M": gemm.M, "N": gemm.N, "K": gemm.K, "batch": gemm.batch},
+        **_numbers(estimate, "flops", "bytes", "arithmetic_intensity"),
+        "tile": list(estimate.tile),
         "split_k": estimate.split_k,
         "tiles": estimate.tiles,
         "waves": number(estimate.waves),
@@ -365,8 +354,7 @@ def _pass(estimate: Any) -> dict[str, Any]:
         "wave_efficiency": number(estimate.wave_efficiency, 4),
         "workspace_bytes": estimate.workspace_bytes,
         "copies_us": number(estimate.transposes_us + estimate.padding_us),
-        "time_us": number(estimate.time_us),
-        "tflops": number(estimate.tflops),
+        **_numbers(estimate, "time_us", "tflops"),
         "bound_by": estimate.bound_by,
     }
 
@@ -391,11 +379,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "model": clean(at.model) or None,
         "gpu": None if finding.gpu is None else clean(finding.gpu),
         "advised": finding.advised,
-        "lost_us": number(finding.lost_us),
-        "lost_step_us": number(finding.lost_step_us),
-        "lost_alone_us": number(finding.lost_alone_us),
-        "lost_capacity_us": number(finding.lost_capacity_us),
-        "lost_percent": number(finding.lost_percent),
+        **_numbers(finding, "lost_us", "lost_step_us", "lost_alone_us", "lost_capacity_us", "lost_percent"),
         "pays_with": [clean(code) for code in finding.pays_with],
         "alternatives": [_alternative(each) for each in finding.alternatives],
         "basis": finding.basis,

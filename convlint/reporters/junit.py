@@ -15,6 +15,9 @@ from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice, behind, lost, place, place_of
 
 _NETWORK = "(network)"
+_COUNTED = {
+    "tests": "testcase", "failures": "testcase/failure", "errors": "testcase/error", "skipped": "testcase/skipped",
+}  # fmt: skip
 
 Key = tuple[str, str | None]
 
@@ -36,25 +39,17 @@ def render(report: Report, style: Style) -> str:
         where = place(error.path, error.line, error.column)
         errors.setdefault(error.path, []).append((where, clean(error.message)))
     root = Xml.Element("testsuites", name="convlint")
-    totals = [0, 0, 0]
     for path in dict.fromkeys((*cases, *errors)):
         suite = Xml.SubElement(root, "testsuite", name=clean_path(path))
-        counts = [0, 0, 0, 0]
         for layer, findings in cases.get(path, {}).items():
-            outcome = _case(suite, path, layer, findings, skipped.get((path, layer), {}), several)
-            counts[0] += 1
-            counts[1] += outcome == "failure"
-            counts[3] += outcome == "skipped"
+            _case(suite, path, layer, findings, skipped.get((path, layer), {}), several)
         for where, message in errors.get(path, []):
             case = Xml.SubElement(suite, "testcase", name=where, classname=clean_path(path))
             Xml.SubElement(case, "error", type="not-read", message=message).text = f"{where}: {message}"
-            counts[0] += 1
-            counts[2] += 1
-        for key, count in zip(("tests", "failures", "errors", "skipped"), counts, strict=True):
-            suite.set(key, str(count))
-        totals = [total + count for total, count in zip(totals, counts, strict=False)]
-    for key, count in zip(("tests", "failures", "errors"), totals, strict=True):
-        root.set(key, str(count))
+        for key, counted in _COUNTED.items():
+            suite.set(key, str(len(suite.findall(counted))))
+    for key in ("tests", "failures", "errors"):
+        root.set(key, str(len(root.findall(f"testsuite/{_COUNTED[key]}"))))
     Xml.indent(root, " ")
     body = Xml.tostring(root, encoding="unicode" if style.unicode else "us-ascii")
     text = body if isinstance(body, str) else body.decode("ascii").split("?>\n", 1)[-1]
@@ -68,8 +63,8 @@ def _case(
     findings: list[Finding],
     skipped: dict[str, tuple[str, ...]],
     several_targets: bool,
-) -> str:
-    """Adds one layer's test case; says whether it is a failure, skipped or passed.
+) -> None:
+    """Adds one layer's test case.
 
     A layer of which only some rules could not be checked is not skipped when others found something.
     """
@@ -77,21 +72,17 @@ def _case(
     case = Xml.SubElement(suite, "testcase", name=name, classname=clean_path(path))
     failures = [finding for finding in findings if finding.severity != "info"]
     infos = [finding for finding in findings if finding.severity == "info"]
-    outcome = "passed"
     if failures:
-        outcome = "failure"
         codes = ", ".join(dict.fromkeys(f"{finding.rule.code} {finding.rule.name}" for finding in failures))
         worst = "error" if any(finding.severity == "error" for finding in failures) else "warning"
         message = f"{plural(len(failures), 'finding')}: {clean(codes)}"
         failure = Xml.SubElement(case, "failure", type=worst, message=message)
         failure.text = "\n".join(_lines(failures, several_targets))
     elif skipped:
-        outcome = "skipped"
         needs = [f"{code} needs {', '.join(values)}" for code, values in skipped.items()]
         Xml.SubElement(case, "skipped", message=clean("; ".join(needs)))
     if infos:
         Xml.SubElement(case, "system-out").text = "\n".join(_lines(infos, several_targets))
-    return outcome
 
 
 def _lines(findings: Iterable[Finding], several_targets: bool) -> Iterable[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,7 @@ from convlint.reporters.ink import (
     wrapped,
 )
 from convlint.reporters.json_v3 import calibration_object, error_object
-from convlint.reporters.words import place
+from convlint.reporters.words import fault
 
 VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
 
@@ -101,12 +102,11 @@ def promise(one: TrialResult) -> str:
 
 def tally(one: Measurement) -> str:
     """`4 of 5 pieces of advice held, 1 in part`; empty where none was tried."""
-    counts = {held: sum(each.held == held for each in one.outcomes) for held in VERDICTS}
     if not one.outcomes:
         return ""
-    others = [f"{count} {held}" for held, count in counts.items() if count and held != "held"]
-    line = f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held"
-    return f"{line}, {', '.join(others)}" if others else line
+    counts = Counter(each.held for each in one.outcomes)
+    others = [f"{counts[held]} {held}" for held in VERDICTS if counts[held] and held != "held"]
+    return ", ".join((f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held", *others))
 
 
 def notes(one: Measurement) -> Iterator[str]:
@@ -149,8 +149,7 @@ def render_text(found: Measurement, style: Style) -> str:
         said = list(notes(found))
         lines += ["", *(line for note in said for line in wrapped(note, width, "  "))] if said else []
     for error in found.errors:
-        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
-        lines += ["", *error_lines(text, width, paint)]
+        lines += ["", *error_lines(f"error: {fault(error)}", width, paint)]
     return finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
 

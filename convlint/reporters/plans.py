@@ -17,7 +17,7 @@ from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
-from convlint.reporters.words import place, step
+from convlint.reporters.words import fault, place, step
 
 _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
 
@@ -116,8 +116,7 @@ def render_text(planned: Planned, style: Style) -> str:
     for note in said:
         lines += wrapped(note, width, "  ")
     for error in planned.errors:
-        text = clean(f"error: {place(error.path, error.line, error.column)}: {error.message}")
-        lines += error_lines(text, width, paint)
+        lines += error_lines(f"error: {fault(error)}", width, paint)
     if plan is not None:
         first, *rest = wrapped(verdict(plan), width - 2)
         lines += ["", paint("poor" if plan.is_reached is False else "good", first), *(f"  {line}" for line in rest)]

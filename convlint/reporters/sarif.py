@@ -101,7 +101,7 @@ def _result(finding: Finding, entry: Suppressed | None, rule_index: int, several
         "ruleId": clean(finding.rule.code),
         "ruleIndex": rule_index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": _message(finding, several_targets)},
+        "message": {"text": said(finding, several_targets).replace("](", "] (")},  # else it would be a link
         "locations": [place],
         "partialFingerprints": {"convlint/v1": clean(finding.fingerprint)},
         "properties": {
@@ -143,11 +143,6 @@ def _fix(fix: Fix) -> dict[str, Any]:
         ],
         "properties": {"safety": fix.edits_safety},
     }
-
-
-def _message(finding: Finding, several_targets: bool) -> str:
-    """What is said of it; `](` would be read as a link."""
-    return said(finding, several_targets).replace("](", "] (")
 
 
 def _physical(finding: Finding) -> dict[str, Any]:

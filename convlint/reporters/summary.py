@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
-from convlint.model.report import SEVERITIES, NetworkTotal, Report, Severity, SkippedRule
-from convlint.model.source import SourceReport, UnreadCell
-from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, padded, shorten, shown, wrap
+from convlint.model.report import SEVERITIES, Finding, NetworkTotal, Report, SkippedRule
+from convlint.model.source import SourceReport, UnreadCell, UnreadFile
+from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, row, shorten, shown, wrap
 from convlint.reporters.words import (
     asks_for_nothing,
     basis_in_short,
@@ -16,6 +17,7 @@ from convlint.reporters.words import (
     batch_notes,
     calibration_notes,
     dtype_notes,
+    gravest_first,
     host_notes,
     partly_read,
     place,
@@ -59,10 +61,9 @@ def coverage(report: Report) -> str:
         line += say("; {what} not read", what=plural(unread, "input"))
     if incomplete := len(wrong & partly):
         line += say("; {what} incomplete", what=plural(incomplete, "input"))
-    unread_files = () if report.source is None else report.source.unread_files.keys() - wrong
-    if unread_files:
+    if unread_files := _unread_files(report):
         line += say("; {what} not read", what=plural(len(unread_files), "Python file"))
-    if cells := _cells(report):
+    if cells := _unread_cells(report):
         line += say("; {what} not read", what=plural(len(cells), "cell"))
     return line
 
@@ -74,48 +75,35 @@ def ending(report: Report) -> list[str]:
 
 def unread_parts(report: Report) -> list[str]:
     """Which Python files, and which cells of notebooks, could not be read: a line for each kind that there is."""
-    return [*filter(None, (_unread_files(report), _unread_cells(report)))]
+    lines = []
+    if (source := report.source) is not None and (files := _unread_files(report)):
+        places = _first([(place(path, each.line, each.column), each.why) for path, each in sorted(files.items())])
+        what = plural(source.given, "Python file")
+        lines.append(say("not read: {count} of {what}: {places}", count=len(files), what=what, places=places))
+    if cells := _unread_cells(report):
+        places = _first([(place_of(each.at), each.why) for each in cells])
+        lines.append(say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=places))
+    return lines
 
 
-def _cells(report: Report) -> list[UnreadCell]:
+def _unread_files(report: Report) -> dict[str, UnreadFile]:
+    """The Python files that could not be read, but for those that are errors."""
+    said = {error.path for error in report.errors}
+    files = {} if report.source is None else report.source.unread_files
+    return {path: each for path, each in files.items() if path not in said}
+
+
+def _unread_cells(report: Report) -> list[UnreadCell]:
     """The cells that could not be read, but for those that are errors."""
     said = {error.path for error in report.errors}
     return [] if report.source is None else [each for each in report.source.unread_cells if each.at.path not in said]
 
 
-def _unread_cells(report: Report) -> str:
-    """`not read: 1 cell: train.ipynb:cell 2:1:17 (syntax error: ...)`."""
-    cells = _cells(report)
-    if not cells:
-        return ""
-    places = [say("{place} ({reason})", place=place_of(each.at), reason=clean(each.why)) for each in cells]
-    return say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=_first(places))
-
-
-def _first(places: list[str]) -> str:
-    more = say("; and {count} more", count=len(places) - _FILES) if len(places) > _FILES else ""
-    return say("; ").join(places[:_FILES]) + more
-
-
-def _unread_files(report: Report) -> str:
-    """`not read: 5 of 8 Python files: old.py:2:1 (syntax error: ...); ...`, but for those that are errors."""
-    source = report.source
-    if source is None:
-        return ""
-    said = {error.path for error in report.errors}
-    files = [
-        say("{place} ({reason})", place=place(path, each.line, each.column), reason=clean(each.why))
-        for path, each in sorted(source.unread_files.items())
-        if path not in said
-    ]
-    if not files:
-        return ""
-    return say(
-        "not read: {count} of {what}: {places}",
-        count=len(files),
-        what=plural(source.given, "Python file"),
-        places=_first(files),
-    )
+def _first(unread: list[tuple[str, str]]) -> str:
+    """`old.py:2:1 (syntax error: ...); ...`, of places and reasons."""
+    named = [say("{place} ({reason})", place=where, reason=clean(why)) for where, why in unread[:_FILES]]
+    more = say("; and {count} more", count=len(unread) - _FILES) if len(unread) > _FILES else ""
+    return say("; ").join(named) + more
 
 
 def _covered(source: SourceReport) -> str:
@@ -155,7 +143,7 @@ _WAYS = {
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
     lines = _table(report, paint, glyphs, width)
-    texts = [*_basis(report), *_free(report), *_gaps(report, glyphs)]
+    texts = [*_about_times(report), *basis_notes(report), *_free(report), *_gaps(report, glyphs)]
     below = [*_verdicts(report, paint, glyphs, width), *note_lines(texts, glyphs, width)]
     if lines and below:
         lines.append("")
@@ -164,12 +152,11 @@ def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> l
 
 def brief_notes(report: Report) -> list[str]:
     """The same notes in a line each: what the times rest on, infos that are only counted, and what was not checked."""
-    hidden = _infos(report)
     return [
         *_about_times(report),
         *basis_in_short(report),
         *_fixable(report),
-        *filter(None, (hidden, _not_checked_in_short(report))),
+        *filter(None, (_infos(report), _not_checked_in_short(report))),
         *_not_read(report),
         *_suppressed(report),
     ]
@@ -218,7 +205,7 @@ def _fixable(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the times rest on, and what was not checked, not read or suppressed, one line each, for a page."""
-    return [shown(text, UNICODE) for text in (*_basis(report), *_gaps(report, UNICODE))]
+    return [shown(text, UNICODE) for text in (*_about_times(report), *basis_notes(report), *_gaps(report, UNICODE))]
 
 
 def _gaps(report: Report, glyphs: Glyphs) -> list[str]:
@@ -235,60 +222,56 @@ def coverage_ink(report: Report) -> str:
 
 def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """One row per rule that fired, in order of appearance, with the time lost to it on each target."""
-    worst: dict[str, Severity] = {}
-    names: dict[str, str] = {}
-    counts: dict[str, int] = {}
-    losses: dict[str, dict[str, float]] = {}
-    gpus = report.targets or ("",)
+    by_rule: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        code = finding.rule.code
-        grave = worst.setdefault(code, finding.severity)
-        if SEVERITIES.index(finding.severity) < SEVERITIES.index(grave):
-            worst[code] = finding.severity
-        names.setdefault(code, finding.rule.name)
-        counts[code] = counts.get(code, 0) + 1
-        gpu = finding.gpu or gpus[0]
-        if finding.lost_us is not None and gpu in gpus and (finding.advised or finding.lost_us > 0):
-            of_rule = losses.setdefault(code, {})
-            of_rule[gpu] = of_rule.get(gpu, 0.0) + finding.lost_us
-    if not counts:
+        by_rule.setdefault(finding.rule.code, []).append(finding)
+    if not by_rule:
         return []
+    gpus = report.targets or ("",)
     several = len(gpus) > 1
-    if len({total.mode for total in report.totals}) > 1:  # a step and a forward pass have no sum
-        losses = {}
-    heads = {}
+    losses: dict[str, dict[str, str]] = {}
+    if len({total.mode for total in report.totals}) <= 1:  # a step and a forward pass have no sum
+        losses = {code: own for code, findings in by_rule.items() if (own := _lost(findings, gpus))}
+    heads = []
     if losses:
-        heads = {gpu: shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus}
-    sizes = {gpu: max(9, columns(head)) for gpu, head in heads.items()}
+        heads = [shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus]
     rule, found = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
+    worst = {code: gravest_first(findings)[0].severity for code, findings in by_rule.items()}
     words = {severity: shown(severity_word(severity), glyphs) for severity in SEVERITIES}
     graves = max(7, *(columns(words[severity]) for severity in worst.values()))
-    fixed = 10 + graves + max(8, columns(found))
-    room = width - fixed - sum(size + 2 for size in sizes.values())
+    sizes = [max(8, columns(found)), *(max(9, columns(head)) for head in heads)]
+    room = width - 8 - graves - sum(sizes) - 2 * len(sizes)
     beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
-        room = width - fixed
-    titles = {code: shorten(shown(f"{code}  {names[code]}", glyphs), room, glyphs.more) for code in counts}
-    title_width = max(map(columns, titles.values()))
-    title_width = max(title_width, columns(rule))
-    head = f"  {'':{graves}}  {padded(rule, title_width)}  {' ' * (8 - columns(found))}{found}"
-    if beside:
-        head += "".join(f"  {' ' * (sizes[gpu] - columns(heads[gpu]))}{heads[gpu]}" for gpu in heads)
-    lines = [paint("faint", head)]
-    for code, count in counts.items():
-        severity = worst[code]
-        pad = " " * (title_width - columns(titles[code]))
-        row = f"  {paint(severity, words[severity])}{' ' * (graves - columns(words[severity]))}"
-        row += f"  {titles[code]}{pad}  {count:>{max(8, columns(found))}}"
-        own = {gpu: duration(loss) for gpu, loss in losses.get(code, {}).items()}
-        if beside:
-            row += "".join(f"  {own.get(gpu, '-'):>{sizes[gpu]}}" for gpu in heads)
-        lines.append(row)
+        heads, sizes = [], sizes[:1]
+        room = width - 10 - graves - sizes[0]
+    titles = {
+        code: shorten(shown(f"{code}  {findings[0].rule.name}", glyphs), room, glyphs.more)
+        for code, findings in by_rule.items()
+    }
+    sizes = [max(map(columns, (rule, *titles.values()))), *sizes]
+    sides = "l" + "r" * (len(sizes) - 1)
+    lines = [paint("faint", f"  {'':{graves}}  {row([rule, found, *heads], sizes, sides, glyphs.more)}")]
+    for code, findings in by_rule.items():
+        severity, own = worst[code], losses.get(code, {})
+        word = paint(severity, words[severity]) + " " * (graves - columns(words[severity]))
+        cells = [titles[code], str(len(findings)), *(own.get(gpu, "-") for gpu in gpus if heads)]
+        lines.append(f"  {word}  {row(cells, sizes, sides, glyphs.more)}")
         if own and not beside:
             each = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
             text = shown(say("lost: {each}", each=each), glyphs)
             lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
     return lines
+
+
+def _lost(findings: Sequence[Finding], gpus: Sequence[str]) -> dict[str, str]:
+    """The time lost to findings of one rule, on each target where it is known."""
+    lost_us: dict[str, float] = {}
+    for finding in findings:
+        gpu = finding.gpu or gpus[0]
+        if finding.lost_us is not None and gpu in gpus and (finding.advised or finding.lost_us > 0):
+            lost_us[gpu] = lost_us.get(gpu, 0.0) + finding.lost_us
+    return {gpu: duration(us) for gpu, us in lost_us.items()}
 
 
 def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
@@ -304,23 +287,18 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
 
 def verdict_lines(total: NetworkTotal, text: str, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """A sentence on a total, set in and broken to the width, its grade in its colour."""
-    first, *rest = wrap(shown(text, glyphs), width - 4)
+    first, *rest = note_lines([text], glyphs, width)
     if total.grade is not None:
         letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
         before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
         first = first.replace(before, after, 1)
-    return [f"  {first}", *(f"    {line}" for line in rest)]
-
-
-def _basis(report: Report) -> list[str]:
-    return [*_about_times(report), *basis_notes(report)]
+    return [first, *rest]
 
 
 def _about_times(report: Report) -> list[str]:
-    calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
     return [
         *version_notes(report),
-        *calibrated,
+        *calibration_notes(report.calibrations, several=len(report.targets) > 1),
         *host_notes(report),
         *step_notes(report),
         *weak_notes(report),
@@ -358,9 +336,7 @@ def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
 def _not_read(report: Report) -> list[str]:
     """Of how many convolutions in Python C or K is unknown, by reason; and what was not read at all."""
     source, texts = report.source, []
-    if source is None:
-        return []
-    if source.unread:
+    if source is not None and source.unread:
         reasons = Counter(place.why for place in source.unread)
         unknown = [
             say(_REASONS[why], count=count) if why in _REASONS else f"{count} {why}"
@@ -380,9 +356,7 @@ def _not_read(report: Report) -> list[str]:
 def _suppressed(report: Report) -> list[str]:
     if not report.suppressed:
         return []
-    ways: dict[str, int] = {}
-    for entry in report.suppressed:
-        ways[entry.by] = ways.get(entry.by, 0) + 1
+    ways = Counter(entry.by for entry in report.suppressed)
     by = say(", ").join(say(_WAYS[way], count=count) for way, count in ways.items())
     count = plural(len(report.suppressed), "finding")
     return [say("suppressed: {findings} ({by})", findings=count, by=by)]

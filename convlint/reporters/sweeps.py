@@ -115,14 +115,6 @@ def plot(lines: Sequence[Line], size: tuple[int, int], *, paint: Paint, dots: bo
     return drawn
 
 
-def legend(labels: Sequence[str], *, paint: Paint, dots: bool) -> list[str]:
-    """What each line is: its colour, or its letter."""
-    return [
-        f"{paint(_INKS[i % len(_INKS)], '━━' if dots else _MARKS[i % len(_MARKS)] * 2)} {label}"
-        for i, label in enumerate(labels)
-    ]
-
-
 def _trace(places: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
     """Every (column, row) that the line through the places touches."""
     touched = [(round(x), round(y)) for x, y in places[:1]]
@@ -213,7 +205,10 @@ def render_plot(sweep: Sweep, metric: Metric, style: Style) -> str:
     chart = plot(
         [_line(one, metric, scale) for one in sweep.series], (width, _HEIGHT), paint=paint, dots=dots, log_x=sweep.log_x
     )
-    names = legend([one.label for one in sweep.series], paint=paint, dots=dots)
+    names = [
+        f"{paint(_INKS[i % len(_INKS)], '━━' if dots else _MARKS[i % len(_MARKS)] * 2)} {one.label}"
+        for i, one in enumerate(sweep.series)
+    ]
     lines = [paint("strong", sweep.title), *wrap(sweep.setting, width), "", unit, *chart]
     lines += [" " * max(0, (width - len(sweep.x_label)) // 2) + sweep.x_label + (" (log scale)" if sweep.log_x else "")]
     lines += ["", *_rows(names, [len(one.label) + 3 for one in sweep.series], width)]

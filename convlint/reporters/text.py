@@ -9,7 +9,7 @@ from convlint.model.report import Finding, InputError, LayerReport, Report, Seve
 from convlint.reporters import Reporter, Style
 from convlint.reporters.brief import brief_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
-from convlint.reporters.summary import coverage, coverage_ink, ending, summary_lines
+from convlint.reporters.summary import coverage, coverage_ink, summary_lines
 from convlint.reporters.words import (
     advice,
     alternatives,
@@ -38,20 +38,17 @@ _NAMES = 12  # layers named where a finding joins many
 def render(report: Report, style: Style) -> str:
     """The report; the same lines with and without colour. Quiet: errors and warnings, one line each."""
     if style.quiet:
-        from convlint.reporters.concise import finding_lines
+        from convlint.reporters.concise import render as in_lines
 
-        lines = [*finding_lines(report, linker(style.links), with_infos=False), *ending(report), ""]
-        return "\n".join(lines) if style.unicode else ascii_only("\n".join(lines))
+        return in_lines(report, style)
     page = _TextReport(report, style)
     for group in _by_layer(report).values() if style.verbose else ():
         page.layer(group)
     partly = partly_read(report)
-    for name, errors in (
-        (say("not read"), [error for error in report.errors if error.path not in partly]),
-        (say("incomplete"), [error for error in report.errors if error.path in partly]),
-    ):
+    for name, is_partly_read in ((say("not read"), False), (say("incomplete"), True)):
+        errors = [error for error in report.errors if (error.path in partly) is is_partly_read]
         if errors:
-            page.heading(name, "", "")
+            page.heading(name)
         for error in errors:
             page.input_error(error)
     if _is_first_contact(report):
@@ -62,7 +59,7 @@ def render(report: Report, style: Style) -> str:
         lines = brief_lines(report, page.paint, page.link, page.glyphs, page.width)
     if lines:
         if style.verbose or page.lines:
-            page.heading(say("summary"), "", "")
+            page.heading(say("summary"))
         page.lines += lines
         page.lines.append("")
     page.lines += [page.paint(coverage_ink(report), page.written(coverage(report))), ""]
@@ -116,7 +113,7 @@ class _TextReport:
         """The text as this terminal can show it."""
         return text if self._unicode else ascii_only(text)
 
-    def heading(self, name: str, details: str, verdict: str, ink: str = "frame") -> None:
+    def heading(self, name: str, details: str = "", verdict: str = "", ink: str = "frame") -> None:
         """A ruled line: name, details and, at its right end, the verdict; what does not fit is cut."""
         edge = self.glyphs.line * 2
         ending = columns(verdict) + 4 if verdict else 0
@@ -137,10 +134,10 @@ class _TextReport:
         """One layer's heading and its findings."""
         first = findings[0]
         if first.layer is None and self._is_source(first):
-            self.heading(clean_path(first.location.path), "", "")
+            self.heading(clean_path(first.location.path))
         elif first.layer is None:
             model = first.location.model
-            self.heading(say("network {model}", model=clean(model)).rstrip(), clean_path(first.location.path), "")
+            self.heading(say("network {model}", model=clean(model)).rstrip(), clean_path(first.location.path))
         else:
             entry = self._layers.get((first.location.model, first.location.path, first.layer))
             details = "" if entry is None else shape(entry.layer, self.glyphs.times, self.glyphs.arrow)

@@ -17,6 +17,7 @@ from convlint.model.report import (
     Alternative,
     Finding,
     Fix,
+    InputError,
     LayerReport,
     LayerTimes,
     NetworkReport,
@@ -207,11 +208,16 @@ def _names(message: str, layer: str) -> bool:
     )
 
 
-def said(finding: Finding, several_targets: bool) -> str:
-    """What is wrong, the library's line behind it, what it costs and what to change, one line each."""
+def what_is_wrong(finding: Finding, several_targets: bool) -> str:
+    """The message, with its layer where it names none, and with the GPU where there are several."""
     layer = f"{layer_of(finding)}: " if finding.layer is not None and not named_in(finding) else ""
     gpu = f" on {clean(finding.gpu)}" if several_targets and finding.gpu is not None else ""
-    lines = [f"{layer}{clean(finding.message)}{gpu}"]
+    return f"{layer}{clean(finding.message)}{gpu}"
+
+
+def said(finding: Finding, several_targets: bool) -> str:
+    """What is wrong, the library's line behind it, what it costs and what to change, one line each."""
+    lines = [what_is_wrong(finding, several_targets)]
     if library := behind(finding):
         lines.append(f"Library: {library}")
     if price := lost(finding):
@@ -317,6 +323,11 @@ def headline(finding: Finding, several_targets: bool) -> str:
     return f"{clean(finding.rule.code)} {clean(finding.rule.name)}: {clean(finding.message)}{gpu}"
 
 
+def fault(error: InputError) -> str:
+    """`path:line:column: message`, of something that could not be read."""
+    return f"{place(error.path, error.line, error.column)}: {clean(error.message)}"
+
+
 def place(path: str, line: int | None, column: int | None) -> str:
     """`path:line:column`, as far as known."""
     text = clean_path(path)
@@ -335,7 +346,7 @@ def place_of(at: Location) -> str:
     return f"{clean_path(at.path)}:cell {cell}:{line}" + ("" if column is None else f":{column}")
 
 
-def gravest_first(findings: tuple[Finding, ...]) -> list[Finding]:
+def gravest_first(findings: Iterable[Finding]) -> list[Finding]:
     """The findings by severity, and within one severity in the report's order."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
@@ -379,15 +390,14 @@ def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
         grade=times.grade,
     )
     after, is_saving = outcome(times)
-    if not after:
-        but = (
-            say("no fix of theirs is advised but another batch")
-            if asks_for_a_batch
-            else say("no fix of theirs is advised")
-        )
-        return say("{now}; {then}", now=now, then=but)
-    less = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
-    return say("{now}; {then}", now=now, then=less + (say(" but another batch") if asks_for_a_batch else ""))
+    if after:
+        then = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
+        then += say(" but another batch") if asks_for_a_batch else ""
+    elif asks_for_a_batch:
+        then = say("no fix of theirs is advised but another batch")
+    else:
+        then = say("no fix of theirs is advised")
+    return say("{now}; {then}", now=now, then=then)
 
 
 _PARTS: Mapping[Part, str] = {
@@ -469,13 +479,13 @@ def outcome(times: LayerTimes) -> tuple[str, bool]:
     return after, False
 
 
-_LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN", "tensorrt": "TensorRT"}
+LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN", "tensorrt": "TensorRT"}
 
 
 def version_notes(report: Report) -> list[str]:
     """The versions that nobody stated, and where each is from; what lock files pin and could not be taken."""
     found = dict.fromkeys(
-        (_LIBRARIES[name], value, origin)
+        (LIBRARIES[name], value, origin)
         for network in report.networks
         for name, (value, origin) in network.versions.items()
         if origin != STATED

@@ -10,7 +10,7 @@ import pytest
 from checked_files import check, prepared, report
 from command_line import convlint
 
-from convlint.cli.layer import SizeFlags, given
+from convlint.cli.check import SizeFlags, given
 from convlint.cli.options import LayerSettingFlags
 from convlint.model.errors import UsageError
 

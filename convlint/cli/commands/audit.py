@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from functools import partial
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from convlint.audit.audit import Auditor, Run, Summary, audit_as_worth, audit_here, audit_in_processes, summary_of
 from convlint.audit.ranking import Cells, Tally, for_each_row
@@ -38,25 +37,15 @@ from convlint.reporters.audits import render_json, render_text
 from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import NOTHING
 
+if TYPE_CHECKING:
+    from convlint.cli.audit import AuditFlags
+
 TABLES = tables.FORMATS
 FORMATS = ("text", "json", *TABLES)
 _STATE = "-resume.sqlite"
 
 
-class AuditRequest(Struct, frozen=True, kw_only=True):
-    """What to audit, where, and which answer to give."""
-
-    paths: tuple[str, ...]
-    lists: tuple[str, ...] = ()
-    weights: str | None = None
-    resume: bool = False
-    most: int = 10  # entries of each ranking
-    cluster: str | None = None
-    ship_bytes: int = 0  # of a file that the cluster does not have
-    allow_empty: bool = False
-
-
-def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
+def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presentation) -> int:
     """Audits, writes tables and the answer, and returns the exit code. Raises UsageError."""
     planner = RunPlanner(options, date.today())
     planner.plan(None)  # what is wrong in options or the config here ends the audit before it begins
@@ -67,9 +56,9 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
     answers = [place for place in shown.outputs if place not in written] or [Destination(format="text")]
     uses = _uses(shown.outputs, state)
     refuse_clashes(uses, (*_read(asked), *in_force(planner)))
-    subjects = subjects_of(
-        asked.paths or (() if asked.lists or options.models is not None else (".",)), asked.lists, planner
-    )
+    lists = asked.models_from or []
+    subjects = subjects_of(paths or (() if lists or options.models is not None else (".",)), lists, planner)
+    subjects = _or_nothing(subjects, " ".join((*paths, *lists)) or ".", allow_empty=options.allow_empty)
     with _running(asked, options.jobs) as audit, Store(state) as store:  # without its cluster, an audit leaves nothing
         files = [path for place in written for path in tables.files_of(place.file or "").values()]
         store.refuse_foreign(files)
@@ -79,7 +68,7 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
         with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
             progress.start(None)
             try:
-                auditor.audit(_or_nothing(_apart(subjects, uses), asked), audit, progress.done)
+                auditor.audit(_apart(subjects, uses), audit, progress.done)
             except KeyboardInterrupt:
                 done = store.count()
                 how = "--resume goes on" if state else "without a table of --output, nothing of it is kept"
@@ -88,7 +77,7 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
                 raise
         refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():
-            summary = _summary(store, weights, written, known=auditor.known, most=asked.most)
+            summary = _summary(store, weights, written, known=auditor.known, most=asked.top)
         store.wrote(files)
     for place in answers:
         render = render_json if place.format == "json" else render_text
@@ -99,25 +88,25 @@ def run(asked: AuditRequest, options: Options, shown: Presentation) -> int:
 
 
 @contextmanager
-def _running(asked: AuditRequest, jobs: int) -> Iterator[Run]:
+def _running(asked: AuditFlags, jobs: int) -> Iterator[Run]:
     """How tasks are run: here, in processes, or on a cluster. Raises UsageError for a cluster that cannot be used."""
     if asked.cluster is None:
         yield audit_as_worth if jobs == 0 else audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
         return
     from convlint.audit.cluster import on_cluster
 
-    with on_cluster(asked.cluster, asked.ship_bytes) as run:
+    with on_cluster(asked.cluster, asked.ship_limit << 20) as run:  # from MiB
         yield run
 
 
-def _or_nothing(subjects: Iterator[Found], asked: AuditRequest) -> Iterator[Found]:
-    """The subjects; where there are none, an error that says so, unless --allow-empty is given."""
+def _or_nothing(subjects: Iterator[Found], words: str, *, allow_empty: bool) -> Iterator[Found]:
+    """The subjects; where there are none, an error of what was asked for, unless --allow-empty is given."""
     found = None
     for found in subjects:
-        if not (asked.allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
+        if not (allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
             yield found
-    if found is None and not asked.allow_empty:
-        yield InputError(path=" ".join((*asked.paths, *asked.lists)) or ".", message="nothing to audit")
+    if found is None and not allow_empty:
+        yield InputError(path=words, message="nothing to audit")
 
 
 def _summary(
@@ -164,9 +153,9 @@ def _uses(outputs: Sequence[Destination], state: str) -> list[FileUse]:
     return uses
 
 
-def _read(asked: AuditRequest) -> Iterator[FileUse]:
+def _read(asked: AuditFlags) -> Iterator[FileUse]:
     """What is read beside models."""
-    yield from (FileUse(role="a list of models", path=path) for path in asked.lists if path != "-")
+    yield from (FileUse(role="a list of models", path=path) for path in asked.models_from or () if path != "-")
     if asked.weights is not None:
         yield FileUse(role="the weights", path=asked.weights)
 

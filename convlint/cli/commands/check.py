@@ -9,7 +9,6 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.streams.gate import write
@@ -36,7 +35,7 @@ from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import Report
 from convlint.model.runtime import Runtime
-from convlint.readers.inputs import Input, file_input
+from convlint.readers.inputs import file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.shapes import conv_layer, conv_op
 from convlint.reporters import reporter
@@ -47,6 +46,7 @@ from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rend
 from convlint.verdict.select import incomplete
 
 if TYPE_CHECKING:
+    from convlint.cli.check import BaselineFlags
     from convlint.cli.commands.fix import Mender
 
 _MOST_SOURCE = 2**21  # characters of broken files kept to show lines of: many broken files must not fill the memory
@@ -54,47 +54,36 @@ _MOST_NAMED = 5  # stale entries of a baseline that one note names
 FLAGS_PATH = "<flags>"
 
 
-class BaselineFiles(Struct, frozen=True, kw_only=True):
-    """The baseline to hold findings against, and the one to write."""
-
-    read: str | None = None
-    write: str | None = None
-    prune: bool = False
-
-
-def refuse_beside_diff(**options: object) -> None:
-    """Raises UsageError where options are given that would write something."""
-    for name, value in options.items():
-        if value:
-            raise UsageError(
-                f"--diff shows what --fix would change and writes nothing; leave out --{name.replace('_', '-')}"
-            )
-
-
 def check(
-    paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFiles, *, diff: bool = False
+    paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFlags, *, diff: bool = False
 ) -> int:
     """Checks `paths`, fixes them where `options` ask for it, writes the report and returns the exit code.
 
     `diff`: prints only what --fix would change. Raises UsageError.
     """
-    mender = _mender(diff=diff) if options.mends else None
+    mender: Mender | None = None
+    if options.mends:
+        from convlint.cli.commands.fix import Mender  # a check without --fix does not load what writes files
+
+        mender = Mender(diff=diff)
     proposes = not diff and any(reporter(place.format).edits for place in shown.outputs)
     summary = _job_summary(shown.outputs)
     details = shown.verbose or summary is not None or any(place.format != "text" for place in shown.outputs)
-    if files.prune and files.read is None:
+    if files.prune_baseline and files.baseline is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
     written, baselines = _written(shown.outputs, files, summary)
     refuse_clashes(written, baselines)
-    baseline = None if files.read is None else read_baseline(files.read)
+    baseline = None if files.baseline is None else read_baseline(files.baseline)
     with Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
             paths,
             replace(options, proposes=proposes, details=details),
             baseline=baseline,
-            adopt=files.write is not None,
+            adopt=files.write_baseline is not None,
             # before any input is read: an output that would overwrite one ends the run at once
-            on_inputs=lambda sources, planner: refuse_clashes(written, _read(sources, planner, baselines)),
+            on_inputs=lambda sources, planner: refuse_clashes(
+                written, [*inputs(sources), *baselines, *in_force(planner)]
+            ),
             on_start=progress.start,
             on_done=progress.done,
             settled=(lambda outcome: outcome) if mender is None else mender.settled,
@@ -114,12 +103,6 @@ def check(
         append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
-
-
-def _mender(*, diff: bool) -> Mender:
-    from convlint.cli.commands.fix import Mender  # a check without --fix does not load what writes files
-
-    return Mender(diff=diff)
 
 
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:
@@ -152,30 +135,30 @@ def _with_sources(report: Report) -> Report:
     return replace(report, sources=sources)
 
 
-def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFiles) -> Iterator[str]:
+def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineFlags) -> Iterator[str]:
     """Writes the new or the pruned baseline; yields notes on it for standard error."""
-    if files.write is not None and verdict.report.errors:
-        yield f"{files.write} is not written: the check is incomplete"
-    elif files.write is not None:
+    if files.write_baseline is not None and verdict.report.errors:
+        yield f"{files.write_baseline} is not written: the check is incomplete"
+    elif files.write_baseline is not None:
         entries = baseline_of(verdict.found)
-        replace_file(files.write, rendered_for(files.write, entries))
-        yield f"wrote {plural(len(entries), 'finding')} to {files.write}"
-    if baseline is None or files.read is None:
+        replace_file(files.write_baseline, rendered_for(files.write_baseline, entries))
+        yield f"wrote {plural(len(entries), 'finding')} to {files.write_baseline}"
+    if baseline is None or files.baseline is None:
         return
     older = any(entry.joined for entry in baseline.values())
-    if files.prune and (verdict.stale or older):
-        replace_file(files.read, rendered_for(files.read, renewed(baseline, verdict.stale, verdict.old)))
+    if files.prune_baseline and (verdict.stale or older):
+        replace_file(files.baseline, rendered_for(files.baseline, renewed(baseline, verdict.stale, verdict.old)))
     if not verdict.stale:
         if older:
-            done = "rewrote" if files.prune else "--prune-baseline rewrites"
-            yield f"{done} {files.read} with an entry for each layer: in its older form new layers pass as old ones"
+            done = "rewrote" if files.prune_baseline else "--prune-baseline rewrites"
+            yield f"{done} {files.baseline} with an entry for each layer: in its older form new layers pass as old ones"
         return
     count, occur = plural(len(verdict.stale), "finding"), "occurs" if len(verdict.stale) == 1 else "occur"
-    if files.prune:
-        yield f"took {count} that no longer {occur} out of {files.read}"
+    if files.prune_baseline:
+        yield f"took {count} that no longer {occur} out of {files.baseline}"
         return
     named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
-    yield f"{count} of {files.read} no longer {occur} ({named}); --prune-baseline removes them"
+    yield f"{count} of {files.baseline} no longer {occur} ({named}); --prune-baseline removes them"
 
 
 def _job_summary(outputs: Sequence[Destination]) -> str | None:
@@ -185,34 +168,31 @@ def _job_summary(outputs: Sequence[Destination]) -> str | None:
 
 
 def _written(
-    outputs: Sequence[Destination], files: BaselineFiles, summary: str | None
+    outputs: Sequence[Destination], files: BaselineFlags, summary: str | None
 ) -> tuple[list[FileUse], list[FileUse]]:
     """The files that this run writes, and the baseline that it only reads. Rewriting one in its place is no clash."""
     written = files_of(outputs)
     if summary is not None:
         written.append(FileUse(role="the job summary", path=summary))
-    if files.write is not None:
-        written.append(FileUse(role="the new baseline", path=files.write))
-    read = [FileUse(role="the baseline", path=files.read)] if files.read is not None else []
-    if files.read is not None and files.write is not None and identify(files.read) == identify(files.write):
+    if files.write_baseline is not None:
+        written.append(FileUse(role="the new baseline", path=files.write_baseline))
+    read = [FileUse(role="the baseline", path=files.baseline)] if files.baseline is not None else []
+    if (
+        files.baseline is not None
+        and files.write_baseline is not None
+        and identify(files.baseline) == identify(files.write_baseline)
+    ):
         read = []
-    elif files.prune:
+    elif files.prune_baseline:
         written, read = [*written, *read], []
     return written, read
-
-
-def _read(sources: Sequence[Input], planner: RunPlanner, baselines: Sequence[FileUse]) -> Iterator[FileUse]:
-    """What this run reads: inputs, the configs in force with those they extend, the baseline and the rules."""
-    yield from inputs(sources)
-    yield from baselines
-    yield from in_force(planner)
 
 
 def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
     planner = RunPlanner(options, date.today())
     plan = planner.plan(None)
-    refuse_clashes(files_of(shown.outputs), _read([], planner, []))
+    refuse_clashes(files_of(shown.outputs), in_force(planner))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
     result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations, allow=plan.job.allow)
@@ -222,6 +202,7 @@ def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> in
 
 
 _NOWHERE: Span = (0, 0, 0, 0)
+_SETTING = "runtime."  # before the name of a setting of the runtime
 
 
 def network_from_flags(flags: Mapping[str, str]) -> Network:
@@ -233,7 +214,7 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
     mapping = {
         name: _flag_value(text)
         for name, text in flags.items()
-        if name not in ("op", "dims", "name") and not name.startswith("runtime.")
+        if name not in ("op", "dims", "name") and not name.startswith(_SETTING)
     }
     errors: list[InputFault] = []
     fields = read_fields(mapping, dims, errors.append, where="flags")
@@ -245,20 +226,14 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
             errors.append(error)
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
-    first = layer.C is not None and layer.C <= 4
-    return Network(
-        path=FLAGS_PATH, layers=(replace(layer, path=FLAGS_PATH, first=first, spans={}),), runtime=_runtime(flags)
-    )
-
-
-def _runtime(flags: Mapping[str, str]) -> Runtime:
-    given = {
-        name.removeprefix("runtime."): _flag_value(text) for name, text in flags.items() if name.startswith("runtime.")
-    }
+    given = {name[len(_SETTING) :]: _flag_value(text) for name, text in flags.items() if name.startswith(_SETTING)}
     try:
-        return Runtime(**settings_of(given))
+        runtime = Runtime(**settings_of(given))
     except InputFault as fault:
         raise UsageError(fault.message) from None
+    first = layer.C is not None and layer.C <= 4
+    layers = (replace(layer, path=FLAGS_PATH, first=first, spans={}),)
+    return Network(path=FLAGS_PATH, layers=layers, runtime=runtime)
 
 
 def _flag_value(text: str) -> Value:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import FileUse, Presentation, deliver, files_of, in_force, inputs, refuse_clashes
+from convlint.mend.checking import Running
 from convlint.model.errors import InputFault, UsageError
 from convlint.model.errors import shown as shown_text
 from convlint.model.report import InputError
@@ -48,7 +49,9 @@ def compare(old: str, new: str, options: Options, shown: Presentation, tolerance
         raise UsageError("standard input can be one side only")
     reports = [_report(word, shown) for word in (old, new)]
     made = [report for report in reports if report is not None]
-    if len(made) == 2 and (options.gpus or options.mode or options.reading != ReadOptions() or _runs(options)):
+    if len(made) == 2 and (
+        options.gpus or options.mode or options.reading != ReadOptions() or options.running != Running()
+    ):
         raise UsageError("two reports are compared as they are: leave out --gpu, --batch and the like")
     if len(made) == 1 and made[0].networks:  # the other side is checked for the same
         gpus = options.gpus or tuple(dict.fromkeys(network.gpu for network in made[0].networks))
@@ -58,11 +61,6 @@ def compare(old: str, new: str, options: Options, shown: Presentation, tolerance
         for word, report in zip((old, new), reports, strict=True)
     ]
     return _deliver(compared(sides[0], sides[1], (old, new), tolerance), shown)
-
-
-def _runs(options: Options) -> bool:
-    running = options.running
-    return bool(running.settings or running.dtype or running.layout or running.versions)
 
 
 def versions(

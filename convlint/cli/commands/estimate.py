@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of, in_force, inputs, refuse_clashes
 from convlint.facts.network import shortened
+from convlint.model.layer import ConvLayer
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
 from convlint.reporters import Style
@@ -78,15 +79,16 @@ def with_unknown_times(report: Report) -> Report:
     for (path, label, reason), entries in layers.items():
         labels, _ = merged.setdefault((path, reason), ([], entries))
         labels.append(label)
+    many = len(report.targets) > 1
     errors = [
-        _no_time(path, reason, labels, entries, many=len(report.targets) > 1)
+        no_time(path, reason, [entry.layer for entry in entries], f" on {', '.join(labels)}" if many else "")
         for (path, reason), (labels, entries) in merged.items()
     ]
     return replace(report, errors=(*report.errors, *errors))
 
 
-def _no_time(path: str, reason: str, labels: list[str], entries: list[LayerReport], *, many: bool) -> InputError:
-    at = entries[0].layer.locate()
-    names = shortened([entry.layer.name for entry in entries], _NAMES)
-    where = f" on {', '.join(labels)}" if many else ""
+def no_time(path: str, reason: str, layers: Sequence[ConvLayer], where: str = "") -> InputError:
+    """That no time is known of the layers, with the place of the first one."""
+    at = layers[0].locate()
+    names = shortened([layer.name for layer in layers], _NAMES)
     return InputError(path=path, message=f"no time{where} for {names}: {reason}", line=at.line, column=at.column)

@@ -123,7 +123,9 @@ def print_diff(edited: Edited, style: Style) -> bool:
         text, ending = (line[:-2], "\r\n") if line.endswith("\r\n") else (line[:-1], "\n")
         lines.append((paint(ink, text) if ink and text else text) + ending)
     write(sys.stdout, "".join(lines), style, returns=True)
-    return _is_exact("".join(diff), edited.encoding)
+    printed = "".join(diff)
+    is_as_in_the_file = printed.isascii() or edited.encoding.startswith("utf-8")
+    return is_as_in_the_file and harmless(printed, returns=True) == printed
 
 
 def _rewrite(files: Sequence[Edited]) -> InputError | None:
@@ -183,8 +185,3 @@ def _second(path: str) -> int:
     with suppress(OSError):
         return int(os.stat(path).st_mtime)
     return 0
-
-
-def _is_exact(diff: str, encoding: str) -> bool:
-    """Whether a diff is printed as it is, and its bytes are those of the file."""
-    return harmless(diff, returns=True) == diff and (diff.isascii() or encoding.startswith("utf-8"))

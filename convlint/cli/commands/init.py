@@ -26,7 +26,6 @@ from convlint.files.private_folder import is_below
 from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited
 from convlint.model.errors import InputFault, UsageError
-from convlint.model.source import UnreadFile
 from convlint.readers.discovery import MOST_FILES, exists, files_below
 from convlint.readers.inputs import parse_reference
 from convlint.readers.python.nn.networks import FoundNetwork, find_networks
@@ -86,9 +85,12 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     except InputFault as fault:
         return _incomplete(f"error: {clean_path(folder)} {fault}")
     found = find_networks([each for each in files if included(each, planner)], root_of(folder))
-    _note_unread(found.unread.items())
+    if found.unread:
+        faults = [f"{place(name, each.line, each.column)} ({each.why})" for name, each in found.unread.items()]
+        write(sys.stderr, f"convlint: {plural(len(faults), 'Python file')} not read: {_few(faults)}")
     importable = [each for each in found.networks if _module(each.path, path)]
-    _note_unnamed([each for each in found.networks if each not in importable])
+    if unnamed := [f"{each.name} of {clean_path(each.path)}" for each in found.networks if each not in importable]:
+        write(sys.stderr, f"convlint: no module name leads from the config's folder to {_few(unnamed)}")
     # The first are taken before those that are named already, so that a second run adds nothing.
     chosen = sorted(importable, key=lambda each: bool(each.needs))[:MOST_ENTRIES]
     left = len(importable) - len(chosen)
@@ -98,7 +100,7 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     new = [each for each in chosen if not _is_named(each, path, config, source.text)]
     entries = _entries(new, path, config)
     if not entries:
-        write(sys.stdout, f"{clean_path(path)} names {_networks(len(chosen))} already; nothing is written")
+        write(sys.stdout, f"{clean_path(path)} names {plural(len(chosen), 'network')} already; nothing is written")
     else:
         edited = Edited(path=path, before=before, after=_with(before, entries, path, config))
         if diff:
@@ -107,7 +109,8 @@ def run(folder: str, *, diff: bool, color: str) -> int:
             _write(edited)
         _report(entries, path, diff=diff)
     if left:
-        write(sys.stdout, f"{_networks(left)} more left out; name a part of the repository: convlint init FOLDER")
+        more = plural(left, "network")
+        write(sys.stdout, f"{more} more left out; name a part of the repository: convlint init FOLDER")
     return 0
 
 
@@ -116,25 +119,9 @@ def _incomplete(message: str) -> int:
     return INCOMPLETE
 
 
-def _networks(count: int) -> str:
-    return plural(count, "network")
-
-
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_OTHERS} more" if len(names) > _MOST_OTHERS else ""
     return clean(", ".join(names[:_MOST_OTHERS]) + more)
-
-
-def _note_unread(files: Iterable[tuple[str, UnreadFile]]) -> None:
-    notes = [f"{place(path, fault.line, fault.column)} ({fault.why})" for path, fault in files]
-    if notes:
-        write(sys.stderr, f"convlint: {plural(len(notes), 'Python file')} not read: {_few(notes)}")
-
-
-def _note_unnamed(networks: Sequence[FoundNetwork]) -> None:
-    if networks:
-        names = [f"{each.name} of {clean_path(each.path)}" for each in networks]
-        write(sys.stderr, f"convlint: no module name leads from the config's folder to {_few(names)}")
 
 
 def _config_for(folder: str, configs: Configs) -> tuple[str, Config]:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import date
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.streams.gate import style_of
@@ -61,6 +61,9 @@ from convlint.reporters.words import batch_note, calibration_notes
 from convlint.rulebook.book import load_rulebook
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
+
+if TYPE_CHECKING:
+    from convlint.cli.measure import TimingFlags
 
 
 class TimingsFile:
@@ -114,33 +117,17 @@ _NAMES = 5  # layers named in one message
 INCOMPLETE = 3  # exit code: there was no time for all of it
 
 
-class MeasureRequest(Struct, frozen=True, kw_only=True):
-    """What the command line asks of timing."""
-
-    kind: Kind = "cuda"
-    trace: str | None = None  # takes timings from it
-    csv: str | None = None
-    again: bool = False
-    tries: bool = True
-    limit_s: float | None = None
-    calibration: str | None = None  # the file to write
-
-    def is_of_trace(self, path: str) -> bool:
-        """Whether the network at `path` is the one of the trace itself."""
-        return self.trace is not None and os.path.realpath(path) == os.path.realpath(self.trace)
-
-
-def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> int:
+def run(source: Input, job: Job, kind: Kind, asked: TimingFlags, shown: Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
     refuse_idle(job.reading, [source])
-    files = {"the timings": asked.csv, "the calibration": asked.calibration}
+    files = {"the timings": asked.csv, "the calibration": asked.calibrate}
     written = files_of(shown.outputs)
     written += [FileUse(role=role, path=path) for role, path in files.items() if path is not None]
     refuse_clashes(written, inputs([source]))
     resolve_targets(job.gpus)
-    if asked.calibration is None:
+    if asked.calibrate is None:
         job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
-    found = _measured(source, job, asked, written, quiet=shown.quiet)
+    found = _measured(source, job, kind, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
         text = render_json(found) if place.format == "json" else render_text(found, style)
@@ -149,14 +136,14 @@ def run(source: Input, job: Job, asked: MeasureRequest, shown: Presentation) -> 
 
 
 def _measured(
-    source: Input, job: Job, asked: MeasureRequest, written: Sequence[FileUse], *, quiet: bool
+    source: Input, job: Job, kind: Kind, asked: TimingFlags, written: Sequence[FileUse], *, quiet: bool
 ) -> Measurement:
     """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
     errors: list[InputError] = []
     found = Measurement(path=source.name)
     with last_resort(errors, source.name):
-        trace = None if asked.trace is None else _read_trace(asked.trace)
-        if trace is not None and asked.is_of_trace(source.name):
+        trace = None if asked.from_trace is None else _read_trace(asked.from_trace)
+        if trace is not None and _is_of_trace(source.name, asked):
             network, _, read_errors = trace
         else:
             with Reading(on_output=say) as reading:
@@ -170,14 +157,19 @@ def _measured(
                 network = as_asked(network, job)
                 if trace is not None and trace[0] is not None and network.mode is None:
                     network = replace(network, mode=trace[0].mode)
-                with Bench(asked.kind) if trace is None else nullcontext(_recorded(*trace[:2], network)) as timer:
+                with Bench(kind) if trace is None else nullcontext(_recorded(*trace[:2], network)) as timer:
                     csv = asked.csv or f"convlint-{_name(timer.device)}.csv"
                     if asked.csv is None:
                         refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
                     found = _timed_on(timer, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
-                errors.append(InputError(path=asked.trace or source.name, message=str(error)))
+                errors.append(InputError(path=asked.from_trace or source.name, message=str(error)))
     return replace(found, errors=tuple(errors))
+
+
+def _is_of_trace(path: str, asked: TimingFlags) -> bool:
+    """Whether the network at `path` is the one of the trace itself."""
+    return asked.from_trace is not None and os.path.realpath(path) == os.path.realpath(asked.from_trace)
 
 
 def _read_trace(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
@@ -214,7 +206,7 @@ def _timed_on(
     bench: Timer,
     network: Network,
     job: Job,
-    asked: MeasureRequest,
+    asked: TimingFlags,
     kept: TimingsFile,
     errors: list[InputError],
     *,
@@ -228,17 +220,17 @@ def _timed_on(
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
-        wants = _recorded_alone(wants, bench, whole=asked.is_of_trace(network.path))
-    if not asked.tries:
+        wants = _recorded_alone(wants, bench, whole=_is_of_trace(network.path, asked))
+    if asked.layers_only:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))
     kept.settle()  # before timing too: an interrupt of the run before may have left a line cut off
-    known = {} if asked.again or asked.trace is not None else kept.known(bench.device, frozenset(workloads))
+    known = {} if asked.again or asked.from_trace is not None else kept.known(bench.device, frozenset(workloads))
     with _noting_interrupts(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
             workloads, bench, name, known, kept.add,
-            done=lambda workload: progress.done(_short(workload)), limit_s=asked.limit_s,
+            done=lambda workload: progress.done(_short(workload)), limit_s=asked.limit_seconds,
         )  # fmt: skip
     kept.settle()
     names = [layer.name for layer in network.layers]
@@ -248,20 +240,20 @@ def _timed_on(
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
-    if asked.trace is not None and network.runtime.cudnn_benchmark is None:
+    if asked.from_trace is not None and network.runtime.cudnn_benchmark is None:
         notes.append("nothing says whether cudnn.benchmark was on; --runtime cudnn_benchmark=true says it was")
     if network.unbatched:
         notes.append(batch_note(network.unbatched))
-    if asked.calibration is not None:
-        notes += _calibrated(asked.calibration, kept, bench.device, errors)
+    if asked.calibrate is not None:
+        notes += _calibrated(asked.calibrate, kept, bench.device, errors)
     clocks = [row.clock for row in results.rows.values() if row.clock]
     return Measurement(
         path=network.path, device=bench.device, gpu=target.label, mode=mode,
         benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
         agreement=agreement(some) if bench.device.kind == "cuda" else None,
         outcomes=tuple(outcomes),
-        untried=wants.findings - len(wants.trials) if asked.tries and asked.trace is None else 0,
-        trace=asked.trace or "",
+        untried=wants.findings - len(wants.trials) if not asked.layers_only and asked.from_trace is None else 0,
+        trace=asked.from_trace or "",
         unfinished=len(wants.trials) - len(outcomes), csv=kept.path, calibrations=uses,
         fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),
@@ -297,7 +289,9 @@ def _noting_interrupts(kept: TimingsFile) -> Iterator[None]:
 def _name(device: Device) -> str:
     """What the device is called in rows and file names."""
     own = gpu_of(device)
-    return own.id if own is not None else _plain(device.name)
+    if own is not None:
+        return own.id
+    return re.sub(r"[^a-z0-9]+", "-", device.name.casefold()).strip("-") or "device"
 
 
 def _target(device: Device, own: Gpu | None, network: Network, job: Job) -> Target:
@@ -349,7 +343,3 @@ def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> 
 
 def _short(work: Workload) -> str:
     return f"{work.C}->{work.K} {work.R}x{work.S} {work.precision} {work.layout} {work.which}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "device"

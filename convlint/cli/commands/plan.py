@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from datetime import date
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
+from convlint.cli.commands.estimate import no_time
 from convlint.cli.commands.plan_spec import opened, written
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import FileUse, Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
@@ -19,11 +18,9 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.plan import plan
 from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.sweep import unknown_time
-from convlint.facts.network import shortened
 from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
 from convlint.mend.checking import (
-    Files,
     Job,
     Nearby,
     as_asked,
@@ -44,13 +41,10 @@ from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.plans import Planned, render_json, render_markdown, render_text
 from convlint.reporters.words import batch_note, calibration_notes
-from convlint.rulebook.book import Rulebook
 from convlint.run.plan import Options, RunPlanner, refuse_idle
 from convlint.run.plan import RunPlan as Project
 from convlint.verdict.select import incomplete
-from convlint.verdict.suppress import Silencing
 
-_NAMES = 5  # layers named in one message
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
 
 
@@ -77,9 +71,9 @@ def run(source: Input, job: Job, wishes: Wishes, shown: Presentation, file: str 
 
 def _render(name: str, planned: Planned, style: Style) -> str:
     if name == "html":
-        from convlint.reporters.page.plan_page import render_html  # needs Jinja2, which is optional
+        from convlint.reporters.page.assembling import render_plan  # needs Jinja2, which is optional
 
-        return render_html(planned, style)
+        return render_plan(planned, style)
     if name == "json":
         return render_json(planned)
     return render_markdown(planned) if name == "markdown" else render_text(planned, style)
@@ -102,15 +96,17 @@ def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Plann
                 errors.append(InputError(path=network.path, message="nothing to plan: no convolution in it"))
             if target is not None and network.layers:
                 network = as_asked(network, job)
-                _, uses = calibrated([target], network.runtime, job.calibrations)
+                targets = [target]
+                _, uses = calibrated(targets, network.runtime, job.calibrations)
                 notes += calibration_notes(uses, several=False)
                 notes += [batch_note(network.unbatched)] if network.unbatched else []
                 mode = network.mode or default_mode(network.runtime)
                 rulebook, silencing = project.rulebook, project.job.silencing
                 allow = job.allow | project.job.allow
-                judge = partial(
-                    _judged, rulebook=rulebook, target=target, silencing=silencing, files=job.calibrations, allow=allow
-                )
+
+                def judge(changed: Network, /, **asked: Any) -> NetworkResult:
+                    return judged(changed, rulebook, targets, silencing, job.calibrations, allow=allow, **asked)
+
                 found = plan(network, rulebook, target, mode, wishes, judge)
                 if found is None or found.without_time:  # what is wrong may be why
                     corrected, said = _without_errors(network, judge(network))
@@ -121,12 +117,6 @@ def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Plann
     return Planned(
         path=source.name, plan=found, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
     )  # fmt: skip
-
-
-def _judged(
-    network: Network, /, *, rulebook: Rulebook, target: Target, silencing: Silencing | None, files: Files, **asked: Any
-) -> NetworkResult:  # fmt: skip
-    return judged(network, rulebook, [target], silencing, files, **asked)
 
 
 def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, list[str]]:
@@ -171,10 +161,4 @@ def _without_time(network: Network, target: Target, mode: Mode, found: NetworkPl
         if left_out is None or index in left_out:
             lacks = lacking(layer, network.runtime, mode, {target.label: target.gpu})
             layers.setdefault(lacks.get(target.label) or unknown_time(layer, target.gpu), []).append(layer)
-    return [_no_time(network.path, reason, of) for reason, of in layers.items()]
-
-
-def _no_time(path: str, reason: str, layers: Sequence[ConvLayer]) -> InputError:
-    at = layers[0].locate()
-    names = shortened([layer.name for layer in layers], _NAMES)
-    return InputError(path=path, message=f"no time for {names}: {reason}", line=at.line, column=at.column)
+    return [no_time(network.path, reason, of) for reason, of in layers.items()]

@@ -95,7 +95,7 @@ def _layer(left_out: Iterable[str]) -> Schema:
         for key, name in CANONICAL.items()
         if name not in left_out
     }
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    return _object(properties)
 
 
 def _meaning(name: str, key: str) -> str:
@@ -118,9 +118,8 @@ def _field(name: str) -> Schema:
         return _axes(0 if name == "output_padding" else 1)
     if name == "padding":
         sides = {side: _integer(0) for side in ("front", "back", "top", "bottom", "left", "right")}
-        named = {"type": "object", "properties": sides, "additionalProperties": False}
         listed = {"type": "array", "items": _axes(0), "maxItems": 6}
-        return {"anyOf": [_integer(0), {"enum": ["same", "valid"]}, listed, named, _OTHER_CASE]}
+        return {"anyOf": [_integer(0), {"enum": ["same", "valid"]}, listed, _object(sides), _OTHER_CASE]}
     if name == "dtype":
         return {"anyOf": [{"enum": [*(dtype.value for dtype in Dtype), *DTYPES]}, _OTHER_CASE]}
     if name == "layout":
@@ -160,51 +159,49 @@ def _runtime() -> Schema:
 
 def config_schema(rulebook: Rulebook) -> Schema:
     """The schema of convlint.toml, which is that of [tool.convlint]; `rulebook` supplies what rules can be named."""
-    rule = {"anyOf": [{"enum": list(rulebook.by_key)}, _text()]}
+    kinds = _kinds({"anyOf": [{"enum": list(rulebook.by_key)}, _text()]})
+    schemas = {key: kinds[info.kind] for key, info in KEYS.items()} | {"target": _one_or_many(_gpu())}
     return {
         "$schema": DIALECT,
         "title": "convlint config",
-        "type": "object",
-        "properties": {key: {**_key(info.kind, key, rule), "description": info.meaning} for key, info in KEYS.items()},
-        "additionalProperties": False,
+        **_object(_described(schemas, {key: info.meaning for key, info in KEYS.items()})),
     }
 
 
-def _key(kind: Kind, key: str, rule: Schema) -> Schema:
-    if kind == "texts":
-        return _one_or_many(_gpu() if key == "target" else rule)
-    if kind in ("folders", "files", "patterns"):
-        return _one_or_many(_text())
-    if kind == "allow":
-        return _one_or_many({"enum": list(ALLOWANCES)})
-    if kind == "severities":
-        return {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}}
-    if kind == "file-ignores":
-        return {"type": "object", "additionalProperties": _one_or_many(rule)}
-    if kind == "layer-ignores":
-        texts = {name: {**_text(), "description": meaning} for name, meaning in LAYER_IGNORE_KEYS.items()}
-        texts["rules"] = {**_one_or_many(rule), "description": LAYER_IGNORE_KEYS["rules"]}
-        texts["expires"] = {"format": "date", "description": LAYER_IGNORE_KEYS["expires"]}
-        required = list(LAYER_IGNORE_KEYS)[:-1]
-        item = {"type": "object", "properties": texts, "required": required, "additionalProperties": False}
-        return {"type": "array", "items": item}
-    if kind == "truth":
-        return {"type": "boolean"}
-    if kind == "percent":
-        return {"type": "number", "minimum": 0, "maximum": 100}
-    if kind == "runtime":
-        return _runtime()
-    if kind == "models":
-        return {"type": "array", "items": _model()}
-    if kind == "source":
-        kinds = {"input": _text(), "entry": _one_or_many(_text())}
-        properties = {key: {**kinds[key], "description": meaning} for key, meaning in SOURCE_KEYS.items()}
-        return {"type": "object", "properties": properties, "additionalProperties": False}
-    if kind in ("text", "word", "versions"):
-        return _text()
-    if kind == "language":
-        return {"enum": list(LANGUAGES)}
-    return {"enum": list(MODES if kind == "mode" else FAIL_ON)}
+def _kinds(rule: Schema) -> dict[Kind, Schema]:
+    """What each kind of key holds."""
+    texts = {name: {**_text(), "description": meaning} for name, meaning in LAYER_IGNORE_KEYS.items()}
+    texts["rules"] = {**_one_or_many(rule), "description": LAYER_IGNORE_KEYS["rules"]}
+    texts["expires"] = {"format": "date", "description": LAYER_IGNORE_KEYS["expires"]}
+    return {
+        "text": _text(),
+        "word": _text(),
+        "versions": _text(),
+        "texts": _one_or_many(rule),
+        "folders": _one_or_many(_text()),
+        "files": _one_or_many(_text()),
+        "patterns": _one_or_many(_text()),
+        "allow": _one_or_many({"enum": list(ALLOWANCES)}),
+        "severities": {"type": "object", "additionalProperties": {"enum": list(SEVERITIES)}},
+        "file-ignores": {"type": "object", "additionalProperties": _one_or_many(rule)},
+        "layer-ignores": {"type": "array", "items": _object(texts, required=list(LAYER_IGNORE_KEYS)[:-1])},
+        "truth": {"type": "boolean"},
+        "percent": {"type": "number", "minimum": 0, "maximum": 100},
+        "runtime": _runtime(),
+        "models": {"type": "array", "items": _model()},
+        "source": _object(_described({"input": _text(), "entry": _one_or_many(_text())}, SOURCE_KEYS)),
+        "language": {"enum": list(LANGUAGES)},
+        "mode": {"enum": list(MODES)},
+        "fail-on": {"enum": list(FAIL_ON)},
+    }
+
+
+def _object(properties: Schema, **more: Any) -> Schema:
+    return {"type": "object", "properties": properties, **more, "additionalProperties": False}
+
+
+def _described(schemas: Mapping[str, Schema], meanings: Mapping[str, str]) -> Schema:
+    return {key: {**schemas[key], "description": meaning} for key, meaning in meanings.items()}
 
 
 def _model() -> Schema:
@@ -220,9 +217,7 @@ def _model() -> Schema:
         "runtime": _runtime(),
         "target": _one_or_many(_gpu()),
     }
-    properties = {key: {**kinds[key], "description": meaning} for key, meaning in MODEL_KEYS.items()}
-    required = list(MODEL_KEYS)[:2]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return _object(_described(kinds, MODEL_KEYS), required=list(MODEL_KEYS)[:2])
 
 
 def _text() -> Schema:

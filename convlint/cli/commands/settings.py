@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import reduce
+from operator import getitem
+from typing import Any, cast
 
 from convlint.cli.streams.gate import write
 from convlint.config.find import Config, Configs
@@ -91,10 +93,9 @@ def _rows(key: str, config: Config) -> Iterable[tuple[str, str, str]]:
     if spot is None:
         yield key, DEFAULTS.get(key, "-"), "default"
         return
-    place = spot.place()
-    origin = f"{clean_path(place.path)}:{place.line}"
+    origin = _line(spot)
     if key == "extend":
-        yield key, clean(str(_raw(spot.source.values, spot.key))), origin
+        yield key, clean(str(reduce(getitem, spot.key, cast(Any, spot.source.values)))), origin
         return
     value = getattr(config, key.replace("-", "_"))
     entries = list(_entries(value))
@@ -125,22 +126,16 @@ def _entries(value: Any) -> Iterable[tuple[str, str]]:
 
 def _entry(item: Any) -> tuple[str, str]:
     if isinstance(item, FileIgnore):
-        return f"{item.pattern.text}: {', '.join(word.text for word in item.rules)}", _place(
-            item.rules[0]
-        ) if item.rules else ""
+        rules = ", ".join(word.text for word in item.rules)
+        return f"{item.pattern.text}: {rules}", _line(item.rules[0].at) if item.rules else ""
     if isinstance(item, LayerIgnore):
         until = "" if item.expires is None else f" until {item.expires.isoformat()}"
-        place = item.at.place()
         rules = ", ".join(word.text for word in item.rules)
-        return f"{item.layers}: {rules}{until} -- {item.reason}", f"{clean_path(place.path)}:{place.line}"
+        return f"{item.layers}: {rules}{until} -- {item.reason}", _line(item.at)
     if isinstance(item, ModelEntry):
         return f"{item.name}: {item.model}", _line(item.at)
     word, severity = item
-    return f"{word.text}: {severity}", _place(word)
-
-
-def _place(word: Word) -> str:
-    return _line(word.at)
+    return f"{word.text}: {severity}", _line(word.at)
 
 
 def _line(at: Spot) -> str:
@@ -152,9 +147,3 @@ def _toml(raw: object) -> str:
     if isinstance(raw, list):
         return ", ".join(map(str, raw))
     return str(raw).lower() if isinstance(raw, bool) else str(raw)
-
-
-def _raw(values: Any, key: Iterable[str | int]) -> Any:
-    for part in key:
-        values = values[part]
-    return values

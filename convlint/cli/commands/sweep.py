@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.streams.gate import style_of, write
-from convlint.cli.streams.outputs import ColorWhen, Destination, deliver, files_of, inputs, refuse_clashes, replace_file
+from convlint.cli.streams.outputs import Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
 from convlint.estimate.sweep import (
     PARAMETERS,
     Metric,
@@ -44,19 +43,14 @@ _MOST_LINES = 24  # GPUs times passes: a chart with more lines cannot be read
 _LONGEST_NAME = 100  # columns of a title
 
 
-class Shown(Struct, frozen=True, kw_only=True):
-    """How to show the sweep; where `plot` is None, a terminal gets a chart and a file a table."""
-
-    outputs: tuple[Destination, ...]
-    metric: Metric | None = None
-    plot: bool | None = None
-    color: ColorWhen = "auto"
-
-
 def run(
-    flags: Mapping[str, str], source: Input | None, layer: str | None, figure: int | None, job: Job, shown: Shown
-) -> int:
-    """Writes the sweep and returns 0, or 3 where a point has no time or the source has errors. Raises UsageError."""
+    flags: Mapping[str, str], source: Input | None, layer: str | None, figure: int | None, job: Job,
+    shown: Presentation, metric: Metric | None, *, plot: bool | None,
+) -> int:  # fmt: skip
+    """Writes the sweep and returns 0, or 3 where a point has no time or the source has errors. Raises UsageError.
+
+    Where `plot` is None, a terminal gets a chart and a file a table.
+    """
     refuse_clashes(files_of(shown.outputs), inputs([source] if source is not None else []))
     errors: list[InputError] = []
     if figure is None:
@@ -64,7 +58,7 @@ def run(
     sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
-    metric: Metric = shown.metric or sweep.metric
+    metric = metric or sweep.metric
     for place in shown.outputs:
         name, file = place.format, place.file
         if name in ("svg", "png"):
@@ -75,7 +69,7 @@ def run(
             deliver(file, render_csv(sweep))
         else:
             style = style_of(sys.stdout, shown.color) if file is None else Style()
-            charted = shown.plot if shown.plot is not None else file is None and sys.stdout.isatty()
+            charted = plot if plot is not None else file is None and sys.stdout.isatty()
             deliver(file, render_plot(sweep, metric, style) if charted else render_table(sweep, style), style)
     for reason, values in sweep.reasons.items():
         listed = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
@@ -103,17 +97,11 @@ def _sweep(
 
 
 def _refuse_with_figure(flags: Mapping[str, str], source: Input | None, layer: str | None, job: Job) -> None:
-    given = [_flag(name) for name in flags] + [
-        name for name, value in ((_what(source), source), ("--layer", layer)) if value
-    ]
-    given += ["--gpu"] if job.gpus else []
-    given += ["--mode"] if job.mode else []
+    word = "PATH" if source is None or source.model is None else "--model"
+    others = {word: source, "--layer": layer, "--gpu": job.gpus, "--mode": job.mode}
+    given = [*map(_flag, flags), *(name for name, value in others.items() if value)]
     if given:
         raise UsageError(f"--figure brings its own layer and GPU; leave out {', '.join(given)}")
-
-
-def _what(source: Input | None) -> str:
-    return "PATH" if source is None or source.model is None else "--model"
 
 
 def _flag(name: str) -> str:

@@ -131,19 +131,16 @@ class Gate(io.TextIOBase):
     def send(self, text: str, *, inks: bool = False, annotations: bool = False, returns: bool = False) -> None:
         """The same with what a report may hold beyond plain text; see `harmless`."""
         with self._lock:
-            self._send(text, inks=inks, annotations=annotations, returns=returns)
-
-    def _send(self, text: str, *, inks: bool, annotations: bool, returns: bool) -> None:
-        text = harmless(text, inks=inks, annotations=annotations, returns=returns, starts_line=self._blank)
-        if not text:
-            return
-        if (self._colon and text[0] == ":") or (self._hashes and _COMPLETES[self._hashes].match(text)):
-            text = " " + text
-        self._note(text)
-        encoding = self.encoding
-        if encoding.lower().replace("-", "") != "utf8":
-            text = text.encode(encoding, "replace").decode(encoding)
-        self._try(lambda: self.bare.write(text))
+            text = harmless(text, inks=inks, annotations=annotations, returns=returns, starts_line=self._blank)
+            if not text:
+                return
+            if (self._colon and text[0] == ":") or (self._hashes and _COMPLETES[self._hashes].match(text)):
+                text = " " + text
+            self._note(text)
+            encoding = self.encoding
+            if encoding.lower().replace("-", "") != "utf8":
+                text = text.encode(encoding, "replace").decode(encoding)
+            self._try(lambda: self.bare.write(text))
 
     def _note(self, text: str) -> None:
         """Remembers how the line at hand ends."""

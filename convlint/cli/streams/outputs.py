@@ -23,7 +23,7 @@ from convlint.model.errors import UsageError, suggestion
 from convlint.model.report import Report
 from convlint.readers import known_suffixes
 from convlint.readers.inputs import Input
-from convlint.reporters import Reporter, Style, reporter
+from convlint.reporters import Style, reporter
 from convlint.rulebook.book import rule_files
 
 if TYPE_CHECKING:
@@ -139,15 +139,10 @@ def _overwrite(real: str, data: bytes) -> None:
                 os.ftruncate(descriptor, size)
                 if error.errno in _NO_ROOM:  # else this file system knows no such thing
                     raise
-        kept = os.dup(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
-    try:
-        _fill(descriptor, data)
-        os.ftruncate(kept, len(data))
-    finally:
-        os.close(kept)
+    _fill(descriptor, data, cut=True)
 
 
 def _open(path: str, flags: int = 0) -> int:
@@ -159,12 +154,14 @@ def _open(path: str, flags: int = 0) -> int:
     return descriptor
 
 
-def _fill(descriptor: int, data: bytes, *, lasting: bool = False) -> None:
-    """Writes everything and closes; `lasting`: once it is on the disk, where it is one."""
+def _fill(descriptor: int, data: bytes, *, lasting: bool = False, cut: bool = False) -> None:
+    """Writes everything and closes, `lasting` once it is on the disk; `cut` removes what was behind it."""
     with open(descriptor, "wb", buffering=0) as file:
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) :]
+        if cut:
+            os.ftruncate(descriptor, len(data))
         if lasting:
             os.fsync(descriptor)
 
@@ -193,7 +190,8 @@ def inputs(sources: Iterable[Input]) -> list[FileUse]:
     uses = []
     for source in sources:
         if source.kind == "module":
-            uses += [FileUse(role="an input", path=file) for file in _module_files(source.name)]
+            stem = source.name.partition(":")[0].replace(".", os.sep)
+            uses += [FileUse(role="an input", path=file) for file in (f"{stem}.py", os.path.join(stem, "__init__.py"))]
         elif source.kind == "source":
             uses += [FileUse(role="an input", path=member) for member in source.members]
         elif source.kind == "file":
@@ -218,11 +216,6 @@ def _shards(index: str) -> list[str]:
         return [os.path.join(folder, name) for name in os.listdir(folder or ".") if name.lower().endswith(_SHARD)]
     except OSError:
         return []
-
-
-def _module_files(reference: str) -> list[str]:
-    stem = reference.partition(":")[0].replace(".", os.sep)
-    return [f"{stem}.py", os.path.join(stem, "__init__.py")]
 
 
 def refuse_clashes(outputs: Sequence[FileUse], sources: Iterable[FileUse] = ()) -> None:
@@ -398,14 +391,19 @@ def write_outputs(
 ) -> None:
     """Renders each format to its place, which is `stream` (default: standard output) where it has no file.
 
-    Formats for people are in `language`. Raises UsageError where a file cannot be
-    written after all.
+    Formats for people are in `language`. Raises UsageError where a file cannot be written after all.
     """
     for place in shown.outputs:
         found = reporter(place.format)
         style = Style() if place.file is not None else style_of(stream or sys.stdout, shown.color)
         style = replace(style, quiet=shown.quiet, verbose=shown.verbose)
-        text = _rendered(report, language, found, style)
+        if language == ENGLISH or not found.for_people:
+            text = found(report, style)
+        else:
+            from convlint.reporters.translated import in_language
+
+            with speaking(language):
+                text = found(in_language(report, language), style)
         deliver(place.file, text, style, annotations=found.annotations, stream=stream)
 
 
@@ -414,16 +412,6 @@ def append_summary(file: str, report: Report) -> None:
     from convlint.reporters import github
 
     append(file, harmless(github.summary(report)))
-
-
-def _rendered(report: Report, language: str, found: Reporter, style: Style) -> str:
-    """The report in a format that speaks the `language` of its run, or English."""
-    if language == ENGLISH or not found.for_people:
-        return found(report, style)
-    from convlint.reporters.translated import in_language
-
-    with speaking(language):
-        return found(in_language(report, language), style)
 
 
 DELAY_S = 1.0  # shorter runs show no bar, and do not load Rich, which takes longer than most of them

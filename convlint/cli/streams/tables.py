@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Protocol, get_args, get_origin, get_type_hints
+from typing import IO, TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 FORMATS = ("parquet", "csv", "jsonl")
 _HELD = 256  # rows as objects of Python, which take many times the room of columns
 _GROUP = 4096  # rows of a group, which is written at once
-
-
-class Sink(Protocol):
-    """A table of one format in an open file."""
-
-    def add(self, cells: Cells, /) -> None:
-        """One row."""
-        ...
-
-    def close(self) -> None:
-        """All rows are there."""
-        ...
 
 
 def files_of(path: str) -> dict[Table, str]:
@@ -62,7 +50,7 @@ class Tables:
         # The names cannot be foreseen, so that nobody can lay links in their places.
         self._parts = {final: f"{final}.{os.urandom(8).hex()}.tmp" for final in self._finals.values()}
         self._files: list[IO[bytes]] = []
-        self._sinks: dict[Table, Sink] = {}
+        self._sinks: dict[Table, _Sink] = {}
 
     def __enter__(self) -> Tables:
         try:
@@ -196,4 +184,5 @@ def _kind(hint: Any) -> Any:
     return list if get_origin(hint) is list else plain[0]
 
 
-_SINKS: Mapping[str, Callable[[Table, IO[bytes]], Sink]] = {"parquet": _Parquet, "csv": _Csv, "jsonl": _JsonLines}
+_Sink = _Csv | _JsonLines | _Parquet  # a table of one format in an open file
+_SINKS: Mapping[str, Callable[[Table, IO[bytes]], _Sink]] = {"parquet": _Parquet, "csv": _Csv, "jsonl": _JsonLines}

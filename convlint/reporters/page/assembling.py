@@ -1,4 +1,4 @@
-"""The page put together: verdicts, layers, findings, plans."""
+"""The page put together: verdicts, layers, findings; or the steps of a plan, and how the time falls with each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,7 +21,8 @@ from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
-from convlint.reporters.page.findings import by_layer, first_steps, items
+from convlint.reporters import Style
+from convlint.reporters.page.findings import ASKED, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import (
@@ -35,6 +36,10 @@ from convlint.reporters.words import (
     step_line,
     totals,
 )
+
+if TYPE_CHECKING:
+    from convlint.engine.steps import NetworkPlan, State
+    from convlint.reporters.plans import Planned
 
 BAR = 1000  # units of a bar's drawing: the time before all steps
 
@@ -232,6 +237,41 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
     )  # fmt: skip
 
 
+def render_plan(planned: Planned, style: Style) -> str:
+    """The HTML of a plan, of one without steps and of none too."""
+    from convlint.reporters import plans  # the page of a report needs nothing of it
+
+    lines = [clean(note) for note in plans.notes(planned)]
+    return plan_page(_plan_view(planned), lines, planned.errors, unicode=style.unicode)
+
+
+def _plan_view(planned: Planned) -> PlanView:
+    from convlint.reporters import plans
+
+    plan, title = planned.plan, f"Plan for {clean_path(planned.path)}"
+    if plan is None:
+        return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
+    steps = tuple(_plan_step(plan, clean(plans.change(each)), each.before, each.after) for each in plan.steps)
+    whole = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
+    says = clean(f"{plans.headline(plan)}; {plans.verdict(plan)}")
+    return PlanView(title=title, says=says, steps=steps, whole=whole)
+
+
+def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> PlanStep:
+    from convlint.reporters.plans import percent
+
+    return PlanStep(
+        change=says,
+        before=duration(before.time_us),
+        after=duration(after.time_us),
+        saved=percent(before.time_us, after.time_us),
+        grade=after.grade or "",
+        parameters=percent(before.parameters, after.parameters),
+        flops=percent(before.flops, after.flops),
+        width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
+    )
+
+
 def plan_page(plan: PlanView, notes: Sequence[str], errors: Sequence[InputError], *, unicode: bool = True) -> str:
     """The HTML of a plan; `notes` are plain lines that stand below it."""
     return _rendered(unicode, plan=plan, title=plan.title, notes=notes, errors=_errors(errors, frozenset()))
@@ -285,7 +325,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    made.globals.update(t=say_marked_up, plural=plural)
+    made.globals.update(t=say_marked_up, plural=plural, **ASKED)
     return made
 
 

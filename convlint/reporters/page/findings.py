@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from convlint.files.safe import clean
 from convlint.model.estimates import PassEstimate
 from convlint.model.layer import Pass
-from convlint.model.report import Finding, Report
+from convlint.model.report import SEVERITIES, Finding, Report
 from convlint.reporters.causes import Cause, ranked, saving
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
 from convlint.reporters.words import (
@@ -17,8 +17,6 @@ from convlint.reporters.words import (
     advice,
     alternatives,
     behind,
-    edit,
-    gravest_first,
     layer_of,
     lost,
     named_in,
@@ -30,56 +28,45 @@ from convlint.reporters.words import (
 _Key = tuple[str, str, str]  # model, path, name
 
 
-class Numbers:
-    """The numbers of layers: their places in the report."""
-
-    def __init__(self, report: Report) -> None:
-        self._at: dict[_Key, list[int]] = {}
-        for number, entry in enumerate(report.layers):
-            layer = entry.layer
-            self._at.setdefault((layer.model, layer.path, layer.name), []).append(number)
-
-    def of(self, finding: Finding) -> tuple[int, ...]:
-        """Those of a finding, in network order; of several layers of one name, all."""
-        names = finding.layers or ((finding.layer,) if finding.layer is not None else ())
-        where = finding.location.model, finding.location.path
-        return tuple(sorted(number for name in dict.fromkeys(names) for number in self._at.get((*where, name), ())))
+# What the template asks of a finding; texts are plain, and it escapes them.
+ASKED: Mapping[str, Callable[..., str]] = {
+    "advice": advice, "alternatives": alternatives, "behind": behind, "clean": clean, "layer_of": layer_of,
+    "lost": lost, "origin": origin, "page_of": page_of, "place_of": place_of,
+}  # fmt: skip
 
 
 class FindingItem(Struct, frozen=True, kw_only=True):
-    """A finding as the page shows it; texts are plain, and the template escapes them."""
+    """A finding as the page shows it."""
 
     number: int
-    severity: str
+    finding: Finding
     code: str
     name: str
-    message: str
     gpu: str
     layers: tuple[int, ...]
-    about: str  # the layer, where the message does not name it
-    place: str
-    library: str
-    lost: str
-    lost_us: float
-    fix: str
-    alternatives: str
-    edit: str  # the fix without what it does to the time
-    no_edit: str
-    why: str
-    source: str
-    url: str
-    page: str  # of the rule, in the documentation; empty for a rule of the user's own
+    named: bool  # the message names the layers
+    url: str  # of the document that the rule is from
     repeats: bool  # a finding of the same rule and GPU stands above, with the same reasons
-    advises: bool  # a fix, of more than an info
-    finding: Finding
     tiles: Drawing | None = None  # of one of the layers, where the finding is about tiles or waves
     tiles_of: str = ""
+
+    @property
+    def severity(self) -> str:
+        """That of the finding."""
+        return self.finding.severity
+
+    @property
+    def advises(self) -> bool:
+        """Whether it has a fix, of more than an info."""
+        return self.finding.fix is not None and self.severity != "info"
 
 
 def items(report: Report) -> list[FindingItem]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
-    numbers = Numbers(report)
-    ordered = sorted(gravest_first(report.findings), key=_order)
+    numbers: dict[_Key, list[int]] = {}  # of layers: their places in the report
+    for number, entry in enumerate(report.layers):
+        numbers.setdefault((entry.layer.model, entry.layer.path, entry.layer.name), []).append(number)
+    ordered = sorted(report.findings, key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
     said: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
     found = []
     for number, finding in enumerate(ordered):
@@ -99,62 +86,45 @@ def by_layer(found: list[FindingItem]) -> dict[int, tuple[int, ...]]:
     return {layer: tuple(numbers) for layer, numbers in of.items()}
 
 
-def _order(finding: Finding) -> tuple[int, float]:
-    return ("error", "warning", "info").index(finding.severity), -(finding.lost_us or 0.0)
-
-
 def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[str, Drawing | None]:
     """The tiles or waves of the layer that loses most to what the finding is about; of two of one name, of none."""
     names = {report.layers[number].layer.name for number in layers}
     if not shows_tiles(finding.rule) or len(names) < len(layers):
         return "", None
     gpu = finding.gpu or next(iter(report.targets), "")
-    best: tuple[float, int, PassEstimate, Pass] | None = None
+    found: list[tuple[float, int, PassEstimate, Pass]] = []
     for number in layers:
         entry = report.layers[number]
         estimate = entry.estimates.get(gpu)
         which = pass_shown(finding, estimate) if estimate is not None else None
-        if estimate is None or which is None:
-            continue
-        one = estimate.passes[which]
-        lost = (one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us) * entry.layer.calls
-        if best is None or lost > best[0]:
-            best = lost, number, one, which
-    return (
-        ("", None)
-        if best is None
-        else (clean(report.layers[best[1]].layer.name), drawing(best[2], best[3], waves=shows_waves(finding.rule)))
-    )
+        if estimate is not None and which is not None:
+            one = estimate.passes[which]
+            lost_us = one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us
+            found.append((lost_us * entry.layer.calls, number, one, which))
+    if not found:
+        return "", None
+    _, number, one, which = max(found, key=lambda each: each[0])
+    return clean(report.layers[number].layer.name), drawing(one, which, waves=shows_waves(finding.rule))
 
 
-def _item(number: int, finding: Finding, numbers: Numbers, report: Report, *, repeats: bool) -> FindingItem:
-    rule = finding.rule
-    layers = numbers.of(finding)
+def _item(
+    number: int, finding: Finding, numbers: Mapping[_Key, list[int]], report: Report, *, repeats: bool
+) -> FindingItem:
+    rule, at = finding.rule, finding.location
+    names = finding.layers or ((finding.layer,) if finding.layer is not None else ())
+    # in network order; of several layers of one name, all
+    layers = tuple(sorted(each for name in dict.fromkeys(names) for each in numbers.get((at.model, at.path, name), ())))
     tiles_of, tiles = _drawn(report, finding, layers)
     return FindingItem(
         number=number,
-        severity=finding.severity,
+        finding=finding,
         code=clean(rule.code),
         name=clean(rule.name),
-        message=clean(finding.message),
         gpu=clean(finding.gpu) if finding.gpu is not None else "",
         layers=layers,
-        about="" if named_in(finding) else layer_of(finding),
-        place=place_of(finding.location),
-        library=behind(finding),
-        lost=lost(finding),
-        lost_us=finding.lost_us or 0.0,
-        fix=advice(finding.fix) if finding.fix is not None else "",
-        edit=edit(finding.fix) if finding.fix is not None else "",
-        alternatives=alternatives(finding),
-        no_edit=clean(finding.fix.no_edit) if finding.fix is not None else "",
-        why=clean(rule.rationale),
-        source=origin(rule),
+        named=named_in(finding),
         url=DOCUMENT_URLS.get(rule.source.document, ""),
-        page=page_of(rule),
         repeats=repeats,
-        advises=finding.fix is not None and finding.severity != "info",
-        finding=finding,
         tiles=tiles,
         tiles_of=tiles_of,
     )

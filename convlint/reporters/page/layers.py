@@ -95,26 +95,26 @@ class PageLayer(Struct, frozen=True, kw_only=True):
 
 def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[PageLayer]:
     """All layers in network order; `findings` has the numbers of those of each layer."""
-    longest = {gpu: _longest(report, gpu) for gpu in report.targets}
-    modes = {entry.mode for entry in report.layers}
-    whole = {(gpu, mode): _whole(report, gpu, mode) for gpu in report.targets for mode in modes}
+    longest = {gpu: max((_time(entry, gpu) for entry in report.layers), default=0.0) for gpu in report.targets}
+    whole = {  # a step and a forward pass have no sum
+        (gpu, mode): sum(_time(entry, gpu) for entry in report.layers if entry.mode == mode)
+        for gpu in report.targets
+        for mode in {entry.mode for entry in report.layers}
+    }
     names = names_of(report)
     files = len({entry.layer.path for entry in report.layers}) > 1
-    found = []
-    for number, entry in enumerate(report.layers):
-        layer = entry.layer
-        found.append(
-            PageLayer(
-                number=number,
-                name=names[number],
-                what=clean(shape(layer, "×", "→")),
-                place=place_of(layer.locate()) if files else "",
-                calls=layer.calls,
-                cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu, entry.mode]) for gpu in report.targets),
-                findings=findings.get(number, ()),
-            )
+    return [
+        PageLayer(
+            number=number,
+            name=names[number],
+            what=clean(shape(entry.layer, "×", "→")),
+            place=place_of(entry.layer.locate()) if files else "",
+            calls=entry.layer.calls,
+            cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu, entry.mode]) for gpu in report.targets),
+            findings=findings.get(number, ()),
         )
-    return found
+        for number, entry in enumerate(report.layers)
+    ]
 
 
 def names_of(report: Report) -> list[str]:
@@ -133,15 +133,6 @@ def passes_run(entry: LayerReport, gpu: str) -> Iterator[tuple[Pass, PassEstimat
     estimate = entry.estimates.get(gpu)
     if estimate is not None:
         yield from ((which, estimate.passes[which]) for which in PASSES if which in estimate.passes)
-
-
-def _longest(report: Report, gpu: str) -> float:
-    return max((_time(entry, gpu) for entry in report.layers), default=0.0)
-
-
-def _whole(report: Report, gpu: str, mode: Mode) -> float:
-    """The time of all layers of one mode: a step and a forward pass have no sum."""
-    return sum(_time(entry, gpu) for entry in report.layers if entry.mode == mode)
 
 
 def _time(entry: LayerReport, gpu: str) -> float:
@@ -204,17 +195,10 @@ def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
 _DEAREST = 3  # layers at the top
 
 
-class Dearest(Struct, frozen=True, kw_only=True):
-    """A layer that is among those that cost most."""
-
-    number: int
-    share: str
-
-
 class Costs(Struct, frozen=True, kw_only=True):
     """Of the layers of one mode on one target; shares are of those whose time is known."""
 
-    dearest: tuple[Dearest, ...]
+    dearest: tuple[tuple[int, str], ...]  # numbers of the layers that cost most, and their shares
     bounds: tuple[tuple[str, str], ...]  # what bounds it, and the share of the time
     known: str  # `57 of 60 layers`, where the time of some is unknown
     together: str  # the time of those that are known; empty where none is
@@ -227,7 +211,7 @@ def costs(report: Report, gpu: str, mode: Mode) -> Costs:
     whole = sum(times.values())
     longest = heapq.nlargest(_DEAREST, times, key=lambda number: (times[number], -number)) if whole else []
     return Costs(
-        dearest=tuple(Dearest(number=number, share=_percent(times[number], whole)) for number in longest),
+        dearest=tuple((number, _percent(times[number], whole)) for number in longest),
         bounds=_bounds(report, gpu, list(times)),
         known=""
         if len(times) == len(own)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from convlint.files.languages import is_english, plural, say, sentence
 from convlint.model.estimates import Grid, LayerEstimate, PassEstimate
@@ -34,30 +33,16 @@ class Label(Struct, frozen=True, kw_only=True):
     upright: bool = False
 
 
-class Panel(Struct, frozen=True, kw_only=True):
-    """A part of a drawing: `edges` are sides of tiles and slots, `cuts` stand where something is left out."""
+class Picture(Struct, frozen=True, kw_only=True):
+    """One picture in px; `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and what is left out."""
 
+    title: str
+    width: float
+    height: float
     boxes: tuple[Box, ...]
-    labels: tuple[Label, ...] = ()
-    edges: tuple[Line, ...] = ()
-    cuts: tuple[Line, ...] = ()
-    bottom: float = 0.0
-    right: float = 0.0
-
-    def moved(self, x: float, y: float) -> Panel:
-        """The same at another place."""
-        return Panel(
-            boxes=tuple(replace(box, x=box.x + x, y=box.y + y) for box in self.boxes),
-            labels=tuple(replace(label, x=label.x + x, y=label.y + y) for label in self.labels),
-            edges=_moved(self.edges, x, y),
-            cuts=_moved(self.cuts, x, y),
-            bottom=self.bottom + y,
-            right=self.right + x,
-        )
-
-
-def _moved(lines: tuple[Line, ...], x: float, y: float) -> tuple[Line, ...]:
-    return tuple(tuple((px + x, py + y) for px, py in line) for line in lines)
+    labels: tuple[Label, ...]
+    edges: str
+    cuts: str = ""
 
 
 def zigzag(x: float, y: float, length: float, *, upright: bool) -> Line:
@@ -77,6 +62,22 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
+_MARGIN = 2.0
+_TOP, _LEFT = 17.0, 18.0  # for what is written beside the grid
+_SIDE = 200.0  # of the grid and of the waves, in px
+
+
+def _picture(
+    title: str, boxes: Sequence[Box], labels: Sequence[Label], edges: Iterable[Line], bottom: float,
+    *, cuts: Iterable[Line] = (), right: float = 0.0,
+) -> Picture:  # fmt: skip
+    """What is drawn down to `bottom`, with words that end at `right`."""
+    return Picture(
+        title=title, width=max(right, _SIDE / 2, *(box.x + box.width for box in boxes)) + _MARGIN,
+        height=bottom + _MARGIN, boxes=tuple(boxes), labels=tuple(labels), edges=path(edges), cuts=path(cuts),
+    )  # fmt: skip
+
+
 MOST_TILES = 24  # along one side of the drawing
 _TILES_OF_A_PART = 12  # where that is too many
 _LEAST_OF_A_PART = 2
@@ -84,16 +85,8 @@ _LETTERS = 7.0  # width of one, about
 _MOST_SLENDER, _SLENDER = 4, 2  # a longer side is cut, to so many times the other one
 
 
-class Useful(Struct, frozen=True, kw_only=True):
-    """The useful part of one product, in elements: `M` x `N`. `spread`: what is not lies in all rows of tiles alike."""
-
-    M: float
-    N: float
-    spread: bool
-
-
-def useful_part(estimate: PassEstimate, grid: Grid, which: Pass) -> Useful:
-    """Of the area that the grid covers, the share that the estimate calls useful.
+def useful_part(estimate: PassEstimate, grid: Grid) -> tuple[float, float]:
+    """Of the area that the grid covers, the part that the estimate calls useful, in elements: M x N of one product.
 
     Columns beyond gemm.N are channels that kernels pad. Rows are missing in all tiles alike where phases of a stride or
     blocks of positions are not full; those of wgrad are channels too, with the padded ones last.
@@ -102,7 +95,7 @@ def useful_part(estimate: PassEstimate, grid: Grid, which: Pass) -> Useful:
     columns = float(min(estimate.gemm.N, grid.N))
     if area > columns * grid.M:  # the model counts padded channels as results
         columns = area / grid.M
-    return Useful(M=area / columns, N=columns, spread=which != "wgrad")
+    return area / columns, columns
 
 
 def shown_tiles(grid: Grid) -> tuple[int, int]:
@@ -120,45 +113,44 @@ def _shown(count: int, side: int, across: int) -> int:
     return min(count, _TILES_OF_A_PART, max(_LEAST_OF_A_PART, _SLENDER * across // side))
 
 
-def grid_panel(estimate: PassEstimate, grid: Grid, which: Pass, side: float) -> Panel:
-    """The grid of one product in a square of `side` units."""
+def _grid_picture(estimate: PassEstimate, grid: Grid, which: Pass) -> Picture:
+    """The grid of one product."""
     rows, columns = shown_tiles(grid)
-    scale = side / max(rows * grid.height, columns * grid.width)
+    scale = _SIDE / max(rows * grid.height, columns * grid.width)
     high, wide = grid.height * scale, grid.width * scale
     width, height = columns * wide, rows * high
-    across = Box(kind="wasted", x=0.0, y=0.0, width=width, height=height)
-    edges: list[Line] = [((0.0, row * high), (width, row * high)) for row in range(rows + 1)]
-    edges += [((column * wide, 0.0), (column * wide, height)) for column in range(columns + 1)]
-    cuts = [zigzag(0.0, 0.0, width, upright=False)] if rows < grid.rows else []
-    cuts += [zigzag(0.0, 0.0, height, upright=True)] if columns < grid.columns else []
-    down = f"M {grid.M:,}"
-    bottom = max(height, len(down) * _LETTERS)
-    return Panel(
-        boxes=(across, *_filled(useful_part(estimate, grid, which), grid, rows, columns, scale)),
-        labels=(
-            Label(text=f"N {grid.N:,}", x=0.0, y=-5.0),
-            Label(text=down, x=-6.0, y=bottom, upright=True),
-        ),
-        edges=tuple(edges),
-        cuts=tuple(cuts),
-        bottom=bottom,
-        right=max(width, len(f"N {grid.N:,}") * _LETTERS),
-    )
+    across, down = f"N {grid.N:,}", f"M {grid.M:,}"
+    lowest = max(height, len(down) * _LETTERS) + _TOP
+    edges: list[Line] = []
+    for row in range(rows + 1):
+        edges.append(((_LEFT, row * high + _TOP), (width + _LEFT, row * high + _TOP)))
+    for column in range(columns + 1):
+        edges.append(((column * wide + _LEFT, _TOP), (column * wide + _LEFT, height + _TOP)))
+    cuts = [zigzag(_LEFT, _TOP, width, upright=False)] if rows < grid.rows else []
+    cuts += [zigzag(_LEFT, _TOP, height, upright=True)] if columns < grid.columns else []
+    return _picture(
+        say("Tiles of {which}", which=which),
+        [Box(kind="wasted", x=_LEFT, y=_TOP, width=width, height=height), *_filled(estimate, grid, which, scale)],
+        [Label(text=across, x=_LEFT, y=_TOP - 5.0), Label(text=down, x=_LEFT - 6.0, y=lowest, upright=True)],
+        edges, lowest, cuts=cuts, right=max(width, len(across) * _LETTERS) + _LEFT,
+    )  # fmt: skip
 
 
-def _filled(useful: Useful, grid: Grid, rows: int, columns: int, scale: float) -> list[Box]:
+def _filled(estimate: PassEstimate, grid: Grid, which: Pass, scale: float) -> list[Box]:
     """The useful parts of what is drawn: one box, or one for each row of tiles."""
+    rows, columns = shown_tiles(grid)
+    useful_M, useful_N = useful_part(estimate, grid)
     hidden = (grid.rows - rows) * grid.height
-    width = (useful.N - (grid.columns - columns) * grid.width) * scale
-    full = useful.M >= grid.M * (1 - 1e-9)
-    if full or not useful.spread:
-        parts = [(0.0, useful.M - hidden)]
-    else:
-        share = useful.M / grid.M
+    width = (useful_N - (grid.columns - columns) * grid.width) * scale
+    full = useful_M >= grid.M * (1 - 1e-9)
+    if full or which == "wgrad":
+        parts = [(0.0, useful_M - hidden)]
+    else:  # what is not useful lies in all rows of tiles alike
+        share = useful_M / grid.M
         starts = range(0, rows * grid.height, grid.height)
         parts = [(float(start), share * min(grid.height, grid.M - hidden - start)) for start in starts]
     return [
-        Box(kind="tile", x=0.0, y=start * scale, width=width, height=height * scale)
+        Box(kind="tile", x=_LEFT, y=start * scale + _TOP, width=width, height=height * scale)
         for start, height in parts
         if width > 0 and height > 0
     ]
@@ -173,87 +165,64 @@ _WORDS, _TEXT = 17.0, 12.0  # height of a line of words, and where they stand in
 _HIGHEST_MARK = 12.0
 
 
-class Waves(Struct, frozen=True, kw_only=True):
-    """How a pass's tiles fill its waves: `full` ones before the last, in which `filled` of `slots` have a tile."""
-
-    slots: int
-    full: int
-    filled: int
-
-
 def wave_of(estimate: PassEstimate) -> int:
     """Tiles that run at once: SMs times resident tiles."""
     return round(estimate.tiles / estimate.waves)
 
 
-def waves_of(estimate: PassEstimate) -> Waves:
-    """The waves of a pass; the last one may be full too."""
-    wave = wave_of(estimate)
-    last = estimate.last_wave_tiles
-    return Waves(slots=wave, full=estimate.tiles // wave - (last == 0), filled=last or wave)
+def _waves_picture(estimate: PassEstimate, which: Pass) -> Picture:
+    """The waves of a pass: a bar for each full one, and the slots of the last one, which may be full too."""
+    title = say("Waves of {which}", which=which)
+    slots, last = wave_of(estimate), estimate.last_wave_tiles
+    full, filled = estimate.tiles // slots - (last == 0), last or slots
+    if not full:  # what matters then is how many SMs have a tile at all
+        sms = slots // estimate.resident_tiles
+        busy = min(estimate.tiles, sms)
+        words = [say("{busy:,} of {all:,} SMs busy", busy=busy, all=sms)]
+        if busy == sms and estimate.resident_tiles > 1:
+            words.append(say("{count:,} of {all:,} tiles that fit", count=filled, all=slots))
+        return _marks_picture(title, busy, sms, sentence("SMs"), words)
+    drawn = full if full <= _MOST_BARS else _BARS_OF_MANY
+    several = _count(full, "full wave")
+    words_of_all = several if drawn == full else say("{waves}, {count} drawn", waves=several, count=drawn)
+    words_of_last = say("last wave: {count:,} of {all:,} slots", count=filled, all=slots)
+    bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=_SIDE, height=_BAR) for bar in range(drawn)]
+    return _marks_picture(
+        title, filled, slots, sentence("slots"), [words_of_last], top=_WORDS + drawn * _STEP + 4.0, bars=bars,
+        labels=[Label(text=words_of_all, x=0.0, y=_TEXT)],
+    )  # fmt: skip
 
 
-def slots_panel(estimate: PassEstimate, side: float) -> Panel:
-    """The waves in `side` units of width."""
-    waves = waves_of(estimate)
-    if not waves.full:
-        return _sms(estimate, waves, side)
-    drawn = waves.full if waves.full <= _MOST_BARS else _BARS_OF_MANY
-    several = plural(waves.full, "full wave")
-    words = several if waves.full < 1000 or not is_english() else f"{waves.full:,} full waves"
-    bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=side, height=_BAR) for bar in range(drawn)]
-    words_of_last = say("last wave: {count:,} of {all:,} slots", count=waves.filled, all=waves.slots)
-    last = _marks(waves.filled, waves.slots, sentence("slots"), side, [words_of_last])
-    last = last.moved(0.0, _WORDS + drawn * _STEP + 4.0)
-    return Panel(
-        boxes=(*bars, *last.boxes),
-        labels=(
-            Label(
-                text=words if drawn == waves.full else say("{waves}, {count} drawn", waves=words, count=drawn),
-                x=0.0,
-                y=_TEXT,
-            ),
-            *last.labels,
-        ),
-        edges=last.edges,
-        bottom=last.bottom,
-    )
-
-
-def _sms(estimate: PassEstimate, waves: Waves, side: float) -> Panel:
-    """Where there is no more than one wave, what matters is how many SMs have a tile at all."""
-    sms = waves.slots // estimate.resident_tiles
-    busy = min(estimate.tiles, sms)
-    words = [say("{busy:,} of {all:,} SMs busy", busy=busy, all=sms)]
-    if busy == sms and estimate.resident_tiles > 1:
-        words.append(say("{count:,} of {all:,} tiles that fit", count=waves.filled, all=waves.slots))
-    return _marks(busy, sms, sentence("SMs"), side, words)
-
-
-def _marks(filled: int, every: int, noun: str, side: float, words: list[str]) -> Panel:
-    """Slots or SMs in rows of marks, below the words; the first ones are filled."""
+def _marks_picture(
+    title: str, filled: int, every: int, noun: str, words: list[str],
+    *, top: float = 0.0, bars: Sequence[Box] = (), labels: Sequence[Label] = (),
+) -> Picture:  # fmt: skip
+    """Slots or SMs in rows of marks, the first ones filled, below their words and, above `top`, bars with theirs."""
     each = -(-every // MOST_MARKS)
     if each > 1:
         words = [*words, say("each square: {count} {what}", count=each, what=say(noun))]
-    wide = side / min(_MARKS_A_ROW, -(-every // each))
+    wide = _SIDE / min(_MARKS_A_ROW, -(-every // each))
     high = min(wide, _HIGHEST_MARK)
-    idle = _rows(every / each, "slot idle", wide, high)
-    edges = tuple(line for box in idle for line in _sides(box, wide, high))
-    panel = Panel(
-        boxes=(*idle, *_rows(filled / each, "slot", wide, high)), edges=edges, bottom=sum(box.height for box in idle)
-    ).moved(0.0, _WORDS * len(words))
-    labels = tuple(Label(text=text, x=0.0, y=_TEXT + line * _WORDS) for line, text in enumerate(words))
-    return Panel(boxes=panel.boxes, edges=panel.edges, bottom=panel.bottom, labels=labels)
+    below = [Label(text=text, x=0.0, y=_TEXT + line * _WORDS + top) for line, text in enumerate(words)]
+    top += _WORDS * len(words)
+    idle = _rows(every / each, "slot idle", wide, high, top)
+    return _picture(
+        title,
+        [*bars, *idle, *_rows(filled / each, "slot", wide, high, top)],
+        [*labels, *below],
+        [line for box in idle for line in _sides(box, wide, high)],
+        sum(box.height for box in idle) + top,
+    )
 
 
-def _rows(marks: float, kind: str, wide: float, high: float) -> list[Box]:
+def _rows(marks: float, kind: str, wide: float, high: float, top: float) -> list[Box]:
     """So many marks, not always a whole number: the full rows as one box, the rest as another."""
     full, rest = divmod(marks, _MARKS_A_ROW)
     boxes = []
     if full:
-        boxes.append(Box(kind=kind, x=0.0, y=0.0, width=_MARKS_A_ROW * wide, height=full * high))
+        boxes.append(Box(kind=kind, x=0.0, y=top, width=_MARKS_A_ROW * wide, height=full * high))
     if rest:
-        boxes.append(Box(kind=kind, x=0.0, y=full * high, width=rest * wide, height=high))
+        boxes.append(Box(kind=kind, x=0.0, y=full * high + top, width=rest * wide, height=high))
     return boxes
 
 
@@ -270,14 +239,12 @@ def _sides(box: Box, wide: float, high: float) -> list[Line]:
 
 def tiles_in_words(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
     """The matrix, its tiles, and how much of them is computed for nothing."""
-    useful = useful_part(estimate, grid, which)
-    M = f"M={grid.M:,}{_channels(useful.M, grid.M) if which == 'wgrad' else ''}"
-    N = f"N={grid.N:,}{_channels(useful.N, grid.N)}"
+    useful_M, useful_N = useful_part(estimate, grid)
+    M = f"M={grid.M:,}{_channels(useful_M, grid.M) if which == 'wgrad' else ''}"
+    N = f"N={grid.N:,}{_channels(useful_N, grid.N)}"
     batch = f"{grid.batch:,} x " if grid.batch > 1 else ""
     split = say(" x {count} (gemm.K is split)", count=estimate.split_k) if estimate.split_k > 1 else ""
-    several = ""
-    if grid.batch > 1:
-        several = say(_products(estimate, grid, which), count=grid.batch)
+    several = say(_products(estimate, grid, which), count=grid.batch) if grid.batch > 1 else ""
     text = say(
         "{which}:{several} {M} x {N} in tiles of {tile}: {product} = {tiles}, {share} of their area is padding.",
         which=which,
@@ -351,23 +318,8 @@ def _share(share: float, nothing: str) -> str:
     return f"{min(99.0, 100 * share):.0f} %" if share < 1 else "100 %"
 
 
-_MARGIN = 2.0
-_TOP, _LEFT = 17.0, 18.0  # for what is written beside the grid
-_SIDE = 200.0  # of either panel, in px
 # what an estimate says of the loss that a rule counts: the time, and the useful share
 _LOST = {"tile": ("lost_to_tiles_us", "tile_efficiency"), "wave": ("lost_to_waves_us", "wave_efficiency")}
-
-
-class Picture(Struct, frozen=True, kw_only=True):
-    """One panel in px; `edges` and `cuts` are data of SVG paths: sides of tiles and slots, and what is left out."""
-
-    title: str
-    width: float
-    height: float
-    boxes: tuple[Box, ...]
-    labels: tuple[Label, ...]
-    edges: str
-    cuts: str
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
@@ -406,21 +358,11 @@ def drawing(estimate: PassEstimate, which: Pass, *, waves: bool = True) -> Drawi
         return None
     return Drawing(
         captions=(tiles_in_words(estimate, grid, which), *([waves_in_words(estimate)] if waves else [])),
-        tiles=_picture(
-            say("Tiles of {which}", which=which), grid_panel(estimate, grid, which, _SIDE).moved(_LEFT, _TOP)
-        ),
-        waves=_picture(say("Waves of {which}", which=which), slots_panel(estimate, _SIDE)) if waves else None,
+        tiles=_grid_picture(estimate, grid, which),
+        waves=_waves_picture(estimate, which) if waves else None,
     )
 
 
 def shows_waves(rule: RuleInfo) -> bool:
     """Whether findings of this rule are about what waves leave empty."""
     return rule.loss == "wave"
-
-
-def _picture(title: str, panel: Panel) -> Picture:
-    return Picture(
-        title=title, width=max(panel.right, _SIDE / 2, *(box.x + box.width for box in panel.boxes)) + _MARGIN,
-        height=panel.bottom + _MARGIN, boxes=panel.boxes, labels=panel.labels, edges=path(panel.edges),
-        cuts=path(panel.cuts),
-    )  # fmt: skip

@@ -63,8 +63,8 @@ def test_the_code_leads_to_the_page_of_a_rule_and_of_no_rule_of_the_users_own() 
         rule = replace(first.rule, built_in=built_in)
         report = replace(full_report(), findings=(replace(first, rule=rule),))
         (item,) = items(report)
-        assert item.page == page_of(rule)
-        assert bool(item.page) is built_in
+        assert item.finding.rule is rule
+        assert bool(page_of(rule)) is built_in
         assert ('<a class="code" href="' + page_of(rule) in page(report)) is built_in
 
 
