@@ -18,9 +18,9 @@ from convlint.rulebook.judgement import (
     SEVERITIES,
     Pieces,
     cases_of,
+    decision_of,
     in_source,
     join_of,
-    let_of,
     loss_of,
 )
 from convlint.rulebook.rule import (
@@ -28,7 +28,6 @@ from convlint.rulebook.rule import (
     Rule,
     Scope,
     Template,
-    compile_decision,
 )
 
 
@@ -104,13 +103,11 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
     for key in _MEANINGLESS.get(scope, ()):
         if key in rule.top:
             rule.fail(f"{key} means nothing in a rule on {_SUBJECTS[scope]}", rule.top[key])
-    when = rule.optional_expr("when", "truth")
-    let = let_of(rule)
-    check = rule.expr(rule.top["check"], "truth", "check")
+    decision = decision_of(rule)
     cases = cases_of(rule)
     loss, loss_passes = loss_of(rule)
     join = join_of(rule)
-    source = rule.mapping("source", ("document", "section"))
+    source = rule.mapping(rule.top["source"], "source", ("document", "section"))
     _examples(rule)
     info = RuleInfo(
         code=code,
@@ -129,7 +126,7 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
         scope=scope,
         opt_in=rule.choice("opt_in", ("true", "false"), "false") == "true",
         yields_to=frozenset(rule.text_of(item, "yields_to") for item in rule.items("yields_to")),
-        decision=compile_decision(when, let, check),
+        decision=decision,
         cases=cases,
         loss=loss,
         loss_passes=loss_passes,
@@ -142,7 +139,7 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
 
 
 def _examples(rule: Pieces) -> None:
-    examples = rule.mapping("examples", ("pass", "fail"))
+    examples = rule.mapping(rule.top["examples"], "examples", ("pass", "fail"))
     for key in ("pass", "fail"):
         items = examples[key].data
         if not isinstance(items, list) or not items:

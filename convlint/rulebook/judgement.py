@@ -20,6 +20,7 @@ from convlint.rulebook.expr import FUNCTIONS, Expr, ExprError, compile_expr
 from convlint.rulebook.rule import (
     SOURCE_SCOPES,
     Case,
+    Decision,
     FixSpec,
     Fragments,
     Join,
@@ -142,26 +143,17 @@ class Pieces:
                     message += "; the layer of a failing example stands under given"
                 raise RuleError(message, path=self.path, line=line, column=column)
 
-    def mapping(self, key: str, required: tuple[str, ...]) -> dict[str, Value]:
-        """The mapping under `key`, with exactly the required keys."""
-        value = self.top[key]
+    def mapping(
+        self, value: Value, what: str, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+    ) -> dict[str, Value]:
+        """The mapping that `value` is: no key but the required ones, which all are there, and the optional ones."""
         if not isinstance(value.data, dict):
-            self.fail(f"{key} is a mapping", value)
-        self.keys(value.data, required, key)
+            self.fail(f"{what} is a mapping", value)
+        data: dict[str, Value] = value.data
+        self.keys(data, (*required, *optional), what)
         for name in required:
-            if name not in value.data:
-                self.fail(f"{key} needs {name}", value)
-        data: dict[str, Value] = value.data
-        return data
-
-    def entries(self, key: str, what: str) -> dict[str, Value]:
-        """The mapping under `key` with keys of the author's choice; empty where there is none."""
-        value = self.top.get(key)
-        if value is None:
-            return {}
-        if not isinstance(value.data, dict):
-            self.fail(f"{key} must map {what}", value)
-        data: dict[str, Value] = value.data
+            if name not in data:
+                self.fail(f"{what} needs {name}", value)
         return data
 
     def items(self, key: str) -> list[Value]:
@@ -200,10 +192,6 @@ class Pieces:
         if text not in options:
             self.fail(f"{key}: {shown(text)!r} is not one of {', '.join(options)}{suggestion(text, options)}", value)
         return text
-
-    def optional_expr(self, key: str, wanted: Type) -> Expr | None:
-        """The compiled expression under `key`, or None."""
-        return self.expr(self.top[key], wanted, key) if key in self.top else None
 
     def expr(self, value: Value, wanted: Type | None, what: str) -> Expr:
         """The compiled expression of the type wanted; of its names, those of the vocabulary."""
@@ -279,13 +267,24 @@ _RESERVED = frozenset(
 )
 
 
+def decision_of(rule: Pieces) -> Decision:
+    """When it is broken."""
+    when = rule.expr(rule.top["when"], "truth", "when") if "when" in rule.top else None
+    let = let_of(rule)
+    return compile_decision(when, let, rule.expr(rule.top["check"], "truth", "check"))
+
+
 def let_of(rule: Pieces) -> tuple[tuple[str, Expr], ...]:
     """What it names, each in terms of those before it."""
     result = []
-    entries = rule.entries("let", "names to expressions")
-    if len(entries) > MOST_PARTS:
-        rule.fail(f"let: more than {MOST_PARTS} names", rule.top["let"])
-    for name, item in entries.items():
+    value = rule.top.get("let")
+    if value is None:
+        return ()
+    if not isinstance(value.data, dict):
+        rule.fail("let must map names to expressions", value)
+    if len(value.data) > MOST_PARTS:
+        rule.fail(f"let: more than {MOST_PARTS} names", value)
+    for name, item in value.data.items():
         if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
             rule.fail(f"let: {shown(name)!r} cannot be a name here", item)
         expr = rule.expr(item, None, f"let: {name}")
@@ -300,16 +299,8 @@ def cases_of(rule: Pieces) -> tuple[Case, ...]:
     variants = rule.items("variants")
     if len(variants) > MOST_PARTS:
         rule.fail(f"variants: more than {MOST_PARTS}", rule.top["variants"])
-    return (*(_variant(rule, item, default) for item in variants), default)
-
-
-def _variant(rule: Pieces, item: Value, default: Case) -> Case:
-    if not isinstance(item.data, dict):
-        rule.fail("a variant is a mapping", item)
-    rule.keys(item.data, ("when", "severity", "message", "at", "fix"), "a variant")
-    if "when" not in item.data:
-        rule.fail("a variant needs when", item)
-    return _case(rule, item.data, default)
+    keys = ("severity", "message", "at", "fix")
+    return (*(_case(rule, rule.mapping(item, "a variant", ("when",), keys), default) for item in variants), default)
 
 
 def _case(rule: Pieces, mapping: Mapping[str, Value], default: Case | None) -> Case:
@@ -345,19 +336,15 @@ def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Expr | None], ...]:
 def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     if value.is_null:
         return None
-    if not isinstance(value.data, dict):
-        rule.fail("fix is a mapping", value)
     settable = () if "suppression.text" in rule.names else ("set", "or")
-    rule.keys(value.data, ("describe", "safety", "priced", "changes", *settable), "fix")
-    if "describe" not in value.data:
-        rule.fail("fix needs describe", value)
-    new = _set(rule, value.data.get("set"))
-    other = _set(rule, value.data.get("or"))
+    mapping = rule.mapping(value, "fix", ("describe",), ("safety", "priced", "changes", *settable))
+    new = _set(rule, mapping.get("set"))
+    other = _set(rule, mapping.get("or"))
     names = {**rule.names, **{name: expr.type for name, expr in new}}
-    describe = rule.template(value.data["describe"], names, "describe")
-    safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=value.data)
-    priced = rule.choice("priced", ("true", "false"), "true", mapping=value.data) == "true"
-    changes = rule.choice("changes", ("network", "results"), "network", mapping=value.data)
+    describe = rule.template(mapping["describe"], names, "describe")
+    safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=mapping)
+    priced = rule.choice("priced", ("true", "false"), "true", mapping=mapping) == "true"
+    changes = rule.choice("changes", ("network", "results"), "network", mapping=mapping)
     return FixSpec(
         describe=describe, safety=safety, set=new, other=other, priced=priced, changes=changes,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -385,7 +372,7 @@ def loss_of(rule: Pieces) -> tuple[Loss, tuple[str, ...]]:
     if isinstance(value.data, str):
         kind = rule.choice("loss", LOSSES)
         return kind, PASSES
-    mapping = rule.mapping("loss", ("kind", "passes"))
+    mapping = rule.mapping(value, "loss", ("kind", "passes"))
     passes = mapping["passes"]
     items = passes.data if isinstance(passes.data, list) else [passes]
     names = tuple(rule.text_of(item, "loss: passes") for item in items)
@@ -400,17 +387,13 @@ def join_of(rule: Pieces) -> Join | None:
     value = rule.top.get("join")
     if value is None:
         return None
-    if not isinstance(value.data, dict):
-        rule.fail("join is a mapping", value)
-    rule.keys(value.data, ("share", "when", "message"), "join")
-    if "message" not in value.data:
-        rule.fail("join needs message", value)
-    when = value.data.get("when")
+    mapping = rule.mapping(value, "join", ("message",), ("share", "when"))
+    when = mapping.get("when")
     names: dict[str, Type] = {**rule.names, "count": "number", "layers": "text"}
     return Join(
-        share=rule.choice("share", ("all", "any", "info"), "all", mapping=value.data),  # type: ignore[arg-type]
+        share=rule.choice("share", ("all", "any", "info"), "all", mapping=mapping),  # type: ignore[arg-type]
         when=None if when is None else rule.expr(when, "truth", "join: when"),
-        message=rule.message(value.data["message"], names, "join: message"),
+        message=rule.message(mapping["message"], names, "join: message"),
     )
 
 
@@ -425,11 +408,7 @@ def in_source(pieces: Pieces, rule: Rule) -> Rule:
     Where that decides anew, it leaves nothing of how the rule decides elsewhere; where it has a message of its own,
     the rule's variants, which speak in other words, are left out too. All else is the rule's.
     """
-    value = pieces.top["source_code"]
-    if not isinstance(value.data, dict):
-        pieces.fail("source_code is a mapping", value)
-    own = value.data
-    pieces.keys(own, ("scope", *_DECIDING, *_SAYING), "source_code")
+    own = pieces.mapping(pieces.top["source_code"], "source_code", optional=("scope", *_DECIDING, *_SAYING))
     inner = Pieces(pieces.path, pieces.document)
     left_out = {"variants"} if "message" in own else set()
     if "check" in own:
@@ -437,16 +416,12 @@ def in_source(pieces: Pieces, rule: Rule) -> Rule:
     inner.top = {key: item for key, item in pieces.top.items() if key not in left_out} | own
     scope: Any = inner.choice("scope", SOURCE_SCOPES, _USUAL.get(rule.scope), mapping=own)
     inner.reads(scope)
-    when = inner.optional_expr("when", "truth")
-    let = let_of(inner)
-    check = inner.expr(inner.top["check"], "truth", "check")
-    cases = cases_of(inner)
     return replace(
         rule,
         info=replace(rule.info, loss="none", loss_passes=()),
         scope=scope,
-        decision=compile_decision(when, let, check),
-        cases=cases,
+        decision=decision_of(inner),
+        cases=cases_of(inner),
         loss="none",
         loss_passes=(),
         join=None,
