@@ -144,7 +144,7 @@ def _plain_case(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rule(data: Mapping[str, Any]) -> Rule:
+def _rule(data: dict[str, Any]) -> Rule:
     info, decision, join = data["info"], data["decision"], data["join"]
     made: dict[str, Any] = {
         "info": RuleInfo(**info | {"source": Source(**info["source"])}),
@@ -181,7 +181,7 @@ def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
     return Fragments(pieces, Template(plain["otherwise"]))
 
 
-def _case(data: Mapping[str, Any]) -> Case:
+def _case(data: dict[str, Any]) -> Case:
     fix = data["fix"]
     made: dict[str, Any] = {
         "when": _expr(data["when"]), "message": _message(data["message"]), "at": _pairs(data["at"]),
