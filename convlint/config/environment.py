@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -83,10 +83,6 @@ class _File(Environment, frozen=True, kw_only=True):
     ranges: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTHING: Final = Environment()
-_NO_FILE: Final = _File()
-
-
 def environment_near(folder: str, top: str | None) -> Environment:
     """The pins of the nearest folder that has some, from `folder` upward to `top`, or to the root of its repository."""
     folder = os.path.abspath(folder)
@@ -149,33 +145,25 @@ def installed_beside(pinned: Environment) -> Environment:
         f"{pin.origin} pins {name} {pin.version}, but {here.pins[name].version} is installed and counts: "
         f"--versions {pin.origin.rpartition(':')[0]} takes what is pinned"
         for name, pin in pinned.pins.items()
-        if name in _RELEASED and name in here.pins and not _same_release(pin.version, here.pins[name].version)
+        if name in _RELEASED and name in here.pins and Version(pin.version) != Version(here.pins[name].version)
     )
     return Environment(pins=here.pins, notes=notes)
 
 
-def _same_release(one: str, other: str) -> bool:
-    return Version(one) == Version(other)
-
-
 def _in_folder(folder: str) -> Environment:
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if _is_pinning(entry.name))
+        found = sorted(entry.name for entry in os.scandir(folder))
     except OSError:
-        return NOTHING
+        return Environment()
+    names = [name for name in found if name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name)]
     return _agreed([_read(os.path.join(folder, name), ()) for name in names[:_MOST_FILES]])
 
 
-def _is_pinning(name: str) -> bool:
-    return name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name) is not None
-
-
-def _agreed(files: Iterable[_File]) -> Environment:
+def _agreed(files: Sequence[_File]) -> Environment:
     """What all files agree on."""
     pins: dict[str, Pin] = {}
     refused: dict[str, str] = {}
     notes: list[str] = []
-    files = list(files)
     for file in files:
         notes += file.notes
         for name, pin in file.pins.items():
@@ -194,7 +182,7 @@ def _read(path: str, seen: tuple[str, ...]) -> _File:
     try:
         status = os.stat(path)
     except OSError:
-        return _NO_FILE
+        return _File()
     if path.endswith(".txt"):  # small, and others that it includes may change
         return _parsed(path, seen)
     return _kept(path, (status.st_mtime_ns, status.st_size))

@@ -350,7 +350,7 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
             document.refused_settings[name] = reason
 
 
-_SHARED = ("N", "dtype", "layout")
+SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
 
 
 def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
@@ -360,7 +360,7 @@ def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
     """
     convolutions = [holder for holder in document.holders if holder.layers]
     result: dict[str, Data] = {}
-    for name in _SHARED:
+    for name in SHARED:
         values = {holder.new.get(name) for holder in convolutions}
         value = values.pop() if len(values) == 1 else None
         if value is None or document.shares("defaults"):  # then each layer states its own

@@ -6,21 +6,20 @@ A width changes everywhere that states it, or nowhere: in all layers that share 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from pathlib import PurePath
 
 from msgspec import Struct
 
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Read, argument, opened, origin
 from convlint.fixes.python.rewriting import rewritten
 from convlint.fixes.python.source import Rewrites
 from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, ConstructorCall, Statement, Statements
 from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import Scalar
-
-Read = Callable[[str], bytes | None]
 
 
 class PythonEdits(Struct, frozen=True):
@@ -47,41 +46,85 @@ class PythonEditor:
 
     def __init__(self, network: Network, read: Read) -> None:
         self._constructed = Constructed(network)
-        self._code = _Code(read)
+        self._opened = cache(partial(opened, read))
 
     def edits(self, sets: Mapping[int, Mapping[str, Scalar]]) -> PythonEdits:
         """The edits after which the layers, by index, are what `sets` says: its widths complete."""
-        return _edits(Statements(self._constructed, sets), self._code)
+        statements = Statements(self._constructed, sets)
+        refused, tied = dict(statements.refused), list(statements.tied)
+        by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
+        for each in statements.found:
+            by_place.setdefault((each.site, each.parameter), []).append(each)
+        places = []
+        in_code: list[str] = []
+        for (site, _), several in by_place.items():
+            asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
+            tied.append(asked)
+            made = None if site is None else self._rewrites(site, several[0])
+            if site is not None and isinstance(made, str):
+                found = f"{site.path}:{site.span[0]}: {made}"
+            else:
+                found = _unlike(statements, several)
+            if site is not None and isinstance(made, Rewrites) and not found:
+                places.append(_ParameterEdit(site.path, made, asked))
+            if found:
+                in_code += [found] if site is not None else []
+                refused |= {each: found for each in asked if each not in refused}
+        # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
+        while True:
+            _spread(refused, tied)
+            edits, failing = self._by_file([place for place in places if not place.asked & refused.keys()])
+            if not failing:
+                return PythonEdits(edits, refused, next(iter(in_code), ""))
+            refused |= failing
 
+    def _rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
+        """The rewrites after which a call states the new values, or why there are none."""
+        if PurePath(site.path).is_absolute() or not site.path.endswith(".py"):  # paths of own code are relative
+            return "it is no code of the project"
+        source = self._opened(site.path)
+        if isinstance(source, str):
+            return source
+        call = source[0].call_at(site.span)
+        if call is None:
+            return "there is no call, or more than one"
+        of_norm = statement.parameter == OF_A_NORM
+        parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
+        name = parameters[-1] if of_norm and parameters else statement.parameter
+        if parameters is not None and name not in parameters:
+            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
+        given = argument(call, name, parameters or ())
+        if given.unclear:
+            return f"{name} {given.unclear}"
+        if given.value is None and parameters is not None and all(each == DEFAULTS.get(name) for each in statement.old):
+            new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
+            return Rewrites({}, {call: {name: new}})
+        if given.value is None:
+            called = ast.unparse(call.func)[:60]
+            return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
+        literals = _literals(given.value, statement)
+        if literals is not None:
+            return Rewrites(literals, {})
+        return f"{name} comes from {origin(source[0], given.value, site.path)}"
 
-def _edits(statements: Statements, code: _Code) -> PythonEdits:
-    refused = dict(statements.refused)
-    tied = list(statements.tied)
-    by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
-    for each in statements.found:
-        by_place.setdefault((each.site, each.parameter), []).append(each)
-    places = []
-    in_code: list[str] = []
-    for (site, _), several in by_place.items():
-        asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
-        tied.append(asked)
-        made = None if site is None else code.rewrites(site, several[0])
-        if site is not None and isinstance(made, str):
-            found = f"{site.path}:{site.span[0]}: {made}"
-        else:
-            found = _unlike(statements, several)
-        if site is not None and isinstance(made, Rewrites) and not found:
-            places.append(_ParameterEdit(site.path, made, asked))
-        if found:
-            in_code += [found] if site is not None else []
-            refused |= {each: found for each in asked if each not in refused}
-    # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
-    while True:
-        _spread(refused, tied)
-        edits, failing = code.edits([place for place in places if not place.asked & refused.keys()])
-        if not failing:
-            return PythonEdits(edits, refused, next(iter(in_code), ""))
-        refused |= failing
+    def _by_file(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
+        """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
+        by_path: dict[str, list[_ParameterEdit]] = {}
+        for place in places:
+            by_path.setdefault(place.path, []).append(place)
+        edits: dict[str, tuple[Edit, ...]] = {}
+        failing: dict[Asked, str] = {}
+        for path, several in by_path.items():
+            source = self._opened(path)
+            assert not isinstance(source, str)  # it has places
+            try:
+                made = rewritten(source[0], _merged(place.rewrites for place in several))
+            except InputFault as fault:
+                failing |= {each: f"{path}: {fault.message}" for place in several for each in place.asked}
+                continue
+            if made:
+                edits[path] = made
+        return edits, failing
 
 
 def _unlike(statements: Statements, several: list[Statement]) -> str:
@@ -119,64 +162,6 @@ def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None
             new = together - refused.keys()
             refused |= dict.fromkeys(new, refused[reached])
             pending += new
-
-
-class _Code:
-    """The modules that places point into, each read once."""
-
-    def __init__(self, read: Read) -> None:
-        self._sources = Sources(read)
-
-    def rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
-        """The rewrites after which a call states the new values, or why there are none."""
-        source = self._source(site.path)
-        if isinstance(source, str):
-            return source
-        call = source[0].call_at(site.span)
-        if call is None:
-            return "there is no call, or more than one"
-        of_norm = statement.parameter == OF_A_NORM
-        parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
-        name = parameters[-1] if of_norm and parameters else statement.parameter
-        if parameters is not None and name not in parameters:
-            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
-        given = argument(call, name, parameters or ())
-        if given.unclear:
-            return f"{name} {given.unclear}"
-        if given.value is None and parameters is not None and all(each == DEFAULTS.get(name) for each in statement.old):
-            new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
-            return Rewrites({}, {call: {name: new}})
-        if given.value is None:
-            called = ast.unparse(call.func)[:60]
-            return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
-        literals = _literals(given.value, statement)
-        if literals is not None:
-            return Rewrites(literals, {})
-        return f"{name} comes from {origin(source[0], given.value, site.path)}"
-
-    def edits(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
-        """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
-        by_path: dict[str, list[_ParameterEdit]] = {}
-        for place in places:
-            by_path.setdefault(place.path, []).append(place)
-        edits: dict[str, tuple[Edit, ...]] = {}
-        failing: dict[Asked, str] = {}
-        for path, several in by_path.items():
-            source = self._sources.of(path)
-            assert not isinstance(source, str)  # it has places
-            try:
-                made = rewritten(source[0], _merged(place.rewrites for place in several))
-            except InputFault as fault:
-                failing |= {each: f"{path}: {fault.message}" for place in several for each in place.asked}
-                continue
-            if made:
-                edits[path] = made
-        return edits, failing
-
-    def _source(self, path: str) -> Opened | str:
-        if PurePath(path).is_absolute() or not path.endswith(".py"):  # paths of a project's own code are relative
-            return "it is no code of the project"
-        return self._sources.of(path)
 
 
 def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from convlint.gpus.devices import Device, Kind
 from convlint.measuring.rows import CallTiming, Order, TimingAnswer, encode, order_of
@@ -28,34 +28,29 @@ WARM_UP_S = 0.02
 WARM_UP_CALLS = 3  # the first one chooses an algorithm, and loads it
 
 
-class Clock(Protocol):
-    """Times a row of calls."""
-
-    def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds that they take, one after the other."""
-        ...
+Calls = Sequence[Callable[[], Any]]
 
 
-class Stopwatch:
-    """For calls that are over when they return."""
-
-    def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds that they take."""
-        begin = time.perf_counter()
-        for call in calls:
-            call()
-        return time.perf_counter() - begin
+def by_stopwatch(calls: Calls) -> float:
+    """The seconds that calls take, one after the other, which are over when they return."""
+    begin = time.perf_counter()
+    for call in calls:
+        call()
+    return time.perf_counter() - begin
 
 
-def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> CallTiming:
-    """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case."""
+def timed(calls: Calls, clock: Callable[[Calls], float], seconds: float) -> CallTiming:
+    """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case.
+
+    `clock` says how many seconds a row of calls takes.
+    """
     turn = 0
 
     def block(count: int) -> float:
         nonlocal turn
         row = [calls[(turn + number) % len(calls)] for number in range(count)]
         turn += count
-        return clock.block(row) / count
+        return clock(row) / count
 
     begin = time.perf_counter()
     each = block(1)
@@ -162,7 +157,7 @@ def _timed(workload: Workload, kind: Kind, seconds: float) -> CallTiming:
     )  # fmt: skip
     with torch.inference_mode(), flags:
         row = calls(workload, kind, cache_bytes=cache, free_bytes=free)
-        return timed(row, EventTimer() if kind == "cuda" else Stopwatch(), seconds)
+        return timed(row, EventTimer().block if kind == "cuda" else by_stopwatch, seconds)
 
 
 def _clock_mhz(kind: Kind) -> int:

@@ -18,7 +18,7 @@ from convlint.files.languages import duration
 from convlint.files.located_yaml import may_share
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
-from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
+from convlint.fixes.spec_text import Edits, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.model.errors import InputFault
@@ -138,7 +138,7 @@ def edits_where_shared(source: Input, job: Job, reading: Reading, read: Network 
 
     def edits(changes: Sequence[ValueChange]) -> Edits:
         known = spec()
-        return Edits(edits=(), refused=()) if known is None else known.edits(changes)
+        return Edits(edits=(), refused={}) if known is None else known.edits(changes)
 
     return edits
 
@@ -177,12 +177,12 @@ def written(
     return EditPlan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
 
 
-def _unedited(plan: EditPlan, refusals: Iterable[Refusal]) -> dict[int, str]:
+def _unedited(plan: EditPlan, refusals: Mapping[ValueChange, str]) -> dict[int, str]:
     """The granted wishes of which something cannot be written, by position."""
     distinct = {id(numbers): numbers for numbers in plan.changes.values()}  # many changes share the same wishes
     written = set(chain(*distinct.values()))
     failing = {number: _NOT_STATED for number in range(len(plan.granted)) if number not in written}
-    reasons = {id(numbers := plan.changes[refusal.change]): (numbers, refusal.reason) for refusal in refusals}
+    reasons = {id(numbers := plan.changes[change]): (numbers, reason) for change, reason in refusals.items()}
     for numbers, reason in reasons.values():
         failing.update(dict.fromkeys(numbers, reason))
     return failing

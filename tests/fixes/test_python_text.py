@@ -268,6 +268,20 @@ def test_what_cannot_be_parsed_is_not_edited(raw: bytes | None, reason: str) -> 
     assert made.refused[0, "bias"].startswith(f"net.py:2: {reason}")
 
 
+@pytest.mark.parametrize("raw", [None, b"a = (", f"{NN}a = nn.Conv2d(3, 60, 3)\n".encode()])
+def test_each_file_is_read_once(raw: bytes | None) -> None:
+    asked: list[str] = []
+
+    def read(path: str) -> bytes | None:
+        asked.append(path)
+        return raw
+
+    layer = conv(f"{NN}a = nn.Conv2d(3, 60, 3)\n", "nn.Conv2d(3, 60, 3)")
+    editor = PythonEditor(alone([layer]), read)
+    assert editor.edits({0: {"bias": False}}) == editor.edits({0: {"bias": False}})
+    assert asked == [PATH]
+
+
 def test_a_layer_without_a_place_is_not_edited() -> None:
     layer = conv(NN, "nn", name="conv1", spans={})
     made = PythonEditor(alone([layer]), lambda path: None).edits({0: {"bias": False}})

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from specs import HEAD
 
 from convlint.fixes.plan import ValueChange
-from convlint.fixes.spec_text import Edits, Refusal, spec_edits
+from convlint.fixes.spec_text import Edits, spec_edits
 from convlint.mend import attempt, mending
 from convlint.mend.checking import Fixing, InputResult, Job
 from convlint.mend.mending import mended_models
@@ -63,7 +63,7 @@ def test_all_at_once() -> None:
 
 def test_what_cannot_be_edited_is_left_out() -> None:
     def partly(text: str, network: Network, changes: list[ValueChange]) -> Edits:
-        refused = tuple(Refusal(change, "it is carved in stone") for change in changes if change.layer == 4)
+        refused = {change: "it is carved in stone" for change in changes if change.layer == 4}
         kept = spec_edits(text, network, [change for change in changes if change.layer != 4])
         return replace(kept, refused=refused)
 
