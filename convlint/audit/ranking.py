@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -226,15 +227,12 @@ def _count(rows: Rows, tally: Tally) -> None:
     tally.unread += len(rows.errors)
     tally.first_unread += rows.errors[: _MOST_SAID - len(tally.first_unread)]
     tally.internal = tally.internal or any(row.internal for row in rows.errors)
-    for finding in rows.findings:
-        if finding.severity == "error":
-            tally.errors += 1
-            if len(tally.first_errors) < _MOST_SAID:
-                tally.first_errors.append(finding)
-        elif finding.severity == "warning":
-            tally.warnings += 1
-        else:
-            tally.infos += 1
+    severities = Counter(finding.severity for finding in rows.findings)
+    tally.errors += severities["error"]
+    tally.warnings += severities["warning"]
+    tally.infos += severities["info"]
+    grave = [finding for finding in rows.findings if finding.severity == "error"]
+    tally.first_errors += grave[: _MOST_SAID - len(tally.first_errors)]
     for row in rows.models:
         tally.gpus.setdefault(load_gpu(row.gpu).id, row.gpu)
 

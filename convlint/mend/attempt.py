@@ -40,20 +40,13 @@ _T = TypeVar("_T")
 
 
 class Draft(Protocol):
-    """An input with the edits made so far, none of which is written to disk yet. `job` is how it is read and checked.
+    """An input with the edits made so far, none of which is written to disk yet.
 
-    `cost` is how long one reading takes, as a multiple of a spec's.
+    `job` is what it is read and checked for, `cost` how long one reading takes, as a multiple of a spec's.
     """
 
-    @property
-    def job(self) -> Job:
-        """What it is read and checked for."""
-        ...
-
-    @property
-    def cost(self) -> int:
-        """Of one reading."""
-        ...
+    job: Job
+    cost: int
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""

@@ -23,7 +23,7 @@ from convlint.fixes.plan import applicability, is_asked_batch
 from convlint.gpus.gpu import Calibration, CalibrationFile, Gpu, load_gpu
 from convlint.model.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
-from convlint.model.location import Location, Span
+from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import CalibrationUse, Finding, InputError, Severity
 from convlint.model.runtime import Runtime, Version, default_mode, framework_of
@@ -481,10 +481,8 @@ def check_read(
             try:
                 targets += resolve_targets([name])
             except UsageError as error:
-                place = _target_place(network)
-                errors.append(
-                    InputError(path=network.path, message=f"target: {error}", line=place.line, column=place.column)
-                )
+                line, column, *_ = network.spans.get("target") or (None, None)
+                errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:
@@ -578,11 +576,6 @@ def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
         with suppress(InputFault):
             lines[path] = tuple(read_text(path).split("\n"))
     return lines
-
-
-def _target_place(network: Network) -> Location:
-    span = network.spans.get("target")
-    return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
 
 
 def say(text: str) -> None:

@@ -23,9 +23,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
     Nothing is written here. Raises RuleError and UsageError only.
     """
     if source.kind == "source":
-        from convlint.mend.source_fixing import source_outcome
+        from convlint.mend.source_fixing import outcome_of_part, outcome_of_parts
 
-        return source_outcome(source, rulebook, job)
+        return outcome_of_parts((source, rulebook, job), [outcome_of_part(source, job)])
     fixing = job.fixing
     readable = source.kind == "file" or source.raw is not None
     if fixing is not None and readable and format_of_input(source) is SPEC:

@@ -189,7 +189,7 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
 
 
 def outcome_of_part(source: Input, job: Job) -> InputResult:
-    """What a part says; it is judged with the others."""
+    """What a part says, or a whole input; it is judged with the others."""
     errors: list[InputError] = []
     with last_resort(errors, source.name):
         return InputResult(None, errors, reading=reading_of(source, job))
@@ -197,26 +197,15 @@ def outcome_of_part(source: Input, job: Job) -> InputResult:
 
 
 def outcome_of_parts(task: Task, parts: Sequence[InputResult]) -> InputResult:
-    """The outcome of a whole input whose parts were read elsewhere."""
+    """The outcome of a whole input whose parts were read, here or elsewhere. Raises RuleError and UsageError only."""
     source, rulebook, job = task
     errors = [error for part in parts for error in part.errors]
     readings = [part.reading for part in parts if part.reading is not None]
-    return _outcome(source, rulebook, job, joined(readings), errors)
-
-
-def source_outcome(source: Input, rulebook: Rulebook, job: Job) -> InputResult:
-    """The outcome of a whole input that is read here. Raises RuleError and UsageError only."""
-    errors: list[InputError] = []
+    if not readings:
+        return InputResult(None, errors)
     with last_resort(errors, source.name):
-        return _outcome(source, rulebook, job, joined([reading_of(source, job)]), errors)
-    return InputResult(None, errors)
-
-
-def _outcome(
-    source: Input, rulebook: Rulebook, job: Job, reading: SourceReading, errors: list[InputError]
-) -> InputResult:
-    errors += errors_of(source, reading)
-    with last_resort(errors, source.name):
+        reading = joined(readings)
+        errors += errors_of(source, reading)
         result = judged_source(reading, rulebook, job)
         if job.fixing is not None:
             if job.fixing.mends and not errors:
