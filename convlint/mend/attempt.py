@@ -255,7 +255,7 @@ class CodeDraft:
         plan, refused, edits = written(asked, planner, code_writer(planner, content))
         if not edits:
             return Attempt(plan, refused)
-        from convlint.fixes.python.rewriting import applied_to_bytes
+        from convlint.fixes.python.source import applied_to_bytes
 
         files = dict(self.files)
         for path, several in edits.items():

@@ -51,7 +51,6 @@ def rule_files(folder: str) -> list[str]:
 _COMPILERS = (
     "../files/located_yaml.py",
     "file.py",
-    "judgement.py",
     "rule.py",
     "book.py",
     "expr.py",
