@@ -243,12 +243,9 @@ def _cells(row: Row, heavy: dict[str, tuple[ModelRow, Weight | None]], first: st
         return cells
     # What is found on every GPU is weighed by the first one's hours.
     model, weight = heavy.get(row.gpu or first, (None, None))
-    lost = None if model is None else lost_hours(_lost_us(row), model, weight)
+    lost_us = lost_of_layer(row) if isinstance(row, LayerRow) else row.lost_us
+    lost = None if model is None else lost_hours(lost_us, model, weight)
     more = (None if weight is None else weight.hours, lost)
     if isinstance(row, ModelRow):
         return (*cells, *more, None if weight is None else weight.share)
     return (*cells, *more)
-
-
-def _lost_us(row: FindingRow | LayerRow | ModelRow) -> float | None:
-    return lost_of_layer(row) if isinstance(row, LayerRow) else row.lost_us

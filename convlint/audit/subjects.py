@@ -168,12 +168,10 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
             if setting in given:
                 raise InputFault(f"{setting} is given twice")
             given[setting] = value
-    return settings_of({key: _as_value(value) for key, value in given.items()})
-
-
-def _as_value(value: Any) -> Value:
-    """Text of a line or a table's cell is read as a spec would; what JSON types stays what it is."""
-    return Value(value, _NOWHERE, plain=True) if isinstance(value, str) else value_of(value)
+    # Text of a line or a table's cell is read as a spec would; what JSON types stays what it is.
+    return settings_of(
+        {key: Value(it, _NOWHERE, plain=True) if isinstance(it, str) else value_of(it) for key, it in given.items()}
+    )
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:

@@ -253,6 +253,7 @@ def _name(text: str) -> str:
 
 
 _BLOCK = pattern(r"^\[\[packages?\]\][ \t]*$", re.MULTILINE)
+_NEXT_TABLE = pattern(r"^\[(?!\[packages?\]\])", re.MULTILINE)
 _KEY = pattern(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
 
 
@@ -267,8 +268,10 @@ def _of_lock(text: str) -> Iterator[_Found]:
         if named is None or _name(named[1]) not in _WANTED or taken >= _MOST_BLOCKS:
             continue
         taken += 1
+        # The next table may be a large one of files.
+        after = _NEXT_TABLE.search(text, start, end)
         try:
-            tables = tomllib.loads(_without_next_table(text[start:end]))
+            tables = tomllib.loads(text[start : end if after is None else after.start()])
             block: Any = next(iter(tables.values()))[0]
         except (tomllib.TOMLDecodeError, RecursionError):
             block = {}
@@ -277,12 +280,6 @@ def _of_lock(text: str) -> Iterator[_Found]:
         if _holds_somewhere(markers):
             line = 1 + text.count("\n", 0, named.start())
             yield _name(named[1]), version if isinstance(version, str) else None, line, ""
-
-
-def _without_next_table(block: str) -> str:
-    """The block up to the next table, which may be a large one of files."""
-    after = re.search(r"^\[(?!\[packages?\]\])", block, re.MULTILINE)
-    return block if after is None else block[: after.start()]
 
 
 def _holds_somewhere(markers: Any) -> bool:

@@ -92,7 +92,8 @@ def _answer(order: Order) -> TimingAnswer:
             return _described(order.device)
         return TimingAnswer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
     except Exception as error:  # whatever a kernel ends in, the others are still to be timed
-        return TimingAnswer(error=_in_one_line(error), fatal=any(word in str(error) for word in _FATAL))
+        line = str(error).strip().partition("\n")[0][:300]
+        return TimingAnswer(error=line or type(error).__name__, fatal=any(word in str(error) for word in _FATAL))
     finally:
         _forget(order.device)
 
@@ -167,11 +168,6 @@ def _clock_mhz(kind: Kind) -> int:
         with suppress(Exception):  # it asks NVML, by a package that PyTorch does not bring, and not every GPU answers
             return int(torch.cuda.clock_rate())
     return 0
-
-
-def _in_one_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return text[:300] or type(error).__name__
 
 
 def _forget(kind: Kind) -> None:

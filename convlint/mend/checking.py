@@ -60,21 +60,14 @@ def calibrations_of(config: Config) -> Files:
     return tuple(files.values())
 
 
-class Nearby:
-    """The calibrations of the config that is closest to an input, where no options say which config holds."""
+def calibrations_near(source: Input | None, *, isolated: bool) -> Files:
+    """Those of the config that is closest to an input, where no options say which config holds. Raises UsageError.
 
-    def __init__(self, *, isolated: bool = False) -> None:
-        """`isolated` reads no config."""
-        self._configs = Configs(isolated=isolated)
-        self._found: dict[int, Files] = {}
-
-    def of(self, source: Input | None) -> Files:
-        """Those for this input; of what is no file, as of None, by the current folder. Raises UsageError."""
-        is_file = source is not None and source.kind == "file"
-        config = self._configs.of(source.name) if is_file and source else self._configs.of_folder(os.getcwd())
-        if id(config) not in self._found:
-            self._found[id(config)] = calibrations_of(config)
-        return self._found[id(config)]
+    Of what is no file, as of None, by the current folder. `isolated` reads no config.
+    """
+    configs = Configs(isolated=isolated)
+    is_file = source is not None and source.kind == "file"
+    return calibrations_of(configs.of(source.name) if is_file and source else configs.of_folder(os.getcwd()))
 
 
 def calibrated(

@@ -253,15 +253,14 @@ def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
                 )  # fmt: skip
     codes = {key: rule.info.code for rule in others for key in (rule.info.code, rule.info.name)}
     codes.update((key, rule.info.code) for key, rule in seen.items())
-    return [
-        _with_codes(rule, frozenset(_code(name, rule, codes) for name in rule.yields_to)) if rule.yields_to else rule
-        for rule in rules
-    ]
-
-
-def _with_codes(rule: Rule, codes: frozenset[str]) -> Rule:
-    in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=codes)
-    return replace(rule, yields_to=codes, in_source=in_source)
+    found = []
+    for rule in rules:
+        if rule.yields_to:
+            own = frozenset(_code(name, rule, codes) for name in rule.yields_to)
+            in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=own)
+            rule = replace(rule, yields_to=own, in_source=in_source)
+        found.append(rule)
+    return found
 
 
 def _code(name: str, rule: Rule, codes: Mapping[str, str]) -> str:
