@@ -30,7 +30,7 @@ from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
-    from convlint.fixes.python_text import PythonEditor
+    pass
 
 
 # Plans for one attempt: each leaves out the wishes that the last could not write, which may stop others in turn.
@@ -211,7 +211,6 @@ def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | No
     return found or {None: "the file would hold no network any more"}
 
 
-_NO_CODE = "no code of the project states it"
 CodeEdits = Mapping[str, tuple[Edit, ...]]
 
 
@@ -331,29 +330,28 @@ def code_writer(
     from convlint.fixes.python_text import PythonEditor
 
     editor = PythonEditor(planner.network, content)
-    return lambda plan: _written(editor, plan, planner)
 
+    def write(plan: EditPlan) -> tuple[CodeEdits, Mapping[int, str]]:
+        made = editor.edits(plan.sets)
+        failing = {}
+        for number, wish in enumerate(plan.granted):
+            own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
+            reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
+            reason = next(filter(None, reasons), "")
+            if not own or any(field in plan.runtime for field in wish.sets):
+                reason = "no line that constructs layers states it"
+            if reason:
+                reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
+                failing[number] = reason
+        left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
+        if left and not failing:
+            failing = dict.fromkeys(range(len(plan.granted)), left)
+        # Each of the two would be written from the same old content, and the second would undo the first.
+        if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
+            failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
+        return made.edits, failing
 
-def _written(editor: PythonEditor, plan: EditPlan, planner: EditPlanner) -> tuple[CodeEdits, Mapping[int, str]]:
-    made = editor.edits(plan.sets)
-    failing = {}
-    for number, wish in enumerate(plan.granted):
-        own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
-        reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
-        reason = next(filter(None, reasons), "")
-        if not own or any(field in plan.runtime for field in wish.sets):
-            reason = "no line that constructs layers states it"
-        if reason:
-            reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
-        if reason:
-            failing[number] = reason
-    left = next(iter(made.refused.values()), "" if made.edits else _NO_CODE)
-    if left and not failing:
-        failing = dict.fromkeys(range(len(plan.granted)), left)
-    # Each of the two would be written from the same old content, and the second would undo the first.
-    if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
-        failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
-    return made.edits, failing
+    return write
 
 
 def by_hand(field: str, value: Scalar) -> str:
