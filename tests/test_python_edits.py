@@ -12,7 +12,7 @@ from sarif_fixes import applied
 import convlint
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import EditPlanner, wishes
-from convlint.fixes.python.rewriting import applied_to_bytes
+from convlint.fixes.python.source import applied_to_bytes
 from convlint.fixes.python_text import PythonEditor, PythonEdits
 from convlint.model.report import Finding
 from convlint.readers import ReadOptions

@@ -22,7 +22,7 @@ from convlint.mend.checking import Job
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
-from convlint.run.run import check_inputs
+from convlint.run.run import report_on
 
 FOLDER = ROOT / "sample_configs"
 
@@ -306,7 +306,7 @@ SIZE_RULES = {rule.info.code for rule in load_rulebook().rules if places(rule) a
 
 @pytest.mark.parametrize(("name", "exempt"), [("mobilenetv2", 17), ("efficientnet_b0", 16 + 32), ("convnext_tiny", 18)])
 def test_no_size_rule_speaks_of_depthwise_layers_or_of_1x1_maps(name: str, exempt: int) -> None:
-    report = check_inputs([file_input(str(FOLDER / f"{name}.yaml"))], load_rulebook(), Job())
+    report = report_on([(file_input(str(FOLDER / f"{name}.yaml")), load_rulebook(), Job())])
     layers = [entry.layer for entry in report.layers]
     spared = {layer.name for layer in layers if layer.depthwise or layer.H == layer.W == layer.P == layer.Q == 1}
     assert len(spared) == exempt

@@ -12,15 +12,15 @@ from msgspec import Struct
 
 from convlint.audit.ranking import Ranking, Tally, ranking_of
 from convlint.audit.rows import error_row
-from convlint.audit.store import Store, Weights
+from convlint.audit.store import Store, Unused, Weights
 from convlint.audit.subjects import Found, Subject
 from convlint.audit.task import (
+    DEATH,
     TRIES,
     AuditConfig,
     Audited,
     Task,
     audited,
-    death,
     digest_of_plan,
     fingerprint,
     lost,
@@ -105,7 +105,7 @@ def _audit(processes: Processes, task: Task) -> Audited:
         except ChildDied as died:
             if died.unstarted:
                 return lost(task, f"the process that audits it could not be started ({died})")
-    return lost(task, death())
+    return lost(task, DEATH)
 
 
 def work(channel: Channel) -> None:
@@ -121,14 +121,6 @@ def work(channel: Channel) -> None:
 
 Run = Callable[[Iterator[Task]], Answers]
 _MOST_UNUSED = 3  # names of weights that match no model
-
-
-class Unused(Struct, frozen=True, kw_only=True):
-    """Rows of weights that match no model, the first of their names, and hours."""
-
-    rows: int
-    hours: float
-    names: tuple[str, ...]
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -194,14 +186,11 @@ class Auditor:
             self._store.fault(number, error_row(subject.name, InputError(path=subject.source.name, message=message)))
         elif claim == "known":
             self.known += 1
-        return Task(number=number, subject=subject, setting=setting) if claim == "new" else None
+        return Task(subject=subject, setting=setting) if claim == "new" else None
 
 
 def summary_of(store: Store, weights: Weights, tally: Tally, *, known: int, most: int) -> Summary:
     """The answer, once everything is told; `most` entries of each ranking."""
-    unused = None
-    if weights.path is not None:
-        rows, hours, names = weights.unused(_MOST_UNUSED)
-        unused = Unused(rows=rows, hours=hours, names=tuple(names))
     ranking = ranking_of(store.base, most, weighed=weights.path is not None)
+    unused = weights.unused(_MOST_UNUSED)
     return Summary(tally=tally, ranking=ranking, unused=unused, known=known, failing=store.is_failing())

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.audit.audit import Answers, Run, look_after, look_seldom
 from convlint.audit.subjects import Subject
-from convlint.audit.task import TRIES, AuditConfig, Audited, Task, audited, death, lost, stamp_of
+from convlint.audit.task import DEATH, TRIES, AuditConfig, Audited, Task, audited, lost, stamp_of
 from convlint.files.bounded_file import open_regular
 from convlint.mend.checking import say
 from convlint.model.errors import InputFault, UsageError
@@ -272,7 +272,6 @@ class Common(Struct, frozen=True, kw_only=True):
 class Request(Struct, frozen=True, kw_only=True):
     """A model to audit; `stamp` is of its files as the process sees them that asks, and empty where it sees none."""
 
-    number: int
     subject: Subject
     stamp: str = ""
 
@@ -306,7 +305,7 @@ class _Worker:
     def answer(self, request: Request, common: Common, content: bytes | None) -> ClusterAnswer:
         source = request.subject.source
         at_home = _enter_folder(common.folder)
-        task = Task(number=request.number, subject=request.subject, setting=common.setting)
+        task = Task(subject=request.subject, setting=common.setting)
         if source.kind == "module":
             found = self._of_module(task, common.folder, at_home=at_home)
         elif content is not None:
@@ -336,11 +335,8 @@ def is_alike(stamp: str, source: Input) -> bool:
 
     What nobody saw there is judged here.
     """
-    return not stamp or _sizes_and_times(stamp) == _sizes_and_times(stamp_of(source))
-
-
-def _sizes_and_times(stamp: str) -> list[tuple[int, ...]]:
-    return [status[2:4] for status in literal_eval(stamp)] if stamp else []
+    there, here = ([status[2:4] for status in literal_eval(each or "[]")] for each in (stamp, stamp_of(source)))
+    return not stamp or there == here
 
 
 def _enter_folder(folder: str) -> bool:
@@ -473,7 +469,7 @@ class _Flight:
 
     def _send(self, sent: _Sent) -> None:
         task = sent.task
-        request = Request(number=task.number, subject=task.subject, stamp=sent.stamp)
+        request = Request(subject=task.subject, stamp=sent.stamp)
         ref = self._work.remote(pickle.dumps(request), self._common_of(task.setting), sent.content)
         self._running[ref] = sent
 
@@ -544,7 +540,7 @@ class _Flight:
         if isinstance(error, known.LocalRayletDiedError):
             raise error
         if isinstance(error, (known.WorkerCrashedError, known.NodeDiedError, known.OutOfMemoryError)):
-            return death()
+            return DEATH
         return f"the cluster could not audit it: {' '.join(str(error).split())[:400]}"
 
     def _end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -226,15 +227,12 @@ def _count(rows: Rows, tally: Tally) -> None:
     tally.unread += len(rows.errors)
     tally.first_unread += rows.errors[: _MOST_SAID - len(tally.first_unread)]
     tally.internal = tally.internal or any(row.internal for row in rows.errors)
-    for finding in rows.findings:
-        if finding.severity == "error":
-            tally.errors += 1
-            if len(tally.first_errors) < _MOST_SAID:
-                tally.first_errors.append(finding)
-        elif finding.severity == "warning":
-            tally.warnings += 1
-        else:
-            tally.infos += 1
+    severities = Counter(finding.severity for finding in rows.findings)
+    tally.errors += severities["error"]
+    tally.warnings += severities["warning"]
+    tally.infos += severities["info"]
+    grave = [finding for finding in rows.findings if finding.severity == "error"]
+    tally.first_errors += grave[: _MOST_SAID - len(tally.first_errors)]
     for row in rows.models:
         tally.gpus.setdefault(load_gpu(row.gpu).id, row.gpu)
 
@@ -245,12 +243,9 @@ def _cells(row: Row, heavy: dict[str, tuple[ModelRow, Weight | None]], first: st
         return cells
     # What is found on every GPU is weighed by the first one's hours.
     model, weight = heavy.get(row.gpu or first, (None, None))
-    lost = None if model is None else lost_hours(_lost_us(row), model, weight)
+    lost_us = lost_of_layer(row) if isinstance(row, LayerRow) else row.lost_us
+    lost = None if model is None else lost_hours(lost_us, model, weight)
     more = (None if weight is None else weight.hours, lost)
     if isinstance(row, ModelRow):
         return (*cells, *more, None if weight is None else weight.share)
     return (*cells, *more)
-
-
-def _lost_us(row: FindingRow | LayerRow | ModelRow) -> float | None:
-    return lost_of_layer(row) if isinstance(row, LayerRow) else row.lost_us

@@ -161,18 +161,15 @@ class Rows(Struct, array_like=True, kw_only=True):
 
 def rows_of(model: str, architecture: str, report: Report) -> Rows:
     """The rows of the report on one model."""
-    name, gpus = clean(model), _gpus(report.targets)
+    name = clean(model)
+    # What the user calls the GPUs: of several names for one, only the first, so that nothing counts twice.
+    gpus = set({load_gpu(label).id: label for label in reversed(report.targets)}.values())
     return Rows(
         findings=[_finding(name, each) for each in report.findings if each.gpu is None or each.gpu in gpus],
         layers=[_layer(name, entry, gpu) for entry in report.layers for gpu in entry.estimates if gpu in gpus],
         models=[_model(name, architecture, report, each) for each in report.networks if each.gpu in gpus],
         errors=[error_row(name, error) for error in report.errors],
     )
-
-
-def _gpus(labels: Iterable[str]) -> set[str]:
-    """What the user calls the GPUs: of several names for one, only the first, so that nothing counts twice."""
-    return set({load_gpu(label).id: label for label in reversed([*labels])}.values())
 
 
 def error_row(model: str | None, error: InputError) -> ErrorRow:

@@ -17,7 +17,7 @@ from datetime import date
 from operator import itemgetter
 from pathlib import PurePath
 from types import TracebackType
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 from msgspec import Struct
@@ -45,6 +45,14 @@ class Weight(Struct, frozen=True, kw_only=True):
     hours: float
     share: float = 1.0
     shared: bool = False
+
+
+class Unused(Struct, frozen=True, kw_only=True):
+    """Rows of weights that match no model: how many, their hours, and the names of those with most hours first."""
+
+    rows: int
+    hours: float
+    names: tuple[str, ...]
 
 
 class Weights:
@@ -108,13 +116,15 @@ class Weights:
         if found is not None:
             yield found[0]
 
-    def unused(self, most: int) -> tuple[int, float, list[str]]:
-        """Rows that match no model: how many, their hours, and the names of those with `most` hours first."""
+    def unused(self, most: int) -> Unused | None:
+        """The rows that match no model, with `most` of their names; None without a file."""
+        if self.path is None:
+            return None
         count, hours = self._base.execute("SELECT COUNT(*), TOTAL(hours) FROM temp.hours WHERE NOT used").fetchone()
         named = "name || CASE gpu WHEN '' THEN '' ELSE ' on ' || gpu END"
         sought = f"SELECT {named} FROM temp.hours WHERE NOT used ORDER BY hours DESC, name LIMIT ?"
         names = self._base.execute(sought, (most,))
-        return count, hours, [name for (name,) in names]
+        return Unused(rows=count, hours=hours, names=tuple(name for (name,) in names))
 
 
 def _number(text: str) -> float | None:
@@ -129,15 +139,16 @@ def _number(text: str) -> float | None:
 def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         with open_regular(path) as file:
-            yield from _cells(path, (_whole(path, number, line) for number, line in lines_of(file)))
+            yield from _cells(path, _lines(path, file))
     except InputFault as fault:
         raise UsageError(f"{path}: {fault.message}") from None
 
 
-def _whole(path: str, number: int, line: str | None) -> str:
-    if line is None:
-        raise UsageError(f"{path}:{number}: is no line of UTF-8 with at most {MOST_LINE:,} bytes")
-    return f"{line}\n"
+def _lines(path: str, file: BinaryIO) -> Iterator[str]:
+    for number, line in lines_of(file):
+        if line is None:
+            raise UsageError(f"{path}:{number}: is no line of UTF-8 with at most {MOST_LINE:,} bytes")
+        yield f"{line}\n"
 
 
 def _cells(path: str, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -210,7 +221,12 @@ class Ledger:
             if finding.gpu == row.gpu and finding.advised:
                 self._advise(finding, row, weight)
         for layer in own:
-            self._rest(layer, row, weight)
+            lost = lost_hours(lost_of_layer(layer), row, weight)
+            if lost and layer.basis:
+                self._base.execute(
+                    "INSERT INTO temp.bases VALUES (?, ?) ON CONFLICT DO UPDATE SET lost = lost + excluded.lost",
+                    (layer.basis, lost),
+                )
 
     def _advise(self, finding: FindingRow, row: ModelRow, weight: Weight | None) -> None:
         saved = lost_hours(finding.lost_us, row, weight)
@@ -227,14 +243,6 @@ class Ledger:
                 row.gpu, describe, " ".join(finding.pays_with), saved, lost_hours(alone_us, row, weight) or 0.0,
             ),
         )  # fmt: skip
-
-    def _rest(self, layer: LayerRow, row: ModelRow, weight: Weight | None) -> None:
-        lost = lost_hours(lost_of_layer(layer), row, weight)
-        if lost and layer.basis:
-            self._base.execute(
-                "INSERT INTO temp.bases VALUES (?, ?) ON CONFLICT DO UPDATE SET lost = lost + excluded.lost",
-                (layer.basis, lost),
-            )
 
 
 def _setting(fix_set: str | None) -> str:
@@ -278,27 +286,30 @@ Claim = Literal["new", "known", "again", "taken"]
 
 
 class Store:
-    """The models of this run and of those before it. Raises UsageError where its file cannot be used or written."""
+    """The models of this run and of those before it. Raises UsageError where its file cannot be used or written.
+
+    `base` is the connection, for questions to what was found.
+    """
 
     def __init__(self, path: str) -> None:
         """`path` need not exist; "" is a file that is gone when the audit ends."""
         self.path = path
         self._is_new = path != "" and not os.path.lexists(path)
         with self.guarded():
-            self._base = sqlite3.connect(path, isolation_level=None)
+            self.base = sqlite3.connect(path, isolation_level=None)
             # Two audits that write one output would each delete the rows of the other.
-            self._base.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._base.execute("PRAGMA synchronous=NORMAL")
-            self._base.execute("BEGIN EXCLUSIVE")
-            if not self._base.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            self.base.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self.base.execute("PRAGMA synchronous=NORMAL")
+            self.base.execute("BEGIN EXCLUSIVE")
+            if not self.base.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 for statement in (_SCHEMA % FORMAT).split(";\n"):
-                    self._base.execute(statement)
-            found = self._base.execute("SELECT format, run FROM meta").fetchone()
+                    self.base.execute(statement)
+            found = self.base.execute("SELECT format, run FROM meta").fetchone()
             if found is None or found[0] != FORMAT:
                 raise UsageError(f"{path} is of another convlint: remove it to audit anew")
             self._run = int(found[1]) + 1
-            self._base.execute("UPDATE meta SET run = ?", (self._run,))
-            self._base.execute("DELETE FROM faults")
+            self.base.execute("UPDATE meta SET run = ?", (self._run,))
+            self.base.execute("DELETE FROM faults")
         self._pending = 0
 
     def __enter__(self) -> Store:
@@ -308,18 +319,13 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self.guarded():
-            if self._base.in_transaction:
-                self._base.execute("COMMIT")
+            if self.base.in_transaction:
+                self.base.execute("COMMIT")
             bare = self._is_new and error is not None and not self.count()
-            self._base.close()
+            self.base.close()
         if bare:  # nothing to go on with
             with suppress(OSError):
                 os.unlink(self.path)
-
-    @property
-    def base(self) -> sqlite3.Connection:
-        """The connection, for questions to what was found."""
-        return self._base
 
     def claim(self, number: int, subject: Subject, ask: str, today: date) -> Claim:
         """Whether a subject is to be audited, is known from a run before, was met in this one, or has another's name.
@@ -328,19 +334,19 @@ class Store:
         """
         with self.guarded():
             sought = "SELECT run, ask, stamp, seen, digest, found, until FROM models WHERE name = ?"
-            row = self._base.execute(sought, (subject.name,)).fetchone()
+            row = self.base.execute(sought, (subject.name,)).fetchone()
             if row is not None and row[0] == self._run:
                 return "again" if row[1] == ask else "taken"
             lasts = row is not None and row[5] is not None and (row[6] is None or row[6] >= today.isoformat())
             seen_ns, stamp = time.time_ns(), stamp_of(subject.source)  # before the content is looked at
             if lasts and row[1] == ask and _same(subject, stamp, *row[2:5]):
-                self._base.execute(
+                self.base.execute(
                     "UPDATE models SET run = ?, number = ?, stamp = ?, seen = ? WHERE name = ?",
                     (self._run, number, stamp, seen_ns, subject.name),
                 )
                 return "known"
             stem = PurePath(subject.name).stem
-            self._base.execute(
+            self.base.execute(
                 "INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, NULL, NULL, NULL, NULL, 0, NULL)",
                 (subject.name, stem, number, self._run, ask),
             )
@@ -351,7 +357,7 @@ class Store:
         found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)  # rows repeat themselves: the fastest level does
         until = None if audited.until is None else audited.until.isoformat()
         with self.guarded():
-            self._base.execute(
+            self.base.execute(
                 "UPDATE models SET stamp = ?, seen = ?, digest = ?, until = ?, failing = ?, found = ? WHERE name = ?",
                 (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, found, name),
             )
@@ -363,19 +369,19 @@ class Store:
         """What stands for no model."""
         found = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
         with self.guarded():
-            self._base.execute("INSERT INTO faults VALUES (?, ?)", (number, found))
+            self.base.execute("INSERT INTO faults VALUES (?, ?)", (number, found))
 
     def finish(self) -> None:
         """All subjects were claimed and all answers put: what is of no run but those before goes."""
         with self.guarded():
-            self._base.execute("DELETE FROM models WHERE run <> ? OR found IS NULL", (self._run,))
+            self.base.execute("DELETE FROM models WHERE run <> ? OR found IS NULL", (self._run,))
             self._save()
 
     def rows(self) -> Iterator[Rows]:
         """The rows of each model and fault, in the order of the audit."""
         with self.guarded():
             several = [
-                self._base.execute(f"SELECT number, found FROM {table} ORDER BY number")
+                self.base.execute(f"SELECT number, found FROM {table} ORDER BY number")
                 for table in ("models", "faults")
             ]
             for _, found in heapq.merge(*several, key=itemgetter(0)):
@@ -386,15 +392,13 @@ class Store:
         with self.guarded():
             for path in paths:
                 sought = "SELECT 1 FROM outputs WHERE path = ?"
-                if os.path.lexists(path) and not self._base.execute(sought, (self._beside(path),)).fetchone():
+                if os.path.lexists(path) and not self.base.execute(sought, (self._beside(path),)).fetchone():
                     raise UsageError(f"{path} exists, and is no table of the audit that goes on: name another file")
 
     def wrote(self, paths: Iterable[str]) -> None:
         """These are tables of this audit, which it may write anew."""
         with self.guarded():
-            self._base.executemany(
-                "INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(each),) for each in paths)
-            )
+            self.base.executemany("INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(each),) for each in paths))
 
     def _beside(self, path: str) -> str:
         """As seen from the folder of the state, which may move with its tables."""
@@ -403,17 +407,17 @@ class Store:
     def is_failing(self) -> bool:
         """Whether a finding fails the run."""
         with self.guarded():
-            return self._base.execute("SELECT 1 FROM models WHERE failing LIMIT 1").fetchone() is not None
+            return self.base.execute("SELECT 1 FROM models WHERE failing LIMIT 1").fetchone() is not None
 
     def count(self) -> int:
         """Models whose audit is done."""
         with self.guarded():
             sought = "SELECT COUNT(*) FROM models WHERE run = ? AND found IS NOT NULL"
-            return int(self._base.execute(sought, (self._run,)).fetchone()[0])
+            return int(self.base.execute(sought, (self._run,)).fetchone()[0])
 
     def _save(self) -> None:
-        self._base.execute("COMMIT")
-        self._base.execute("BEGIN EXCLUSIVE")
+        self.base.execute("COMMIT")
+        self.base.execute("BEGIN EXCLUSIVE")
         self._pending = 0
 
     @contextmanager

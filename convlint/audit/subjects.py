@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO
 
 from msgspec import Struct
@@ -167,12 +168,10 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
             if setting in given:
                 raise InputFault(f"{setting} is given twice")
             given[setting] = value
-    return settings_of({key: _as_value(value) for key, value in given.items()})
-
-
-def _as_value(value: Any) -> Value:
-    """Text of a line or a table's cell is read as a spec would; what JSON types stays what it is."""
-    return Value(value, _NOWHERE, plain=True) if isinstance(value, str) else value_of(value)
+    # Text of a line or a table's cell is read as a spec would; what JSON types stays what it is.
+    return settings_of(
+        {key: Value(it, _NOWHERE, plain=True) if isinstance(it, str) else value_of(it) for key, it in given.items()}
+    )
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
@@ -249,25 +248,19 @@ class ListEntry(Struct, frozen=True, kw_only=True):
 
 def entries_of(path: str) -> Iterator[ListEntry]:
     """The entries of the list at `path`, `-` being standard input. Raises UsageError where there is no such list."""
-    if path == "-":
-        return _entries(sys.stdin.buffer, "")
     try:
-        stream = open_regular(path)
+        return _entries(nullcontext(sys.stdin.buffer) if path == "-" else open_regular(path), path)
     except InputFault as fault:
         raise UsageError(f"{path}: {fault.message}") from None
-    return _closing(stream, path)
 
 
-def _closing(stream: BinaryIO, path: str) -> Iterator[ListEntry]:
-    with stream:
-        yield from _entries(stream, path)
-
-
-def _entries(stream: BinaryIO, path: str) -> Iterator[ListEntry]:
+def _entries(opened: AbstractContextManager[BinaryIO], path: str) -> Iterator[ListEntry]:
     name = path.lower()
-    if name.endswith(_TABLES):
-        return _of_table(stream, path, "\t" if name.endswith(".tsv") else ",")
-    return _of_lines(stream, as_json=name.endswith(_JSON))
+    with opened as stream:
+        if name.endswith(_TABLES):
+            yield from _of_table(stream, path, "\t" if name.endswith(".tsv") else ",")
+        else:
+            yield from _of_lines(stream, as_json=name.endswith(_JSON))
 
 
 def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str | None]]:
@@ -288,14 +281,10 @@ def lines_of(stream: BinaryIO) -> Iterator[tuple[int, str | None]]:
             yield number, None
 
 
-def _unreadable(number: int) -> ListEntry:
-    return ListEntry(line=number, fault=f"is no line of UTF-8 with at most {MOST_LINE:,} bytes")
-
-
 def _of_lines(stream: BinaryIO, *, as_json: bool) -> Iterator[ListEntry]:
     for number, line in lines_of(stream):
         if line is None:
-            yield _unreadable(number)
+            yield ListEntry(line=number, fault=f"is no line of UTF-8 with at most {MOST_LINE:,} bytes")
         elif text := line.strip():
             if as_json or text.startswith("{"):
                 yield _of_json(number, text)

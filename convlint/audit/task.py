@@ -157,6 +157,7 @@ def digest_of_code(folder: str) -> str:
 
 
 TRIES = 3  # of a model whose process dies
+DEATH = f"the process that audits it died {TRIES} times"  # wherever it ran; what ended it is not known everywhere
 
 
 class AuditConfig(Struct, frozen=True, kw_only=True):
@@ -170,9 +171,8 @@ class AuditConfig(Struct, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A model to audit; `number` is its place in the audit."""
+    """A model to audit."""
 
-    number: int
     subject: Subject
     setting: AuditConfig
 
@@ -229,11 +229,6 @@ def lost(task: Task, why: str) -> Audited:
     """The outcome of a model that no process survived."""
     error = InputError(path=task.subject.source.name, message=why)
     return Audited(rows=Rows(errors=[error_row(task.subject.name, error)]))
-
-
-def death() -> str:
-    """What is said of a model whose processes died, wherever they ran; what ended them is not known everywhere."""
-    return f"the process that audits it died {TRIES} times"
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -83,10 +83,6 @@ class _File(Environment, frozen=True, kw_only=True):
     ranges: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTHING: Final = Environment()
-_NO_FILE: Final = _File()
-
-
 def environment_near(folder: str, top: str | None) -> Environment:
     """The pins of the nearest folder that has some, from `folder` upward to `top`, or to the root of its repository."""
     folder = os.path.abspath(folder)
@@ -149,33 +145,25 @@ def installed_beside(pinned: Environment) -> Environment:
         f"{pin.origin} pins {name} {pin.version}, but {here.pins[name].version} is installed and counts: "
         f"--versions {pin.origin.rpartition(':')[0]} takes what is pinned"
         for name, pin in pinned.pins.items()
-        if name in _RELEASED and name in here.pins and not _same_release(pin.version, here.pins[name].version)
+        if name in _RELEASED and name in here.pins and Version(pin.version) != Version(here.pins[name].version)
     )
     return Environment(pins=here.pins, notes=notes)
 
 
-def _same_release(one: str, other: str) -> bool:
-    return Version(one) == Version(other)
-
-
 def _in_folder(folder: str) -> Environment:
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if _is_pinning(entry.name))
+        found = sorted(entry.name for entry in os.scandir(folder))
     except OSError:
-        return NOTHING
+        return Environment()
+    names = [name for name in found if name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name)]
     return _agreed([_read(os.path.join(folder, name), ()) for name in names[:_MOST_FILES]])
 
 
-def _is_pinning(name: str) -> bool:
-    return name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name) is not None
-
-
-def _agreed(files: Iterable[_File]) -> Environment:
+def _agreed(files: Sequence[_File]) -> Environment:
     """What all files agree on."""
     pins: dict[str, Pin] = {}
     refused: dict[str, str] = {}
     notes: list[str] = []
-    files = list(files)
     for file in files:
         notes += file.notes
         for name, pin in file.pins.items():
@@ -194,7 +182,7 @@ def _read(path: str, seen: tuple[str, ...]) -> _File:
     try:
         status = os.stat(path)
     except OSError:
-        return _NO_FILE
+        return _File()
     if path.endswith(".txt"):  # small, and others that it includes may change
         return _parsed(path, seen)
     return _kept(path, (status.st_mtime_ns, status.st_size))
@@ -265,6 +253,7 @@ def _name(text: str) -> str:
 
 
 _BLOCK = pattern(r"^\[\[packages?\]\][ \t]*$", re.MULTILINE)
+_NEXT_TABLE = pattern(r"^\[(?!\[packages?\]\])", re.MULTILINE)
 _KEY = pattern(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
 
 
@@ -279,8 +268,10 @@ def _of_lock(text: str) -> Iterator[_Found]:
         if named is None or _name(named[1]) not in _WANTED or taken >= _MOST_BLOCKS:
             continue
         taken += 1
+        # The next table may be a large one of files.
+        after = _NEXT_TABLE.search(text, start, end)
         try:
-            tables = tomllib.loads(_without_next_table(text[start:end]))
+            tables = tomllib.loads(text[start : end if after is None else after.start()])
             block: Any = next(iter(tables.values()))[0]
         except (tomllib.TOMLDecodeError, RecursionError):
             block = {}
@@ -289,12 +280,6 @@ def _of_lock(text: str) -> Iterator[_Found]:
         if _holds_somewhere(markers):
             line = 1 + text.count("\n", 0, named.start())
             yield _name(named[1]), version if isinstance(version, str) else None, line, ""
-
-
-def _without_next_table(block: str) -> str:
-    """The block up to the next table, which may be a large one of files."""
-    after = re.search(r"^\[(?!\[packages?\]\])", block, re.MULTILINE)
-    return block if after is None else block[: after.start()]
 
 
 def _holds_somewhere(markers: Any) -> bool:

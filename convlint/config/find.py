@@ -76,7 +76,8 @@ class Configs:
 
     def of(self, path: str) -> Config:
         """The config for the file or folder at `path`."""
-        return self._fixed or self.of_folder(folder_of(path))
+        absolute = os.path.abspath(path)
+        return self._fixed or self.of_folder(absolute if os.path.isdir(absolute) else os.path.dirname(absolute))
 
     def of_folder(self, folder: str) -> Config:
         """The closest config from `folder` upward. Raises UsageError where it is wrong."""
@@ -101,12 +102,6 @@ class Configs:
         """Every config file that was read so far, those that others extend included."""
         configs = (NO_CONFIG if self._fixed is None else self._fixed, *self._by_folder.values())
         return tuple(dict.fromkeys(file for config in configs for file in config.files))
-
-
-def folder_of(path: str) -> str:
-    """The folder that a file's config is looked for from, as an absolute path."""
-    absolute = os.path.abspath(path)
-    return absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
 
 
 def config_in(folder: str) -> TomlSource | None:

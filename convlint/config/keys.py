@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -325,27 +325,15 @@ KEYS: Mapping[str, KeyInfo] = {
 
 def read_value(kind: Kind, value: Any, at: Spot, folder: str) -> Any:
     """The value of a key, checked; paths in it are relative to `folder`. Raises UsageError with the place."""
-    return _READERS[kind](value, at, folder)
+    return choice_of(value, at, _CHOICES[kind]) if kind in _CHOICES else _READERS[kind](value, at, folder)
 
 
 def _word(value: Any, at: Spot, _folder: str) -> Word:
     return Word(text_of(value, at).strip(), at)
 
 
-def _mode(value: Any, at: Spot, _folder: str) -> Mode:
-    return choice_of(value, at, MODES)
-
-
-def _fail_on(value: Any, at: Spot, _folder: str) -> FailOn:
-    return choice_of(value, at, FAIL_ON)
-
-
 def _allow(value: Any, at: Spot, folder: str) -> tuple[Allowance, ...]:
     return tuple(dict.fromkeys(choice_of(word.text, word.at, ALLOWANCES) for word in texts_of(value, at, folder)))
-
-
-def _language(value: Any, at: Spot, _folder: str) -> str:
-    return choice_of(value, at, LANGUAGES)
 
 
 def _percent(value: Any, at: Spot, _folder: str) -> float:
@@ -376,19 +364,17 @@ def _severities(value: Any, at: Spot, _folder: str) -> tuple[tuple[Word, Severit
     return tuple((Word(key, at.below(key)), choice_of(item, at.below(key), SEVERITIES)) for key, item in entries)
 
 
+_CHOICES: Mapping[Kind, Sequence[str]] = {"mode": MODES, "fail-on": FAIL_ON, "language": LANGUAGES}
 _READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
     "text": text_of,
     "texts": texts_of,
-    "mode": _mode,
     "word": _word,
     "runtime": settings_of,
     "models": models_of,
     "source": source_of,
-    "fail-on": _fail_on,
     "allow": _allow,
     "percent": _percent,
     "truth": truth_of,
-    "language": _language,
     "folders": _folders,
     "files": _files,
     "versions": _versions,

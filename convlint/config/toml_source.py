@@ -10,6 +10,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, NoReturn, TypeVar
 
+from msgspec import Struct
+
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, read_settings
 from convlint.model.errors import UsageError, shown, suggestion
 
@@ -74,13 +76,12 @@ _MOST_PATH = 32  # names that lead to a key whose place is kept; ours take six
 Key = tuple[str | int, ...]  # the names, and the numbers of list items, that lead to a value
 
 
-class TomlLocation:
+class TomlLocation(Struct, frozen=True):
     """Where a key or value was written; lines and columns from 1."""
 
-    __slots__ = ("column", "line", "path")
-
-    def __init__(self, path: str, line: int, column: int) -> None:
-        self.path, self.line, self.column = path, line, column
+    path: str
+    line: int
+    column: int
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}:{self.column}"
@@ -121,13 +122,11 @@ class TomlSource:
         return TomlLocation(self.path, line + 1, offset - (self._lines[line - 1] if line else 0) + 1)
 
 
-class Spot:
+class Spot(Struct, frozen=True):
     """A key of a source; the place is worked out when it is shown."""
 
-    __slots__ = ("key", "source")
-
-    def __init__(self, source: TomlSource, key: Key) -> None:
-        self.source, self.key = source, key
+    source: TomlSource
+    key: Key
 
     def place(self) -> TomlLocation:
         """Path, line and column."""
@@ -284,13 +283,11 @@ MOST_TEXT = 500
 _T = TypeVar("_T", bound=str)
 
 
-class Word:
+class Word(Struct, frozen=True):
     """A rule or GPU that the config names, and where."""
 
-    __slots__ = ("at", "text")
-
-    def __init__(self, text: str, at: Spot) -> None:
-        self.text, self.at = text, at
+    text: str
+    at: Spot
 
 
 def unknown_key(key: str, known: Mapping[str, object], at: Spot) -> None:

@@ -79,7 +79,8 @@ class Holder(Struct, eq=False, kw_only=True):
         dims = self.dims
         keys = [key for key in keys if letter in letters_of(CANONICAL[key], dims)]
         if any(pad in self.mapping.found for pad in PADS):
-            keys = [key for key in keys if CANONICAL[key] != "padding" or not is_same(_says(defaults, key))]
+            same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(defaults.found[key].value))}
+            keys = [key for key in keys if key not in same]
         return keys
 
 
@@ -135,25 +136,19 @@ def _state(
             if not keys:
                 absent.append(letter)
     holder.said, holder.drawn = {}, {}
-    for key in said:
-        entry = holder.mapping.found[key]
-        new = _restated(key, entry, holder, letters_of(CANONICAL[key], holder.dims))
-        if isinstance(new, No):
-            return _of_key(key, holder), new.reason
-        reason = _unwritable(holder.mapping, key, new) or unwritable(entry.value, data_of(entry.value), new)
-        if reason:
-            return _of_key(key, holder), reason
-        holder.said[key] = new
-    for key in drawn:
-        assert defaults is not None
-        letters = letters_of(CANONICAL[key], holder.dims)
-        new = _restated(key, defaults.found[key], holder, [name for name in letters if not holder.stating(name)])
-        if isinstance(new, No):
-            return _of_key(key, holder), new.reason
-        reason = _unwritable(defaults, key, new)
-        if reason:
-            return _of_key(key, holder), reason
-        holder.drawn[key] = new
+    for key in (*said, *drawn):
+        mapping = holder.mapping if key in said else defaults
+        assert mapping is not None  # the key is drawn from the defaults
+        node, letters = mapping.found[key].value, letters_of(CANONICAL[key], holder.dims)
+        if key in drawn:
+            letters = tuple(letter for letter in letters if not holder.stating(letter))
+        new = _restated(key, data_of(node), holder, letters)
+        reason = new.reason if isinstance(new, No) else _unwritable(mapping, key, new) or ""
+        if key in said and not isinstance(new, No):
+            reason = reason or unwritable(node, data_of(node), new) or ""
+        if isinstance(new, No) or reason:
+            return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes], reason
+        (holder.said if key in said else holder.drawn)[key] = new
     return _added(holder, absent, defaults)
 
 
@@ -169,15 +164,10 @@ def _unwritable(mapping: nodes.Mapping, key: str, new: Data) -> str | None:
     return shared_reason("the value", shared) if shared else None
 
 
-def _of_key(key: str, holder: Holder) -> list[str]:
-    return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes]
-
-
-def _restated(key: str, entry: nodes.MappingEntry, holder: Holder, drawn: Iterable[str]) -> Data | No:
-    old = data_of(entry.value)
+def _restated(key: str, old: Data, holder: Holder, drawn: tuple[str, ...]) -> Data | No:
     if CANONICAL[key] == "padding" and is_same(old) and holder.layers and _follows(holder):
         return old
-    return restated(key, old, holder.changes, tuple(drawn), holder.dims)
+    return restated(key, old, holder.changes, drawn, holder.dims)
 
 
 def _follows(holder: Holder) -> bool:
@@ -251,10 +241,6 @@ def effective(key: str, holder: Holder) -> Data | None:
         begin, end = values.values()
         return str(begin) if begin == end else None
     return stated(key, values[name], None, dims)
-
-
-def _says(mapping: nodes.Mapping, key: str) -> Data:
-    return data_of(mapping.found[key].value)
 
 
 _TAKES_N = ("input", "reshape")  # kinds of operations that are no convolution and yet may state N
@@ -350,7 +336,7 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
             document.refused_settings[name] = reason
 
 
-_SHARED = ("N", "dtype", "layout")
+SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
 
 
 def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
@@ -360,7 +346,7 @@ def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
     """
     convolutions = [holder for holder in document.holders if holder.layers]
     result: dict[str, Data] = {}
-    for name in _SHARED:
+    for name in SHARED:
         values = {holder.new.get(name) for holder in convolutions}
         value = values.pop() if len(values) == 1 else None
         if value is None or document.shares("defaults"):  # then each layer states its own

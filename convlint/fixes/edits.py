@@ -162,9 +162,8 @@ def added(
     With `after`, it stands behind the last of these keys, or first. `as_json`: the keys are quoted.
     """
     # Behind a value on further lines, the new key would have to find where these end.
-    entry = next(
-        (entry for entry in reversed(mapping.entries) if _ends_plainly(entry.value) and _is_among(entry, after)), None
-    )
+    several = [entry for entry in mapping.entries if after is None or nodes.behind(entry.key).text in after]
+    entry = next((entry for entry in reversed(several) if _ends_plainly(entry.value)), None)
     if mapping.flow:
         return _in_flow(text, mapping, entry, new, as_json)
     indent = " " * mapping.column
@@ -191,10 +190,6 @@ def _ends_plainly(value: nodes.Node) -> bool:
     if isinstance(value, nodes.Scalar):
         return value.end > value.start and value.style not in ("|", ">")
     return isinstance(value, nodes.Alias) or value.flow
-
-
-def _is_among(entry: nodes.MappingEntry, keys: Collection[str] | None) -> bool:
-    return keys is None or nodes.behind(entry.key).text in keys
 
 
 def _in_flow(

@@ -186,7 +186,8 @@ def together(name: str, values: Mapping[str, int], dims: int) -> Data:
     letters = letters_of(name, dims)
     if name == "padding":
         return _sides_or_axes([(values[begin], values[end]) for begin, end in _pairs(letters)], letters)
-    return _compact([values[letter] for letter in letters])
+    numbers = [str(values[letter]) for letter in letters]
+    return numbers[0] if len(set(numbers)) == 1 else tuple(numbers)
 
 
 def neutral(letter: str) -> int:
@@ -275,7 +276,3 @@ def _pads(old: Data, dims: int) -> list[tuple[int, int]]:
     else:
         sides = [side for side in _numbers(old, dims) for _ in range(2)]
     return list(zip(sides[::2], sides[1::2], strict=True))
-
-
-def _compact(values: Sequence[int]) -> Data:
-    return str(values[0]) if len(set(values)) == 1 else tuple(map(str, values))

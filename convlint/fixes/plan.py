@@ -35,8 +35,6 @@ class ValueChange(Struct, frozen=True, gc=False):
 Applicability = Literal["safe", "unsafe"]
 WishKey = tuple[str, str | None, str | None, tuple[tuple[str, Scalar], ...]]  # rule, layer, GPU, what it sets
 
-_SAFE = frozenset(("layout",))  # and all settings of the runtime; anything else is another network, or other weights
-
 
 class Wish(Struct, frozen=True, kw_only=True):
     """What the fix of one finding sets in one layer, by name; in the network's runtime, where there is no layer."""
@@ -67,7 +65,9 @@ def applicability(finding: Finding) -> Applicability | None:
         return None
     if "N" in fields and finding.severity == "info" and not is_asked_batch(fix):
         return None
-    return "safe" if fix.safety == "safe" and all(map(_keeps_weights, fields)) else "unsafe"
+    # Anything but the layout and settings of the runtime makes another network, or other weights.
+    keeps = all(field == "layout" or field.startswith("runtime.") for field in fields)
+    return "safe" if fix.safety == "safe" and keeps else "unsafe"
 
 
 def is_asked_batch(fix: Fix) -> bool:
@@ -75,28 +75,19 @@ def is_asked_batch(fix: Fix) -> bool:
     return "N" in fix.set and fix.advised
 
 
-def _keeps_weights(field: str) -> bool:
-    return field in _SAFE or field.startswith("runtime.")
-
-
 def wishes(findings: Iterable[Finding]) -> Iterator[Wish]:
     """What their fixes set, layer by layer."""
     for finding in findings:
-        if finding.fix is not None:
-            yield from _wishes(finding, finding.fix)
-
-
-def _wishes(finding: Finding, fix: Fix) -> Iterator[Wish]:
-    names = finding.layers or (() if finding.layer is None else (finding.layer,))
-    if not names:
-        yield Wish(finding=finding, layer=None, sets=fix.set)
-        return
-    if finding.layer is not None and fix.set.keys() == {"K"}:  # all that shares these channels follows from there
-        yield Wish(finding=finding, layer=finding.layer, sets=fix.set)
-        return
-    for name, sets in zip(names, fix.by_layer or (fix.set,) * len(names), strict=True):
-        if sets:
-            yield Wish(finding=finding, layer=name, sets=sets)
+        fix, names = finding.fix, finding.layers or (() if finding.layer is None else (finding.layer,))
+        if fix is None:
+            continue
+        # All that shares the channels of a layer follows from its K.
+        if not names or (finding.layer is not None and fix.set.keys() == {"K"}):
+            yield Wish(finding=finding, layer=finding.layer, sets=fix.set)
+            continue
+        for name, sets in zip(names, fix.by_layer or (fix.set,) * len(names), strict=True):
+            if sets:
+                yield Wish(finding=finding, layer=name, sets=sets)
 
 
 _MOST_GUESSED = 4  # channels up to which a layer that stands alone is taken for the first

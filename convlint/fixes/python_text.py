@@ -6,21 +6,180 @@ A width changes everywhere that states it, or nowhere: in all layers that share 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property, partial
 from pathlib import PurePath
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Opened, Sources, argument, origin
-from convlint.fixes.python.rewriting import rewritten
-from convlint.fixes.python.source import Rewrites
-from convlint.fixes.python.statements import OF_A_NORM, Asked, Constructed, ConstructorCall, Statement, Statements
+from convlint.fixes.plan import group_of
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Read, argument, opened, origin
+from convlint.fixes.python.source import Rewrites, rewritten
+from convlint.model.channels import Channels, channels_of
 from convlint.model.errors import InputFault
+from convlint.model.layer import ConvLayer
+from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import Scalar
 
-Read = Callable[[str], bytes | None]
+Asked = tuple[int, str]  # a layer by its index, and one of its fields
+OF_A_NORM = "channels"
+_AXES = ("D", "H", "W")
+_FIELDS: Mapping[str, tuple[str, ...]] = {  # parameter -> the fields that it states, one for each of D, H, W
+    "in_channels": ("C",), "out_channels": ("K",), "groups": ("groups",), "bias": ("bias",),
+    "kernel_size": ("T", "R", "S"), "stride": ("StrideD", "U", "V"), "padding": ("PadD", "PadH", "PadW"),
+    "dilation": ("DilD", "DilH", "DilW"),
+}  # fmt: skip
+_PARAMETER = {field: name for name, fields in _FIELDS.items() for field in fields}
+_PARAMETER |= {f"Pad{axis}_end": "padding" for axis in _AXES}
+
+
+class ConstructorCall(NamedTuple):
+    """A place in the user's code that constructs something."""
+
+    path: str
+    span: Span
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """What one constructor call must state for `parameter`: one number for each axis, or a single one.
+
+    It is for a layer or an operation, by index. `asked` are the changes that depend on it: they are made together, or
+    none of them is.
+    """
+
+    site: ConstructorCall | None
+    parameter: str
+    old: tuple[int | bool, ...]
+    new: tuple[int | bool, ...]
+    asked: frozenset[Asked]
+    layer: int | None = None
+    operation: int | None = None
+
+
+class Built(NamedTuple):
+    """All layers, and all operations with sizes of their own, that one place constructs."""
+
+    layers: list[int]
+    operations: list[int]
+
+
+class Constructed:
+    """A network, and what each place in the code constructs of it."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.built: dict[ConstructorCall, Built] = {}
+        for index, layer in enumerate(network.layers):
+            if (site := site_of(layer)) is not None:
+                self.built.setdefault(site, Built([], [])).layers.append(index)
+        for number, operation in enumerate(network.operations):
+            if operation.sized and operation.span is not None:
+                site = ConstructorCall(operation.path, operation.span)
+                self.built.setdefault(site, Built([], [])).operations.append(number)
+
+    @cached_property
+    def channels(self) -> Channels:
+        """Its groups of channels; worked out where widths change."""
+        return channels_of(self.network)
+
+
+class Statements:
+    """Of a network once its layers are as `sets` says, by index: widths are complete, with all layers that follow.
+
+    `found` is what has to be stated, `tied` what can be had together only, and `refused` what cannot be had.
+    """
+
+    def __init__(self, constructed: Constructed, sets: Mapping[int, Mapping[str, Scalar]]) -> None:
+        self.constructed, self.network, self.sets = constructed, constructed.network, sets
+        self.refused: dict[Asked, str] = {}
+        self.tied: list[frozenset[Asked]] = []
+        self.found = [each for index in sorted(sets) for each in self._of_layer(index)]
+        if any(field in ("C", "K", "groups") for fields in sets.values() for field in fields):
+            self._of_widths(constructed.channels)
+
+    def _of_layer(self, index: int) -> Iterator[Statement]:
+        layer, fields = self.network.layers[index], self.sets[index]
+        by_parameter: dict[str, set[Asked]] = {}
+        for field in fields:
+            if field not in _PARAMETER:
+                self.refused[index, field] = f"{field} is nothing that the code states where it constructs the layer"
+            else:
+                by_parameter.setdefault(_PARAMETER[field], set()).add((index, field))
+        for parameter, asked in by_parameter.items():
+            names = _FIELDS[parameter]
+            names = names[3 - layer.dims :] if len(names) == 3 else names
+            old = [getattr(layer, name) for name in names]
+            new = [fields.get(name, before) for name, before in zip(names, old, strict=True)]
+            ends = [f"{name}_end" for name in names] if parameter == "padding" else []
+            # PyTorch pads both sides alike, and only whole numbers and booleans are written as literals.
+            uneven = any(fields.get(end, value) != value for end, value in zip(ends, new, strict=False))
+            if uneven or None in old or any(type(value) not in (int, bool) for value in new):
+                self.refused.update(dict.fromkeys(asked, f"{parameter} does not state such sizes"))
+                continue
+            yield Statement(
+                site=site_of(layer), parameter=parameter, old=tuple(old), new=tuple(new),
+                asked=frozenset(asked), layer=index,
+            )  # fmt: skip
+
+    def _of_widths(self, channels: Channels) -> None:
+        """Ties what changes with the same channels, adds what norms have to state, and refuses what is incomplete."""
+        network, widths, asked_of = self.network, {}, dict[int, set[Asked]]()
+        for index, fields in self.sets.items():
+            for field in fields.keys() & {"C", "K"}:
+                of = group_of(channels, network.layers[index], index, field, int(fields[field]))
+                if of is not None:
+                    widths[of[0]] = of[1]
+        follow = channels.changes(network.layers, widths)
+        for index, fields in self.sets.items():
+            for field in fields.keys() & {"C", "K", "groups"}:
+                if follow.get(index, {}).get(field) != fields[field]:
+                    self.refused[index, field] = "it is not known which other layers have to change with it"
+                for number in _groups_of(channels, network.layers[index], index, field):
+                    asked_of.setdefault(number, set()).add((index, field))
+        for number, width in widths.items():
+            group, asked = channels.groups[number], asked_of.get(number, set())
+            reason = group.fixed[0] if group.fixed else ""
+            if width % group.multiple_of:
+                reason = f"their number has to be a multiple of {group.multiple_of}"
+            elif any(not follow[index].items() <= self.sets.get(index, {}).items() for index in group.layers):
+                reason = reason or "other layers would have to change with them"
+            if reason:
+                self.refused.update(dict.fromkeys(asked, f"{group.width} channels stay: {reason}"))
+        self.tied += map(frozenset, asked_of.values())
+        wider = channels.widened(network, widths).operations
+        for number, (before, after) in enumerate(zip(network.operations, wider, strict=True)):
+            if not before.sized or before.C == after.C or before.C is None or after.C is None:
+                continue
+            asked = set().union(
+                *(asked_of.get(each, set()) for each, _ in channels.axes[number] or () if each in widths)
+            )
+            site = None if before.span is None else ConstructorCall(before.path, before.span)
+            together = site is not None and bool(
+                self.constructed.built[site].layers
+            )  # by one call: its out_channels are both's
+            self.found.append(
+                Statement(
+                    site=site, parameter="out_channels" if together else OF_A_NORM, old=(before.C,), new=(after.C,),
+                    asked=frozenset(asked), operation=number,
+                )
+            )  # fmt: skip
+
+
+def site_of(layer: ConvLayer) -> ConstructorCall | None:
+    """Where the user's code constructs a layer."""
+    span = layer.spans.get("layer")
+    return None if span is None else ConstructorCall(layer.path, span)
+
+
+def _groups_of(channels: Channels, layer: ConvLayer, index: int, field: str) -> list[int]:
+    """The groups that a field of a layer depends on."""
+    follows = layer.depthwise and index not in channels.written
+    if field == "K" and not follows:
+        return [channels.written[index]] if index in channels.written else []
+    return [number for number, _ in channels.read.get(index, ())]
 
 
 class PythonEdits(Struct, frozen=True):
@@ -47,41 +206,85 @@ class PythonEditor:
 
     def __init__(self, network: Network, read: Read) -> None:
         self._constructed = Constructed(network)
-        self._code = _Code(read)
+        self._opened = cache(partial(opened, read))
 
     def edits(self, sets: Mapping[int, Mapping[str, Scalar]]) -> PythonEdits:
         """The edits after which the layers, by index, are what `sets` says: its widths complete."""
-        return _edits(Statements(self._constructed, sets), self._code)
+        statements = Statements(self._constructed, sets)
+        refused, tied = dict(statements.refused), list(statements.tied)
+        by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
+        for each in statements.found:
+            by_place.setdefault((each.site, each.parameter), []).append(each)
+        places = []
+        in_code: list[str] = []
+        for (site, _), several in by_place.items():
+            asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
+            tied.append(asked)
+            made = None if site is None else self._rewrites(site, several[0])
+            if site is not None and isinstance(made, str):
+                found = f"{site.path}:{site.span[0]}: {made}"
+            else:
+                found = _unlike(statements, several)
+            if site is not None and isinstance(made, Rewrites) and not found:
+                places.append(_ParameterEdit(site.path, made, asked))
+            if found:
+                in_code += [found] if site is not None else []
+                refused |= {each: found for each in asked if each not in refused}
+        # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
+        while True:
+            _spread(refused, tied)
+            edits, failing = self._by_file([place for place in places if not place.asked & refused.keys()])
+            if not failing:
+                return PythonEdits(edits, refused, next(iter(in_code), ""))
+            refused |= failing
 
+    def _rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
+        """The rewrites after which a call states the new values, or why there are none."""
+        if PurePath(site.path).is_absolute() or not site.path.endswith(".py"):  # paths of own code are relative
+            return "it is no code of the project"
+        source = self._opened(site.path)
+        if isinstance(source, str):
+            return source
+        call = source[0].call_at(site.span)
+        if call is None:
+            return "there is no call, or more than one"
+        of_norm = statement.parameter == OF_A_NORM
+        parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
+        name = parameters[-1] if of_norm and parameters else statement.parameter
+        if parameters is not None and name not in parameters:
+            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
+        given = argument(call, name, parameters or ())
+        if given.unclear:
+            return f"{name} {given.unclear}"
+        if given.value is None and parameters is not None and all(each == DEFAULTS.get(name) for each in statement.old):
+            new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
+            return Rewrites({}, {call: {name: new}})
+        if given.value is None:
+            called = ast.unparse(call.func)[:60]
+            return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
+        literals = _literals(given.value, statement)
+        if literals is not None:
+            return Rewrites(literals, {})
+        return f"{name} comes from {origin(source[0], given.value, site.path)}"
 
-def _edits(statements: Statements, code: _Code) -> PythonEdits:
-    refused = dict(statements.refused)
-    tied = list(statements.tied)
-    by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
-    for each in statements.found:
-        by_place.setdefault((each.site, each.parameter), []).append(each)
-    places = []
-    in_code: list[str] = []
-    for (site, _), several in by_place.items():
-        asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
-        tied.append(asked)
-        made = None if site is None else code.rewrites(site, several[0])
-        if site is not None and isinstance(made, str):
-            found = f"{site.path}:{site.span[0]}: {made}"
-        else:
-            found = _unlike(statements, several)
-        if site is not None and isinstance(made, Rewrites) and not found:
-            places.append(_ParameterEdit(site.path, made, asked))
-        if found:
-            in_code += [found] if site is not None else []
-            refused |= {each: found for each in asked if each not in refused}
-    # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
-    while True:
-        _spread(refused, tied)
-        edits, failing = code.edits([place for place in places if not place.asked & refused.keys()])
-        if not failing:
-            return PythonEdits(edits, refused, next(iter(in_code), ""))
-        refused |= failing
+    def _by_file(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
+        """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
+        by_path: dict[str, list[_ParameterEdit]] = {}
+        for place in places:
+            by_path.setdefault(place.path, []).append(place)
+        edits: dict[str, tuple[Edit, ...]] = {}
+        failing: dict[Asked, str] = {}
+        for path, several in by_path.items():
+            source = self._opened(path)
+            assert not isinstance(source, str)  # it has places
+            try:
+                made = rewritten(source[0], _merged(place.rewrites for place in several))
+            except InputFault as fault:
+                failing |= {each: f"{path}: {fault.message}" for place in several for each in place.asked}
+                continue
+            if made:
+                edits[path] = made
+        return edits, failing
 
 
 def _unlike(statements: Statements, several: list[Statement]) -> str:
@@ -119,64 +322,6 @@ def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None
             new = together - refused.keys()
             refused |= dict.fromkeys(new, refused[reached])
             pending += new
-
-
-class _Code:
-    """The modules that places point into, each read once."""
-
-    def __init__(self, read: Read) -> None:
-        self._sources = Sources(read)
-
-    def rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
-        """The rewrites after which a call states the new values, or why there are none."""
-        source = self._source(site.path)
-        if isinstance(source, str):
-            return source
-        call = source[0].call_at(site.span)
-        if call is None:
-            return "there is no call, or more than one"
-        of_norm = statement.parameter == OF_A_NORM
-        parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
-        name = parameters[-1] if of_norm and parameters else statement.parameter
-        if parameters is not None and name not in parameters:
-            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
-        given = argument(call, name, parameters or ())
-        if given.unclear:
-            return f"{name} {given.unclear}"
-        if given.value is None and parameters is not None and all(each == DEFAULTS.get(name) for each in statement.old):
-            new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
-            return Rewrites({}, {call: {name: new}})
-        if given.value is None:
-            called = ast.unparse(call.func)[:60]
-            return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
-        literals = _literals(given.value, statement)
-        if literals is not None:
-            return Rewrites(literals, {})
-        return f"{name} comes from {origin(source[0], given.value, site.path)}"
-
-    def edits(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
-        """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
-        by_path: dict[str, list[_ParameterEdit]] = {}
-        for place in places:
-            by_path.setdefault(place.path, []).append(place)
-        edits: dict[str, tuple[Edit, ...]] = {}
-        failing: dict[Asked, str] = {}
-        for path, several in by_path.items():
-            source = self._sources.of(path)
-            assert not isinstance(source, str)  # it has places
-            try:
-                made = rewritten(source[0], _merged(place.rewrites for place in several))
-            except InputFault as fault:
-                failing |= {each: f"{path}: {fault.message}" for place in several for each in place.asked}
-                continue
-            if made:
-                edits[path] = made
-        return edits, failing
-
-    def _source(self, path: str) -> Opened | str:
-        if PurePath(path).is_absolute() or not path.endswith(".py"):  # paths of a project's own code are relative
-            return "it is no code of the project"
-        return self._sources.of(path)
 
 
 def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:

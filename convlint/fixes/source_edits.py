@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
-from convlint.fixes.python.rewriting import inserted, rewritten_each
-from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits
+from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits, inserted, rewritten_each
 from convlint.model.errors import InputFault
 from convlint.model.location import CodeEdit, Location, Span
 from convlint.model.report import Finding, Fix

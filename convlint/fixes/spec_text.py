@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.files.located_yaml import flow
 from convlint.files.patterns import pattern
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.document import (
+    SHARED,
     Document,
     Holder,
     additions,
@@ -97,18 +99,11 @@ _BEFORE_LAYERS = ("version", "target", "targets", "gpu", "mode", "runtime", "nam
 _RUNTIME = "runtime."
 
 
-class Refusal(Struct, frozen=True):
-    """A change that cannot be written, and why."""
-
-    change: ValueChange
-    reason: str
-
-
 class Edits(Struct, frozen=True):
-    """The edits of a text, in order, and the changes that are refused."""
+    """The edits of a text, in order, and the changes that cannot be written, with the reason."""
 
     edits: tuple[Edit, ...]
-    refused: tuple[Refusal, ...]
+    refused: Mapping[ValueChange, str]
 
 
 def spec_edits(text: str, network: Network, changes: Sequence[ValueChange]) -> Edits:
@@ -131,8 +126,8 @@ def document_edits(text: str, document: Document, changes: Sequence[ValueChange]
             decide(holder, document.defaults, problem)
     new_defaults = share(document, problem)
     agreed = settle_defaults(document, problem)
-    refused = [Refusal(change, reason) for change in changes if (reason := _reason(document, change, reasons))]
-    return Edits(edits=tuple(sorted(_edits(text, document, agreed, new_defaults))), refused=tuple(refused))
+    refused = {change: reason for change in changes if (reason := _reason(document, change, reasons))}
+    return Edits(edits=tuple(sorted(_edits(text, document, agreed, new_defaults))), refused=refused)
 
 
 def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
@@ -169,8 +164,7 @@ def _reason(document: Document, change: ValueChange, reasons: Mapping[ValueChang
         return reasons[change]
     if change.layer is None:
         return document.refused_settings.get(change.field.removeprefix(_RUNTIME))
-    holder = document.items[change.layer]
-    return holder.refused.get(change.field) if holder is not None else None
+    return document.items[change.layer].refused.get(change.field)
 
 
 def _edits(
@@ -216,9 +210,6 @@ def _new_blocks(text: str, document: Document, blocks: Mapping[str, Mapping[str,
     return edits
 
 
-_SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
-
-
 class SpecText:
     """A spec's text, parsed once for many questions, and the network read from it without errors or a batch."""
 
@@ -255,29 +246,15 @@ class SpecText:
         holder, defaults = self._whole.items[change.layer], self._whole.defaults
         letters = (change.field, change.field + "_end") if change.field in PADS else (change.field,)
         for letter in CHANGEABLE.intersection(letters):
-            if not holder.stating(letter) and (letter in _SHARED or holder.drawing(letter, defaults)):
+            if not holder.stating(letter) and (letter in SHARED or holder.drawing(letter, defaults)):
                 return False
         return True
 
     def _part(self, holders: list[Holder]) -> Document:
         """The document as if these were all of its layers; enough for changes that are local."""
-        whole = self._whole
-        runtime = None if whole.runtime is None else _unchanged(whole.runtime)
-        return Document(
-            root=self._root,
-            items=whole.items,
-            holders=holders,
-            defaults=whole.defaults,
-            runtime=runtime,
-        )
+        runtime = None if self._whole.runtime is None else _unchanged(self._whole.runtime)
+        return replace(self._whole, holders=holders, runtime=runtime, settings={}, refused_settings={}, new_settings={})
 
 
 def _unchanged(holder: Holder) -> Holder:
-    return Holder(
-        mapping=holder.mapping,
-        items=holder.items,
-        layers=holder.layers,
-        dims=holder.dims,
-        takes_N=holder.takes_N,
-        dims_read=holder.dims_read,
-    )
+    return replace(holder, changes={}, refused={}, said={}, drawn={}, new={})

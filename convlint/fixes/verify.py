@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -83,6 +83,17 @@ def staying(plan: EditPlan, findings: Iterable[Finding]) -> set[int]:
         for number, wish in enumerate(plan.granted)
         if not still.get((wish.finding.rule.code, wish.layer, wish.finding.gpu), set()).isdisjoint(wish.sets)
     }
+
+
+def unkept(
+    plan: EditPlan, network: Network, before: NetworkResult, after: NetworkResult, findings: Sequence[Finding]
+) -> dict[int, str]:
+    """The granted wishes, by position, after which `findings` of the edited network, or its errors, speak against them.
+
+    `network` is what it was.
+    """
+    found = dict.fromkeys(staying(plan, findings), "the finding would stay")
+    return found | unsettled(plan, findings) | wanted_back(plan, network, findings) | breaking(plan, before, after)
 
 
 def wanted_back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:

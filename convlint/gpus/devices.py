@@ -85,15 +85,12 @@ def _named(name: str, memory_mib: str) -> Gpu | None:
         gpu
         for gpu in map(load_gpu, gpu_names())
         if set(_words(gpu.id)) - _FORMS <= theirs and theirs - _FORMS <= {*_words(gpu.id), *_words(gpu.name)}
-        if _is_named(gpu, name) and _has_about(gpu, memory_bytes)
+        if _is_named(gpu, name)
+        # The driver keeps some of the memory to itself.
+        if not memory_bytes or not gpu.memory_bytes or abs(memory_bytes / gpu.memory_bytes - 1) < _MEMORY_KEPT
     ]
     # "H100 80GB HBM3", which names no form, is an SXM module; the others say so.
     return min(alike, key=lambda gpu: "sxm" not in _words(gpu.id), default=None)
-
-
-def _has_about(gpu: Gpu, memory_bytes: int | None) -> bool:
-    """Whether the driver may call its memory so; it keeps some of it to itself."""
-    return not memory_bytes or not gpu.memory_bytes or abs(memory_bytes / gpu.memory_bytes - 1) < _MEMORY_KEPT
 
 
 def _is_named(gpu: Gpu, name: str) -> bool:

@@ -100,14 +100,6 @@ def wheel_codes(cuda: str, version: Version) -> tuple[Version, ...]:
     return found
 
 
-def supported(library: str, version: Version, gpu: Gpu) -> bool | None:
-    """Tell whether `version` runs on the GPU: neither too old for it nor past its time; None: unknown."""
-    early, late = too_old(library, version, gpu), dropped(library, version, gpu)
-    if early or late:
-        return False
-    return None if early is None or late is None else True
-
-
 def _kin(facts: _Library, gpu: Gpu) -> dict[Version, Version]:
     """First releases by compute capability, for those whose code runs on `gpu`: its own, or a lower minor's."""
     own = gpu.compute_capability

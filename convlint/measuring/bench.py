@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from statistics import median, quantiles
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from convlint.gpus.devices import Device, Kind
 from convlint.measuring.rows import CallTiming, Order, TimingAnswer, encode, order_of
@@ -28,34 +28,29 @@ WARM_UP_S = 0.02
 WARM_UP_CALLS = 3  # the first one chooses an algorithm, and loads it
 
 
-class Clock(Protocol):
-    """Times a row of calls."""
-
-    def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds that they take, one after the other."""
-        ...
+Calls = Sequence[Callable[[], Any]]
 
 
-class Stopwatch:
-    """For calls that are over when they return."""
-
-    def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds that they take."""
-        begin = time.perf_counter()
-        for call in calls:
-            call()
-        return time.perf_counter() - begin
+def by_stopwatch(calls: Calls) -> float:
+    """The seconds that calls take, one after the other, which are over when they return."""
+    begin = time.perf_counter()
+    for call in calls:
+        call()
+    return time.perf_counter() - begin
 
 
-def timed(calls: Sequence[Callable[[], Any]], clock: Clock, seconds: float) -> CallTiming:
-    """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case."""
+def timed(calls: Calls, clock: Callable[[Calls], float], seconds: float) -> CallTiming:
+    """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case.
+
+    `clock` says how many seconds a row of calls takes.
+    """
     turn = 0
 
     def block(count: int) -> float:
         nonlocal turn
         row = [calls[(turn + number) % len(calls)] for number in range(count)]
         turn += count
-        return clock.block(row) / count
+        return clock(row) / count
 
     begin = time.perf_counter()
     each = block(1)
@@ -97,7 +92,8 @@ def _answer(order: Order) -> TimingAnswer:
             return _described(order.device)
         return TimingAnswer(timing=_timed(order.workload, order.device, order.seconds), clock=_clock_mhz(order.device))
     except Exception as error:  # whatever a kernel ends in, the others are still to be timed
-        return TimingAnswer(error=_in_one_line(error), fatal=any(word in str(error) for word in _FATAL))
+        line = str(error).strip().partition("\n")[0][:300]
+        return TimingAnswer(error=line or type(error).__name__, fatal=any(word in str(error) for word in _FATAL))
     finally:
         _forget(order.device)
 
@@ -162,7 +158,7 @@ def _timed(workload: Workload, kind: Kind, seconds: float) -> CallTiming:
     )  # fmt: skip
     with torch.inference_mode(), flags:
         row = calls(workload, kind, cache_bytes=cache, free_bytes=free)
-        return timed(row, EventTimer() if kind == "cuda" else Stopwatch(), seconds)
+        return timed(row, EventTimer().block if kind == "cuda" else by_stopwatch, seconds)
 
 
 def _clock_mhz(kind: Kind) -> int:
@@ -172,11 +168,6 @@ def _clock_mhz(kind: Kind) -> int:
         with suppress(Exception):  # it asks NVML, by a package that PyTorch does not bring, and not every GPU answers
             return int(torch.cuda.clock_rate())
     return 0
-
-
-def _in_one_line(error: Exception) -> str:
-    text = str(error).strip().partition("\n")[0]
-    return text[:300] or type(error).__name__
 
 
 def _forget(kind: Kind) -> None:

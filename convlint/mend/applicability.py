@@ -15,7 +15,7 @@ from convlint.engine.timing import SAME, times_of
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
-from convlint.model.report import Finding, LayerReport, LayerTimes, Scalar
+from convlint.model.report import Finding, Scalar
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
@@ -65,7 +65,8 @@ def with_applicability(
     some = [kind for finding, kind in asked if granted[id(finding)]]
     now = len(some) if fixing.unsafe else some.count("safe")
     found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
-    if len(result.labels) == 1 and not last and granted.keys() == whole == _advice(result.findings):
+    advice = {id(finding) for finding in result.findings if is_advice(finding)}
+    if len(result.labels) == 1 and not last and granted.keys() == whole == advice:
         return found  # all advice is written: the times after it are those of the check already
     return _promised(found, network, plan, checked.promises, last)
 
@@ -119,10 +120,6 @@ def _planned(
     return plan, {id(wish.finding): reason for wish, reason in left_out}
 
 
-def _advice(findings: Iterable[Finding]) -> set[int]:
-    return {id(finding) for finding in findings if is_advice(finding)}
-
-
 def _applicable(
     result: NetworkResult, written: Container[int], reasons: Mapping[int, str]
 ) -> NetworkResult:  # fmt: skip
@@ -148,7 +145,10 @@ def _promised(
         changed = _changed(changed, EditPlanner(changed, {}).plan(last))
     times = {label: times_of(changed, promise.search.timing.gpu, result.mode) for label, promise in promises.items()}
     layers = tuple(
-        replace(entry, times={label: _after_fix(entry, label, times, index) for label in entry.times})
+        replace(
+            entry,
+            times={label: now and replace(now, after_fix_us=times[label][index]) for label, now in entry.times.items()},
+        )
         for index, entry in enumerate(result.layers)
     )
     networks = tuple(
@@ -161,13 +161,6 @@ def _changed(network: Network, plan: EditPlan) -> Network:
     """The network with the plan written."""
     layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
     return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
-
-
-def _after_fix(
-    entry: LayerReport, label: str, times: Mapping[str, list[float | None]], index: int
-) -> LayerTimes | None:  # fmt: skip
-    now = entry.times[label]
-    return None if now is None else replace(now, after_fix_us=times[label][index])
 
 
 def with_edits(

@@ -18,7 +18,7 @@ from convlint.files.languages import duration
 from convlint.files.located_yaml import may_share
 from convlint.fixes.edits import Edit, applied
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
-from convlint.fixes.spec_text import Edits, Refusal, SpecText, spec_edits
+from convlint.fixes.spec_text import Edits, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.model.errors import InputFault
@@ -30,7 +30,7 @@ from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
-    from convlint.fixes.python_text import PythonEditor
+    pass
 
 
 # Plans for one attempt: each leaves out the wishes that the last could not write, which may stop others in turn.
@@ -40,20 +40,13 @@ _T = TypeVar("_T")
 
 
 class Draft(Protocol):
-    """An input with the edits made so far, none of which is written to disk yet. `job` is how it is read and checked.
+    """An input with the edits made so far, none of which is written to disk yet.
 
-    `cost` is how long one reading takes, as a multiple of a spec's.
+    `job` is what it is read and checked for, `cost` how long one reading takes, as a multiple of a spec's.
     """
 
-    @property
-    def job(self) -> Job:
-        """What it is read and checked for."""
-        ...
-
-    @property
-    def cost(self) -> int:
-        """Of one reading."""
-        ...
+    job: Job
+    cost: int
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
         """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
@@ -138,7 +131,7 @@ def edits_where_shared(source: Input, job: Job, reading: Reading, read: Network 
 
     def edits(changes: Sequence[ValueChange]) -> Edits:
         known = spec()
-        return Edits(edits=(), refused=()) if known is None else known.edits(changes)
+        return Edits(edits=(), refused={}) if known is None else known.edits(changes)
 
     return edits
 
@@ -177,12 +170,12 @@ def written(
     return EditPlan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
 
 
-def _unedited(plan: EditPlan, refusals: Iterable[Refusal]) -> dict[int, str]:
+def _unedited(plan: EditPlan, refusals: Mapping[ValueChange, str]) -> dict[int, str]:
     """The granted wishes of which something cannot be written, by position."""
     distinct = {id(numbers): numbers for numbers in plan.changes.values()}  # many changes share the same wishes
     written = set(chain(*distinct.values()))
     failing = {number: _NOT_STATED for number in range(len(plan.granted)) if number not in written}
-    reasons = {id(numbers := plan.changes[refusal.change]): (numbers, refusal.reason) for refusal in refusals}
+    reasons = {id(numbers := plan.changes[change]): (numbers, reason) for change, reason in refusals.items()}
     for numbers, reason in reasons.values():
         failing.update(dict.fromkeys(numbers, reason))
     return failing
@@ -218,7 +211,6 @@ def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | No
     return found or {None: "the file would hold no network any more"}
 
 
-_NO_CODE = "no code of the project states it"
 CodeEdits = Mapping[str, tuple[Edit, ...]]
 
 
@@ -262,7 +254,7 @@ class CodeDraft:
         plan, refused, edits = written(asked, planner, code_writer(planner, content))
         if not edits:
             return Attempt(plan, refused)
-        from convlint.fixes.python.rewriting import applied_to_bytes
+        from convlint.fixes.python.source import applied_to_bytes
 
         files = dict(self.files)
         for path, several in edits.items():
@@ -338,29 +330,28 @@ def code_writer(
     from convlint.fixes.python_text import PythonEditor
 
     editor = PythonEditor(planner.network, content)
-    return lambda plan: _written(editor, plan, planner)
 
+    def write(plan: EditPlan) -> tuple[CodeEdits, Mapping[int, str]]:
+        made = editor.edits(plan.sets)
+        failing = {}
+        for number, wish in enumerate(plan.granted):
+            own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
+            reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
+            reason = next(filter(None, reasons), "")
+            if not own or any(field in plan.runtime for field in wish.sets):
+                reason = "no line that constructs layers states it"
+            if reason:
+                reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
+                failing[number] = reason
+        left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
+        if left and not failing:
+            failing = dict.fromkeys(range(len(plan.granted)), left)
+        # Each of the two would be written from the same old content, and the second would undo the first.
+        if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
+            failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
+        return made.edits, failing
 
-def _written(editor: PythonEditor, plan: EditPlan, planner: EditPlanner) -> tuple[CodeEdits, Mapping[int, str]]:
-    made = editor.edits(plan.sets)
-    failing = {}
-    for number, wish in enumerate(plan.granted):
-        own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
-        reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
-        reason = next(filter(None, reasons), "")
-        if not own or any(field in plan.runtime for field in wish.sets):
-            reason = "no line that constructs layers states it"
-        if reason:
-            reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
-        if reason:
-            failing[number] = reason
-    left = next(iter(made.refused.values()), "" if made.edits else _NO_CODE)
-    if left and not failing:
-        failing = dict.fromkeys(range(len(plan.granted)), left)
-    # Each of the two would be written from the same old content, and the second would undo the first.
-    if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
-        failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
-    return made.edits, failing
+    return write
 
 
 def by_hand(field: str, value: Scalar) -> str:

@@ -23,7 +23,7 @@ from convlint.fixes.plan import applicability, is_asked_batch
 from convlint.gpus.gpu import Calibration, CalibrationFile, Gpu, load_gpu
 from convlint.model.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
-from convlint.model.location import Location, Span
+from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import CalibrationUse, Finding, InputError, Severity
 from convlint.model.runtime import Runtime, Version, default_mode, framework_of
@@ -60,21 +60,14 @@ def calibrations_of(config: Config) -> Files:
     return tuple(files.values())
 
 
-class Nearby:
-    """The calibrations of the config that is closest to an input, where no options say which config holds."""
+def calibrations_near(source: Input | None, *, isolated: bool) -> Files:
+    """Those of the config that is closest to an input, where no options say which config holds. Raises UsageError.
 
-    def __init__(self, *, isolated: bool = False) -> None:
-        """`isolated` reads no config."""
-        self._configs = Configs(isolated=isolated)
-        self._found: dict[int, Files] = {}
-
-    def of(self, source: Input | None) -> Files:
-        """Those for this input; of what is no file, as of None, by the current folder. Raises UsageError."""
-        is_file = source is not None and source.kind == "file"
-        config = self._configs.of(source.name) if is_file and source else self._configs.of_folder(os.getcwd())
-        if id(config) not in self._found:
-            self._found[id(config)] = calibrations_of(config)
-        return self._found[id(config)]
+    Of what is no file, as of None, by the current folder. `isolated` reads no config.
+    """
+    configs = Configs(isolated=isolated)
+    is_file = source is not None and source.kind == "file"
+    return calibrations_of(configs.of(source.name) if is_file and source else configs.of_folder(os.getcwd()))
 
 
 def calibrated(
@@ -481,10 +474,8 @@ def check_read(
             try:
                 targets += resolve_targets([name])
             except UsageError as error:
-                place = _target_place(network)
-                errors.append(
-                    InputError(path=network.path, message=f"target: {error}", line=place.line, column=place.column)
-                )
+                line, column, *_ = network.spans.get("target") or (None, None)
+                errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:
@@ -578,11 +569,6 @@ def _config_lines(network: Network) -> dict[str, tuple[str, ...]]:
         with suppress(InputFault):
             lines[path] = tuple(read_text(path).split("\n"))
     return lines
-
-
-def _target_place(network: Network) -> Location:
-    span = network.spans.get("target")
-    return Location(path=network.path, line=span[0] if span else None, column=span[1] if span else None)
 
 
 def say(text: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from convlint.engine.check import check_network
 from convlint.engine.findings import Target
@@ -19,7 +20,7 @@ from convlint.model.errors import InputFault, RuleError, UsageError, shown, sugg
 from convlint.model.layer import ALLOWANCES, Allowance, ConvLayer, Dtype, Mode
 from convlint.model.location import Location
 from convlint.model.network import Network
-from convlint.model.report import Finding
+from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import default_mode
 from convlint.model.source import Certainty, ProgramSetting, SourceLayer, SourceReading, StatedLiteral, TrainingProgram
 from convlint.readers.spec.reader import read_fragment
@@ -29,25 +30,6 @@ from convlint.verdict.suppress import Mention, judge_mentions
 
 _TEXTS = ("text", "rule", "reason", "problem")
 _TRUTHS = ("used", "expired")
-
-
-def suppression_problems(rule: Rule, examples: Mapping[str, Value]) -> Iterator[tuple[Value, str | None]]:
-    """Each example and, where it does not hold, why. Raises RuleError where one cannot be read."""
-    for item in examples["pass"].data:
-        findings = suppression_findings(rule, item)
-        yield item, f"should pass, but: {findings[0].message}" if findings else None
-    for item in examples["fail"].data:
-        findings = suppression_findings(rule, item.data["given"])
-        problem = None if findings else "should fail, but passes"
-        for key in ("message", "severity"):
-            if findings and key in item.data and item.data[key].data != getattr(findings[0], key):
-                problem = f"{key} is {getattr(findings[0], key)!r}, not {item.data[key].data!r}"
-        yield item, problem
-
-
-def suppression_findings(rule: Rule, given: Value) -> list[Finding]:
-    """What the rule finds in an example. Raises RuleError where it cannot be read."""
-    return judge_mentions([_mention(rule, given)], Rulebook([rule]))
 
 
 def _mention(rule: Rule, given: Value) -> Mention:
@@ -156,18 +138,15 @@ class _ExampleProgram(Struct, forbid_unknown_fields=True):
 
     def program(self) -> TrainingProgram:
         statements = tuple(each.setting() for each in (*self.settings, *(self.conflict or ())))
-        return TrainingProgram(
-            path=_SCRIPT, at=_at(_SCRIPT, 1), framework=self.framework, closure=(_SCRIPT,), complete=self.complete,
-            trainer=self.trainer, settings=statements, cudnn_benchmark=self.cudnn_benchmark,
-            deterministic=self.deterministic, cudnn_enabled=self.cudnn_enabled, tf32=self.tf32,
-            fixed_input_size=self.fixed_input_size,
-            evidence=tuple((words, _at(_SCRIPT, 1)) for words in self.evidence),
-            conflict=None if self.conflict is None else (self.conflict[0].setting(), self.conflict[1].setting()),
-            backward_in_autocast=tuple(_at(_SCRIPT, line) for line in self.backward_in_autocast),
-            autocast_around_loss=tuple(_at(_SCRIPT, line) for line in self.autocast_around_loss),
-            autotune_disabled=tuple(each.setting() for each in self.autotune_disabled),
-            has_convolutions=self.has_convolutions,
-        )  # fmt: skip
+        placed: dict[str, Any] = {
+            "settings": statements,
+            "evidence": tuple((words, _at(_SCRIPT, 1)) for words in self.evidence),
+            "conflict": None if self.conflict is None else (self.conflict[0].setting(), self.conflict[1].setting()),
+            "backward_in_autocast": tuple(_at(_SCRIPT, line) for line in self.backward_in_autocast),
+            "autocast_around_loss": tuple(_at(_SCRIPT, line) for line in self.autocast_around_loss),
+            "autotune_disabled": tuple(each.setting() for each in self.autotune_disabled),
+        }
+        return TrainingProgram(path=_SCRIPT, at=_at(_SCRIPT, 1), closure=(_SCRIPT,), **asdict(self) | placed)
 
 
 class _Example(Struct, forbid_unknown_fields=True):
@@ -184,13 +163,12 @@ def is_of_source(given: Value) -> bool:
     return not {"construction", "constructions", "program"}.isdisjoint(given.data)
 
 
-def source_findings(rule: Rule, given: Value, plain: Callable[[Value], Any]) -> tuple[tuple[Finding, ...], list[str]]:
-    """What the rule finds in an example, and what it lacks. Raises RuleError where the example cannot be read."""
+def _source_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
     try:
-        example = msgspec.convert(_unwrapped(given, plain), _Example)
+        example = msgspec.convert(_unwrapped(given), _Example)
         target = Target(label=example.gpu, gpu=load_gpu(example.gpu))
     except (msgspec.ValidationError, UsageError) as error:
-        raise RuleError(f"examples: {error}", path=rule.path, line=given.span[0], column=given.span[1]) from error
+        raise _error(rule, given, f"examples: {error}") from error
     several = [*([example.construction] if example.construction else []), *example.constructions]
     reading = SourceReading(
         layers=tuple(each.record() for each in several),
@@ -200,13 +178,13 @@ def source_findings(rule: Rule, given: Value, plain: Callable[[Value], Any]) -> 
     return result.findings, [need for skip in result.skipped for need in skip.needs]
 
 
-def _unwrapped(value: Value, plain: Callable[[Value], Any]) -> Any:
+def _unwrapped(value: Value) -> Any:
     """Mappings, lists and scalars without the places where they stand."""
     if isinstance(value.data, dict):
-        return {key: _unwrapped(item, plain) for key, item in value.data.items()}
+        return {key: _unwrapped(item) for key, item in value.data.items()}
     if isinstance(value.data, list):
-        return [_unwrapped(item, plain) for item in value.data]
-    return None if value.is_null else plain(value)
+        return [_unwrapped(item) for item in value.data]
+    return None if value.is_null else _plain(value)
 
 
 def _at(path: str, line: int) -> Location:
@@ -230,28 +208,22 @@ def run_examples(rule: Rule) -> Iterator[ExampleResult]:
     document = parse(read_text(rule.path))
     assert document is not None
     examples = document.data["examples"].data
-    if rule.scope == "suppression":
-        for item, problem in suppression_problems(rule, examples):
-            yield _outcome(rule, item, problem)
-        return
+    problems = []
     for item in examples["pass"].data:
         findings, _ = example_findings(rule, item)
-        problem = f"should pass, but: {findings[0].message}" if findings else None
-        yield _outcome(rule, item, problem)
-    for item in examples["fail"].data:
-        yield _outcome(rule, item, _failing(rule, item))
+        problems.append((item, f"should pass, but: {findings[0].message}" if findings else None))
+    problems += [(item, _failing(rule, item)) for item in examples["fail"].data]
+    for item, problem in problems:
+        yield ExampleResult(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
 
 
 def examined(rule: Rule, given: Value) -> Sequence[Finding]:
     """What the rule finds in a failing example."""
-    return suppression_findings(rule, given) if rule.scope == "suppression" else example_findings(rule, given)[0]
-
-
-def _outcome(rule: Rule, item: Value, problem: str | None) -> ExampleResult:
-    return ExampleResult(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
+    return example_findings(rule, given)[0]
 
 
 def _failing(rule: Rule, item: Value) -> str | None:
+    """Why an example that should fail does not hold; None where it does."""
     given = item.data["given"]
     findings, skipped = example_findings(rule, given)
     if not findings:
@@ -260,6 +232,8 @@ def _failing(rule: Rule, item: Value) -> str | None:
     for key, actual in (("message", finding.message), ("severity", finding.severity)):
         if key in item.data and _plain(item.data[key]) != actual:
             return f"{key} is {actual!r}, not {_plain(item.data[key])!r}"
+    if rule.scope == "suppression":
+        return None
     if "line" in item.data and _plain(item.data["line"]) != finding.location.line:
         return f"line is {finding.location.line}, not {_plain(item.data['line'])}"
     if "fixed" not in item.data:
@@ -271,7 +245,7 @@ def _failing(rule: Rule, item: Value) -> str | None:
         return None if finding.fix.set == wanted else f"fixed is {dict(finding.fix.set)}, not {wanted}"
     network = example_network(rule, given)
     hit = finding.layer or next(iter(finding.layers), network.layers[0].name)
-    mended = _mended(network, finding)
+    mended = _mended(network, finding.fix.set, {finding.layer, *finding.layers})
     for key, value in wanted.items():
         setting = key.removeprefix("runtime.")
         owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
@@ -281,15 +255,10 @@ def _failing(rule: Rule, item: Value) -> str | None:
     return f"still fails once fixed: {again[0].message}" if again else None
 
 
-def _mended(network: Network, finding: Finding) -> Network:
-    assert finding.fix is not None
-    changes = finding.fix.set
-    hit = {finding.layer, *finding.layers}
+def _mended(network: Network, changes: Mapping[str, Scalar], hit: Container[str | None]) -> Network:
+    """The network with these changes in the layers called so, and in its runtime."""
     layers = tuple(with_fix(layer, changes) if layer.name in hit else layer for layer in network.layers)
-    return Network(
-        path=network.path, layers=layers, edges=network.edges, runtime=with_settings(network.runtime, changes),
-        mode=network.mode, targets=network.targets, spans=network.spans,
-    )  # fmt: skip
+    return replace(network, layers=layers, runtime=with_settings(network.runtime, changes))
 
 
 def example_network(rule: Rule, given: Value) -> Network:
@@ -312,9 +281,11 @@ def example_network(rule: Rule, given: Value) -> Network:
 
 
 def example_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], list[str]]:
-    """What the rule finds in an example, and what it lacks."""
+    """What the rule finds in an example, and what it lacks. Raises RuleError where the example cannot be read."""
+    if rule.scope == "suppression":
+        return tuple(judge_mentions([_mention(rule, given)], Rulebook([rule]))), []
     if is_of_source(given):
-        return source_findings(rule, given, _plain)
+        return _source_findings(rule, given)
     return _findings(rule, example_network(rule, given), given)
 
 
@@ -329,7 +300,7 @@ def _findings(rule: Rule, network: Network, given: Value) -> tuple[tuple[Finding
     try:
         targets = [Target(label=name, gpu=load_gpu(name)) for name in network.targets or ("a100",)]
     except UsageError as error:
-        raise RuleError(str(error), path=rule.path, line=given.span[0], column=given.span[1]) from error
+        raise _error(rule, given, str(error)) from error
     result = check_network(network, Rulebook([rule]), targets, mode, allow=allowed(given))
     return result.findings, [need for skip in result.skipped for need in skip.needs]
 

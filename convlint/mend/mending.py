@@ -14,7 +14,7 @@ from convlint.engine.joint import Promise
 from convlint.files.languages import duration
 from convlint.files.located_yaml import text_of
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
-from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.fixes.verify import slower, unkept, unwilling
 from convlint.mend.applicability import with_applicability, with_edits
 from convlint.mend.attempt import (
     Attempt,
@@ -223,10 +223,7 @@ class Mending(Generic[D]):
         if not self._staying.issuperset(unwanted):
             self._staying |= unwanted
             return {}
-        failing = dict.fromkeys(staying(plan, left), "the finding would stay")
-        failing |= unsettled(plan, left)
-        failing |= wanted_back(plan, before.network, left)
-        failing |= breaking(plan, before.result, result)
+        failing = unkept(plan, before.network, before.result, result, left)
         slow = slower(plan, before.result, result)
         crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
         for number, (label, added_us) in slow.items():

@@ -23,9 +23,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
     Nothing is written here. Raises RuleError and UsageError only.
     """
     if source.kind == "source":
-        from convlint.mend.source_fixing import source_outcome
+        from convlint.mend.source_fixing import outcome_of_part, outcome_of_parts
 
-        return source_outcome(source, rulebook, job)
+        return outcome_of_parts((source, rulebook, job), [outcome_of_part(source, job)])
     fixing = job.fixing
     readable = source.kind == "file" or source.raw is not None
     if fixing is not None and readable and format_of_input(source) is SPEC:
@@ -46,9 +46,8 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
             if fixing is not None:
                 checked.result = with_applicability(checked, rulebook, job, fixing, "code")
         return InputResult(checked.result, checked.errors)
-    outcome = InputResult(checked.result, checked.errors)
     if fixing is None:
-        return outcome
+        return InputResult(checked.result, checked.errors)
     is_spec = format_of_input(source) is SPEC
     with last_resort(checked.errors, source.name):
         edits_of = None
@@ -58,11 +57,10 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
             edits_of = edits_where_shared(source, job, reading, checked.read)
         of: Written = "spec" if is_spec else "nothing"
         checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
-    outcome = replace(outcome, result=checked.result)
     if is_spec:
-        return replace(outcome, result=with_edits(source, rulebook, job, fixing, reading, checked))
+        return InputResult(with_edits(source, rulebook, job, fixing, reading, checked), checked.errors)
     note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
-    return replace(outcome, fixed=Fixed(notes=(note,))) if fixing.mends else outcome
+    return InputResult(checked.result, checked.errors, Fixed(notes=(note,)) if fixing.mends else None)
 
 
 def is_mended_together(source: Input, job: Job) -> bool:

@@ -13,7 +13,7 @@ from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
-from convlint.fixes.verify import breaking, slower, staying, unsettled, unwilling, wanted_back
+from convlint.fixes.verify import slower, unkept, unwilling
 from convlint.mend.attempt import Attempt, SpecDraft, as_stated, edited
 from convlint.mend.checking import Checked, Fixing, Job, check_read
 from convlint.model.report import Finding, InputError, Scalar
@@ -174,10 +174,7 @@ class Proposing:
             return None
         alone = {number for number in everything if not plan.granted[number].finding.pays_with}
         return {
-            *staying(plan, left),
-            *unsettled(plan, left),
-            *wanted_back(plan, before.network, left),
-            *breaking(plan, before.result, result),
+            *unkept(plan, before.network, before.result, result, left),
             *unused(plan, before.result, result, self._on_comments),
             *(alone & slower(plan, before.result, result).keys()),
         }

@@ -103,8 +103,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     `lost_us` is its share of what all advice on its layers saves, `lost_percent` that of the time of the network's
     convolutions, `lost_alone_us` what it saves alone. Where that is under half the share, `pays_with` names the rules
     with whose fixes it earns it. `lost_capacity_us` is what the layers pay for tiles or waves that they do not fill:
-    never part of a sum of times. `lost_step_us` is what a flaw of the whole step costs that; of a setting of the network,
-    its share with what it saves of other operations. `basis` says what most of `lost_us` rests on.
+    never part of a sum of times. `lost_step_us` is what a flaw of the whole step costs that; of a setting of the
+    network, its share with what it saves of other operations. `basis` says what most of `lost_us` rests on.
     """
 
     rule: RuleInfo

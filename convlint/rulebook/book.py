@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from types import CodeType
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from convlint import __version__
 from convlint.files.cache import cached, stamp
@@ -52,7 +51,6 @@ def rule_files(folder: str) -> list[str]:
 _COMPILERS = (
     "../files/located_yaml.py",
     "file.py",
-    "judgement.py",
     "rule.py",
     "book.py",
     "expr.py",
@@ -66,10 +64,9 @@ def cached_rules(paths: Sequence[str]) -> list[Rule]:
 
 
 _SHAPE: Mapping[str, type | tuple[type, ...]] = {
-    "path": str, "lines": dict, "code": str, "name": str, "title": str, "severity": str, "scope": str,
-    "opt_in": bool, "evidence": bool, "yields_to": tuple, "when": (tuple, type(None)), "let": tuple, "check": tuple,
-    "decision": CodeType, "cases": tuple, "loss": str, "loss_passes": tuple, "join": (tuple, type(None)),
-    "rationale": str, "source": tuple, "needs_gpu": bool, "built_in": bool, "in_source": (dict, type(None)),
+    "info": dict, "scope": str, "opt_in": bool, "yields_to": tuple, "decision": dict, "cases": tuple, "loss": str,
+    "loss_passes": tuple, "join": (dict, type(None)), "needs_gpu": bool, "path": str, "lines": dict,
+    "in_source": (dict, type(None)),
 }  # fmt: skip
 
 
@@ -106,22 +103,26 @@ def _compilers() -> list[str]:
 def _plain(rule: Rule) -> dict[str, Any]:
     """The rule in types that marshal knows: it alone keeps compiled code, so records are taken apart."""
     info, join, decision = rule.info, rule.join, rule.decision
-    return {
-        "path": rule.path, "lines": dict(rule.lines), "code": info.code, "name": info.name, "title": info.title,
-        "severity": info.severity, "scope": rule.scope, "opt_in": rule.opt_in, "yields_to": tuple(rule.yields_to),
-        "when": _plain_expr(decision.when), "let": tuple((name, _plain_expr(expr)) for name, expr in decision.let),
-        "check": _plain_expr(decision.check), "decision": decision.code,
-        "cases": tuple(_plain_case(case) for case in rule.cases), "loss": rule.loss,
-        "loss_passes": rule.loss_passes,
-        "join": None if join is None else (join.share, _plain_expr(join.when), _plain_message(join.message)),
-        "rationale": info.rationale, "source": (info.source.document, info.source.section), "built_in": info.built_in,
-        "evidence": info.evidence,
-        "needs_gpu": rule.needs_gpu, "in_source": None if rule.in_source is None else _plain(rule.in_source),
+    return asdict(rule) | {
+        "info": asdict(info) | {"source": asdict(info.source)}, "lines": dict(rule.lines),
+        "yields_to": tuple(rule.yields_to), "cases": tuple(_plain_case(case) for case in rule.cases),
+        "decision": {
+            "when": _plain_expr(decision.when), "let": _plain_pairs(decision.let), "check": _plain_expr(decision.check),
+            "code": decision.code,
+        },
+        "join": None if join is None else asdict(join) | {
+            "when": _plain_expr(join.when), "message": _plain_message(join.message),
+        },
+        "in_source": None if rule.in_source is None else _plain(rule.in_source),
     }  # fmt: skip
 
 
 def _plain_expr(expr: Expr | None) -> tuple[Any, ...] | None:
     return None if expr is None else (expr.text, tuple(sorted(expr.names)), expr.type, expr.code)
+
+
+def _plain_pairs(pairs: Iterable[tuple[str, Expr | None]]) -> tuple[Any, ...]:
+    return tuple((name, _plain_expr(expr)) for name, expr in pairs)
 
 
 def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
@@ -132,50 +133,32 @@ def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
     return {"pieces": pieces, "otherwise": message.otherwise.parts}
 
 
-def _plain_case(case: Case) -> tuple[Any, ...]:
+def _plain_case(case: Case) -> dict[str, Any]:
     fix = case.fix
-    plain_fix = None if fix is None else (
-        fix.describe.parts, fix.safety, tuple((name, _plain_expr(expr)) for name, expr in fix.set),
-        tuple((name, _plain_expr(expr)) for name, expr in fix.other), fix.priced, fix.changes,
-    )  # fmt: skip
-    at = tuple((name, _plain_expr(expr)) for name, expr in case.at)
-    return _plain_expr(case.when), case.severity, _plain_message(case.message), at, plain_fix
+    return asdict(case) | {
+        "when": _plain_expr(case.when), "message": _plain_message(case.message), "at": _plain_pairs(case.at),
+        "fix": None if fix is None else asdict(fix) | {
+            "describe": fix.describe.parts, "set": _plain_pairs(fix.set), "other": _plain_pairs(fix.other),
+        },
+    }  # fmt: skip
 
 
-def _rule(data: Mapping[str, Any]) -> Rule:
-    info = RuleInfo(
-        code=data["code"],
-        name=data["name"],
-        title=data["title"],
-        severity=data["severity"],
-        rationale=data["rationale"],
-        source=Source(document=data["source"][0], section=data["source"][1]),
-        loss=data["loss"],
-        loss_passes=tuple(data["loss_passes"]),
-        evidence=data["evidence"],
-        built_in=data["built_in"],
-    )
-    join = data["join"]
-    return Rule(
-        info=info,
-        scope=data["scope"],
-        opt_in=data["opt_in"],
-        yields_to=frozenset(data["yields_to"]),
-        decision=Decision(
-            when=_expr(data["when"]),
-            let=tuple((name, _sure(plain)) for name, plain in data["let"]),
-            check=_sure(data["check"]),
-            code=data["decision"],
+def _rule(data: dict[str, Any]) -> Rule:
+    info, decision, join = data["info"], data["decision"], data["join"]
+    made: dict[str, Any] = {
+        "info": RuleInfo(**info | {"source": Source(**info["source"])}),
+        "yields_to": frozenset(data["yields_to"]),
+        "decision": Decision(
+            when=_expr(decision["when"]), let=_pairs(decision["let"]), check=_sure(decision["check"]),
+            code=decision["code"],
         ),
-        cases=tuple(_case(case) for case in data["cases"]),
-        loss=data["loss"],
-        loss_passes=tuple(data["loss_passes"]),
-        join=None if join is None else Join(share=join[0], when=_expr(join[1]), message=_message(join[2])),
-        needs_gpu=data["needs_gpu"],
-        path=data["path"],
-        lines=data["lines"],
-        in_source=None if data["in_source"] is None else _rule(data["in_source"]),
-    )
+        "cases": tuple(_case(case) for case in data["cases"]),
+        "join": None if join is None else Join(
+            **join | {"when": _expr(join["when"]), "message": _message(join["message"])}
+        ),
+        "in_source": None if data["in_source"] is None else _rule(data["in_source"]),
+    }  # fmt: skip
+    return Rule(**data | made)
 
 
 def _sure(plain: tuple[Any, ...]) -> Expr:
@@ -186,6 +169,10 @@ def _expr(plain: tuple[Any, ...] | None) -> Expr | None:
     return None if plain is None else _sure(plain)
 
 
+def _pairs(plain: tuple[Any, ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, _expr(expr)) for name, expr in plain)
+
+
 def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
     if isinstance(plain, tuple):
         return Template(plain)
@@ -193,24 +180,17 @@ def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
     return Fragments(pieces, Template(plain["otherwise"]))
 
 
-def _case(data: tuple[Any, ...]) -> Case:
-    when, severity, message, at, fix = data
-    return Case(
-        when=_expr(when),
-        severity=severity,
-        message=_message(message),
-        at=tuple((name, _expr(plain)) for name, plain in at),
-        fix=None
-        if fix is None
-        else FixSpec(
-            describe=Template(fix[0]),
-            safety=fix[1],
-            set=tuple((name, _sure(plain)) for name, plain in fix[2]),
-            other=tuple((name, _sure(plain)) for name, plain in fix[3]),
-            priced=fix[4],
-            changes=fix[5],
+def _case(data: dict[str, Any]) -> Case:
+    fix = data["fix"]
+    made: dict[str, Any] = {
+        "when": _expr(data["when"]), "message": _message(data["message"]), "at": _pairs(data["at"]),
+        "fix": None if fix is None else FixSpec(
+            **fix | {
+                "describe": Template(fix["describe"]), "set": _pairs(fix["set"]), "other": _pairs(fix["other"]),
+            },
         ),
-    )
+    }  # fmt: skip
+    return Case(**data | made)
 
 
 _OF_NETWORKS = ("layer", "edge", "network")
@@ -273,15 +253,14 @@ def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
                 )  # fmt: skip
     codes = {key: rule.info.code for rule in others for key in (rule.info.code, rule.info.name)}
     codes.update((key, rule.info.code) for key, rule in seen.items())
-    return [
-        _with_codes(rule, frozenset(_code(name, rule, codes) for name in rule.yields_to)) if rule.yields_to else rule
-        for rule in rules
-    ]
-
-
-def _with_codes(rule: Rule, codes: frozenset[str]) -> Rule:
-    in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=codes)
-    return replace(rule, yields_to=codes, in_source=in_source)
+    found = []
+    for rule in rules:
+        if rule.yields_to:
+            own = frozenset(_code(name, rule, codes) for name in rule.yields_to)
+            in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=own)
+            rule = replace(rule, yields_to=own, in_source=in_source)
+        found.append(rule)
+    return found
 
 
 def _code(name: str, rule: Rule, codes: Mapping[str, str]) -> str:

@@ -128,13 +128,6 @@ class NetworkFigures(Struct, kw_only=True):
         return None if self.memory_bytes is None else self.memory_bytes.get("total")
 
 
-class _Error(Struct):
-    path: str
-    message: str
-    line: int | None = None
-    column: int | None = None
-
-
 class Side(Struct, kw_only=True):
     """A report, as far as it is compared."""
 
@@ -143,15 +136,7 @@ class Side(Struct, kw_only=True):
     networks: list[NetworkFigures] = []
     layers: list[LayerFigures] = []
     findings: list[FindingFigures] = []
-    errors: list[_Error] = []
-    faults: tuple[InputError, ...] | None = None  # the errors as the check has them, where it was made just now
-
-    @property
-    def wrong(self) -> tuple[InputError, ...]:
-        """Everything that could not be read."""
-        if self.faults is not None:
-            return self.faults
-        return tuple(InputError(path=e.path, message=e.message, line=e.line, column=e.column) for e in self.errors)
+    errors: tuple[InputError, ...] = ()  # everything that could not be read
 
 
 def read_side(content: bytes) -> Side:
@@ -177,7 +162,7 @@ def read_side(content: bytes) -> Side:
 
 def unread(path: str, message: str) -> Side:
     """A side of which nothing could be read."""
-    return Side(schema_version=_VERSION, convlint="", faults=(InputError(path=path, message=message),))
+    return Side(schema_version=_VERSION, convlint="", errors=(InputError(path=path, message=message),))
 
 
 def report_in(path: str) -> bytes | None:
@@ -308,7 +293,7 @@ def compared(old: Side, new: Side, names: tuple[str, str], tolerance: float = TO
     if len({path for path, _, _ in before}) == len({path for path, _, _ in after}) == 1:  # whatever they are called
         before = {("", *key[1:]): one for key, one in before.items()}
         after = {("", *key[1:]): one for key, one in after.items()}
-    errors = list(dict.fromkeys((*old.wrong, *new.wrong)))
+    errors = list(dict.fromkeys((*old.errors, *new.errors)))
     unread = {error.path for error in errors}
     pairs = [
         _pair(old, new, one, after[key], tolerance)

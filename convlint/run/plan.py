@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from convlint.config.toml_source import Spot, Word
 
 
+_T = TypeVar("_T")
+
+
 def chosen_models(config: Config, names: Sequence[str]) -> tuple[Input, ...]:
     """The models called `names`, or all of them where there is none. Raises UsageError."""
     entries = {entry.name: entry for entry in config.models}
@@ -63,16 +66,6 @@ def models_here(names: Sequence[str] | None) -> tuple[Input, ...]:
     return () if names is None else chosen_models(Configs().of_folder(os.getcwd()), names)
 
 
-def refuse_wrong_references(inputs: Iterable[Input]) -> None:
-    """Raises UsageError for a module on the command line that is not called with literals."""
-    for source in inputs:
-        if source.kind == "module" and source.model is None:
-            try:
-                parse_reference(source.name)
-            except InputFault as fault:
-                raise UsageError(f"{shown(source.name)}: {fault.message}") from None
-
-
 def _input(entry: ModelEntry) -> Input:
     try:
         parse_reference(entry.model)
@@ -85,10 +78,7 @@ def _input(entry: ModelEntry) -> Input:
         settings |= found
         spans |= dict.fromkeys(found, _span(at, len(name)))
     for word in entry.target:
-        try:
-            resolve_targets([word.text])
-        except UsageError as error:
-            word.at.fail(str(error))
+        _at(word, lambda text: resolve_targets([text]))
     for name in ("model", "inputs", "target", "mode"):
         spans[name] = _span(entry.at.below(name), len(name))
     if entry.autocast is not None:
@@ -165,8 +155,10 @@ class RunPlanner:
 
     def plan(self, source: Input | None) -> RunPlan:
         """The plan for an input; for what is no file, as for None, by the config of the current folder."""
-        path = None if source is None else _path_of(source)
-        config = self.configs.of(path) if path is not None else self.configs.of_folder(os.getcwd())
+        if source is None or source.kind not in ("source", "file"):
+            config = self.configs.of_folder(os.getcwd())
+        else:
+            config = self.configs.of(source.members[0] if source.kind == "source" else source.name)
         plan = self._plans.get(id(config))  # `Configs` keeps every config alive, so that no id comes twice
         if plan is None:
             plan = self._plans[id(config)] = self._make(config)
@@ -207,7 +199,7 @@ class RunPlanner:
             severities={code: severity for word, severity in config.severity for code in _codes([word], rulebook)},
             exemptions=exemptions,
             fail_on=options.fail_on or config.fail_on or "warning",
-            min_loss=_first(options.min_loss, config.min_loss, 0.0),
+            min_loss=next(loss for loss in (options.min_loss, config.min_loss, 0.0) if loss is not None),
             strict=options.strict or bool(config.strict),
         )
         codes = frozenset(selected(policy, rulebook))
@@ -286,13 +278,6 @@ def _entries(config: Config) -> tuple[str, ...]:
     return tuple(shown_path(word.text) for word in words)
 
 
-def _path_of(source: Input) -> str | None:
-    """The path that decides on the config of an input; None for what is no file."""
-    if source.kind == "source":
-        return source.members[0]
-    return source.name if source.kind == "file" else None
-
-
 def _usual(config: Config) -> Running:
     """How inputs run by the config, where they say nothing themselves."""
     from convlint.readers.spec.fields import dtype_of, layout_of
@@ -325,17 +310,12 @@ def _codes(words: Iterable[Word], rulebook: Rulebook) -> frozenset[str]:
     return frozenset(code for word in words for code in _at(word, lambda text: matching(text, rulebook)))
 
 
-def _at(word: Word, look_up: Callable[[str], Iterable[object]]) -> Iterator[str]:
+def _at(word: Word, look_up: Callable[[str], _T]) -> _T:
     """What `look_up` finds for a word of the config; its UsageError gets the word's place."""
     try:
-        found = look_up(word.text)
+        return look_up(word.text)
     except UsageError as error:
         word.at.fail(str(error))
-    return iter([str(item) for item in found])
-
-
-def _first(*values: float | None) -> float:
-    return next(value for value in values if value is not None)
 
 
 def refuse_idle(options: ReadOptions, inputs: Iterable[Input]) -> None:
@@ -344,7 +324,12 @@ def refuse_idle(options: ReadOptions, inputs: Iterable[Input]) -> None:
     So it does for a module that is not called with literals, and for an `--input` that is no shape.
     """
     inputs = list(inputs)
-    refuse_wrong_references(inputs)
+    for source in inputs:
+        if source.kind == "module" and source.model is None:
+            try:
+                parse_reference(source.name)
+            except InputFault as fault:
+                raise UsageError(f"{shown(source.name)}: {fault.message}") from None
     formats = {known for source in inputs if (known := format_of_input(source)) is not None}
     if not formats:
         return

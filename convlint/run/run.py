@@ -17,7 +17,7 @@ from convlint.config.find import shown_path
 from convlint.engine.findings import NetworkResult, assemble
 from convlint.files.languages import ENGLISH
 from convlint.files.safe import clean_path
-from convlint.mend.checking import InputResult, Job, Task, resolve_targets, say
+from convlint.mend.checking import InputResult, Job, Task, say
 from convlint.mend.outcome import is_mended_together, outcome_of, with_content
 from convlint.model.report import Finding, InputError, LayerReport, Report, Suppressed
 from convlint.readers.discovery import discover
@@ -46,19 +46,13 @@ _SECONDS_OF_MODEL, _SECONDS_OF_MODULE = 0.2, 0.4
 _BYTES_OF_PROCESS, _BYTES_OF_MODULE = 200 << 20, 1 << 30  # of memory; a module's process loads its framework
 
 
-def check_inputs(inputs: Sequence[Input], rulebook: Rulebook, job: Job) -> Report:
-    """The report on all `inputs` under one rulebook, in their order; equal networks share estimates."""
-    if job.gpus:
-        resolve_targets(job.gpus)  # an unknown GPU is the caller's mistake, not each input's
-    return _report([(source, rulebook, job) for source in inputs])
-
-
 def check_planned(planned: Sequence[tuple[Input, RunPlan]]) -> Report:
     """The report on inputs, each by the config that holds for it; nobody asks what could be mended."""
-    return _report([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
+    return report_on([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
 
 
-def _report(tasks: Sequence[Task]) -> Report:
+def report_on(tasks: Sequence[Task]) -> Report:
+    """The report on the inputs of all tasks, in their order; equal networks share estimates."""
     outcomes = check_tasks(tasks)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     errors = [error for outcome in outcomes for error in outcome.errors]

@@ -10,7 +10,7 @@ from convlint.cli.commands.rules import JUDGED, severity_in_words
 from convlint.facts.layer import OF_SOURCE, QUANTITIES
 from convlint.files.located_yaml import Value
 from convlint.reporters.words import CHANGES, DOCUMENT_URLS, HOME, advice, origin
-from convlint.rulebook.judgement import SUPPRESSION_MEANINGS
+from convlint.rulebook.file import SUPPRESSION_MEANINGS
 from convlint.rulebook.rule import SOURCE_SCOPES, Fragments, Message, Rule, Template
 from handbook.cost_sections import section
 from handbook.examples import document, lines, passing, shown

@@ -72,7 +72,7 @@ def _rulebook() -> Any:
 
 def _expression(path: Path) -> None:
     from convlint.rulebook.expr import compile_expr
-    from convlint.rulebook.judgement import VOCABULARY
+    from convlint.rulebook.file import VOCABULARY
 
     compile_expr(path.read_bytes().decode("utf-8", "replace"), VOCABULARY)
 

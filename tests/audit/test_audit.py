@@ -23,10 +23,7 @@ pytestmark = pytest.mark.slow
 
 def tasks_of(names: list[str]) -> list[Task]:
     setting = setting_of(RunPlanner(Options(isolated=True), date(2026, 1, 1)).plan(None))
-    return [
-        Task(number=number, subject=Subject(name=name, source=file_input(name)), setting=setting)
-        for number, name in enumerate(names)
-    ]
+    return [Task(subject=Subject(name=name, source=file_input(name)), setting=setting) for name in names]
 
 
 @pytest.fixture
@@ -37,18 +34,18 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_all_answers_are_the_same(names: list[str]) -> None:
     tasks = tasks_of(names)
-    here = {task.number: audited.rows for task, audited in audit_here(iter(tasks))}
-    several = {task.number: audited.rows for task, audited in audit_in_processes(iter(tasks), 3)}
+    here = {task.subject.name: audited.rows for task, audited in audit_here(iter(tasks))}
+    several = {task.subject.name: audited.rows for task, audited in audit_in_processes(iter(tasks), 3)}
     assert several == here
     assert len(here) == 8
 
 
 def test_tasks_are_asked_for_as_there_is_room(names: list[str]) -> None:
-    asked: list[int] = []
+    asked: list[str] = []
 
     def tasks() -> Iterator[Task]:
         for task in tasks_of(names):
-            asked.append(task.number)
+            asked.append(task.subject.name)
             yield task
 
     answers = audit_in_processes(tasks(), 1)
@@ -70,9 +67,10 @@ def test_a_model_that_kills_its_process(
         return ask(self, request, timeout_s)
 
     monkeypatch.setattr(Child, "ask", dying)
-    found = {task.number: audited for task, audited in audit_in_processes(iter(tasks_of(names)), 2)}
-    assert [bool(found[number].rows.errors) for number in range(8)] == [lost and number == 2 for number in range(8)]
+    found = {task.subject.name: audited for task, audited in audit_in_processes(iter(tasks_of(names)), 2)}
+    assert {name for name, audited in found.items() if audited.rows.errors} == ({"2.yaml"} if lost else set())
+    assert len(found) == 8
     if lost:
-        (error,) = found[2].rows.errors
+        (error,) = found["2.yaml"].rows.errors
         assert error.message.startswith("the process that audits it died 3 times")
-        assert found[2].digest is None  # it is tried again
+        assert found["2.yaml"].digest is None  # it is tried again

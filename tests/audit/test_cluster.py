@@ -182,7 +182,7 @@ def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> ClusterAnswer:
-    request = Request(number=0, subject=Subject(name="m", source=source), stamp=stamp)
+    request = Request(subject=Subject(name="m", source=source), stamp=stamp)
     common = Common(setting=SETTING, folder=folder)
     found: ClusterAnswer = pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
     return found
@@ -193,7 +193,7 @@ def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None 
 def test_a_file_is_the_same_where_it_lies_and_where_it_was_sent(name: str, tmp_path: Path) -> None:
     source = file_input(name)
     with Reading() as reading:
-        here = audited(Task(number=0, subject=Subject(name="m", source=source), setting=SETTING), reading)
+        here = audited(Task(subject=Subject(name="m", source=source), setting=SETTING), reading)
     where = asked(source, folder=str(tmp_path), stamp=stamp_of(source)).audited
     content = Path(name).read_bytes()
     sent = asked(source, folder="/no/such/folder", stamp="[(1, 1, 1, 1, 1)]", content=content).audited

@@ -38,7 +38,7 @@ from convlint.model.text import Text
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
 from convlint.rulebook.rule import Rule
-from convlint.run.run import check_inputs
+from convlint.run.run import report_on
 
 
 def test_both_checks_know_one_target() -> None:
@@ -127,7 +127,7 @@ def test_what_all_findings_lose_is_what_the_report_says(tmp_path: Path) -> None:
     stem = "N: 256, C: 3, H: 224, W: 224, K: 64, kernel_size: 7, stride: 2, padding: 3"
     spec = f"version: 1\nlayers:\n  - {{ name: a, {stem}, dtype: fp16, layout: NCHW }}\n"
     (tmp_path / "net.yaml").write_text(spec)
-    whole = check_inputs([file_input(str(tmp_path / "net.yaml"))], BUILTIN, Job())
+    whole = report_on([(file_input(str(tmp_path / "net.yaml")), BUILTIN, Job())])
     losses = [finding.lost_us for finding in whole.findings if finding.lost_us]
     assert len(losses) > 1
     assert whole.total is not None

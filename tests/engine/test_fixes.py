@@ -24,7 +24,7 @@ from convlint.model.location import Location
 from convlint.model.report import Fix, Report, Severity
 from convlint.readers.inputs import file_input
 from convlint.rulebook.book import load_rulebook
-from convlint.run.run import check_inputs
+from convlint.run.run import report_on
 
 WIDEN = {
     "check": "C % 8 == 0", "loss": "fix", "let": '{ wide: "ceil_to(C, 8)" }',
@@ -175,7 +175,7 @@ BUILTIN = load_rulebook()
 
 def _report(spec: str, tmp_path: Path) -> Report:
     (tmp_path / "net.yaml").write_text(spec)
-    return check_inputs([file_input(str(tmp_path / "net.yaml"))], BUILTIN, Job())
+    return report_on([(file_input(str(tmp_path / "net.yaml")), BUILTIN, Job())])
 
 
 STAGE = """

@@ -9,7 +9,7 @@ from layer_facts import facts
 
 from convlint.facts.predicted import PASS_TABLES, Run
 from convlint.facts.quantity import UNKNOWN, View
-from convlint.rulebook.judgement import VOCABULARY
+from convlint.rulebook.file import VOCABULARY
 
 WIDE = "N: 32, C: 256, H: 28, W: 28, K: 256, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, first: false"
 TINY = "N: 1, C: 8, H: 4, W: 4, K: 8, R: 1, S: 1, dtype: fp16, layout: NHWC, first: false"

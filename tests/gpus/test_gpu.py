@@ -12,6 +12,7 @@ import yaml
 from calibrated import calibration
 from cases import for_each
 from checkout import ROOT
+from occupancy import occupancy_warps, resident_warps
 
 from convlint.gpus.gpu import (
     UNCALIBRATED,
@@ -21,9 +22,7 @@ from convlint.gpus.gpu import (
     gpu_names,
     load_gpu,
     merged,
-    occupancy_warps,
     parse_gpu,
-    resident_warps,
 )
 from convlint.model.errors import ConvlintError, UsageError
 from convlint.model.layer import Dtype

@@ -15,7 +15,6 @@ from convlint.gpus.support import (
     lacks,
     last_version,
     parse_support,
-    supported,
     too_old,
 )
 from convlint.model.errors import ConvlintError
@@ -110,18 +109,21 @@ def test_too_old(library: str, version: str, gpu: str, expected: bool | None) ->
 
 
 @pytest.mark.parametrize(
-    ("library", "version", "gpu", "expected"),
+    ("library", "version", "gpu", "early", "late"),
     [
-        ("cuda", "11.2", "a100", True),
-        ("cuda", "10.2", "a100", False),
-        ("cuda", "13.0", "p100", False),
-        ("cudnn", "8.7", "k80", None),
-        ("tensorrt", "8.5", "a100", None),
-        ("jax", "0.5", "a100", None),
+        ("cuda", "11.2", "a100", False, False),
+        ("cuda", "10.2", "a100", True, False),
+        ("cuda", "13.0", "p100", False, True),
+        ("cudnn", "8.7", "k80", False, None),
+        ("tensorrt", "8.5", "a100", None, False),
+        ("jax", "0.5", "a100", None, None),
     ],
 )
-def test_supported(library: str, version: str, gpu: str, expected: bool | None) -> None:
-    assert supported(library, Version(version), load_gpu(gpu)) is expected
+def test_too_old_and_past_its_time(
+    library: str, version: str, gpu: str, early: bool | None, late: bool | None
+) -> None:  # fmt: skip
+    asked = library, Version(version), load_gpu(gpu)
+    assert (too_old(*asked), dropped(*asked)) == (early, late)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def edits_of(text: str, *changes: Asked) -> Edits:
 def fixed(text: str, *changes: Asked) -> str:
     """The text after changes of which none is refused; it reads without errors."""
     found = edits_of(text, *changes)
-    assert found.refused == ()
+    assert found.refused == {}
     after = applied(text, found.edits)
     assert read_spec(after, "net.yaml")[1] == ()
     return after
@@ -32,7 +32,7 @@ def refused(text: str, *changes: Asked) -> list[str]:
     """The reasons of the refusals, where every change is refused."""
     found = edits_of(text, *changes)
     assert found.edits == ()
-    return [refusal.reason for refusal in found.refused]
+    return [*found.refused.values()]
 
 
 def one_layer(fields: str, *, dims: int = 2) -> str:

@@ -14,7 +14,7 @@ from measured import work
 from msgspec.structs import replace
 
 from convlint.measuring import bench
-from convlint.measuring.bench import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, Stopwatch, timed
+from convlint.measuring.bench import LEAST_BLOCKS, MOST_BLOCKS, MOST_CALLS, WARM_UP_CALLS, by_stopwatch, timed
 from convlint.measuring.calls import EventTimer
 from convlint.measuring.rows import Order, TimingAnswer, answer_of, encode
 from convlint.model.layer import Dtype
@@ -38,7 +38,7 @@ class Pretended:
 
 def test_the_first_calls_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Pretended(monkeypatch, 5.0, 0.5, 0.5, 0.010)
-    found = timed([lambda: None], machine, seconds=0.1)
+    found = timed([lambda: None], machine.block, seconds=0.1)
     assert found.us == pytest.approx(10_000)
     assert found.spread == pytest.approx(0)
     assert 10 <= found.runs <= 11
@@ -47,23 +47,23 @@ def test_the_first_calls_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_short_calls_are_timed_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Pretended(monkeypatch, 20e-6)
-    found = timed([lambda: None], machine, seconds=10.0)
+    found = timed([lambda: None], machine.block, seconds=10.0)
     assert found.us == pytest.approx(20)
     assert found.runs == MOST_BLOCKS
     assert set(machine.blocks[-MOST_BLOCKS:]) == {100}
     machine = Pretended(monkeypatch, 1e-7)
-    timed([lambda: None], machine, seconds=1.0)
+    timed([lambda: None], machine.block, seconds=1.0)
     assert machine.blocks[-1] == MOST_CALLS
 
 
 def test_long_calls_are_timed_a_few_times_whatever_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Pretended(monkeypatch, 3.0)
-    assert timed([lambda: None], machine, seconds=0.1).runs == LEAST_BLOCKS
+    assert timed([lambda: None], machine.block, seconds=0.1).runs == LEAST_BLOCKS
 
 
 def test_the_median_is_told_with_the_width_of_the_middle_half(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Pretended(monkeypatch, 1.0, 1.0, 1.0, 1.0, 8.0, 10.0, 12.0, 10.0, 100.0)
-    found = timed([lambda: None], machine, seconds=0.0)
+    found = timed([lambda: None], machine.block, seconds=0.0)
     assert (found.us, found.runs) == (10e6, 5)
     assert found.spread == pytest.approx((56.0 - 9.0) / 10.0)
 
@@ -71,14 +71,14 @@ def test_the_median_is_told_with_the_width_of_the_middle_half(monkeypatch: pytes
 def test_sets_of_tensors_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Pretended(monkeypatch, 0.001)
     turns: list[int] = []
-    timed([lambda number=number: turns.append(number) for number in range(3)], machine, seconds=0.05)  # type: ignore[misc]
+    timed([lambda number=number: turns.append(number) for number in range(3)], machine.block, seconds=0.05)  # type: ignore[misc]
     assert turns == [number % 3 for number in range(len(turns))]
     assert len(turns) > 50
 
 
 def test_a_stopwatch_runs_all_calls() -> None:
     turns: list[int] = []
-    assert Stopwatch().block([lambda: turns.append(1)] * 3) > 0
+    assert by_stopwatch([lambda: turns.append(1)] * 3) > 0
     assert turns == [1, 1, 1]
 
 

@@ -15,8 +15,9 @@ from constructed import NN, chain, conv, norm
 from msgspec.structs import replace
 from specs import HEAD
 
+from convlint.fixes import verify
 from convlint.fixes.plan import ValueChange
-from convlint.fixes.spec_text import Edits, Refusal, spec_edits
+from convlint.fixes.spec_text import Edits, spec_edits
 from convlint.mend import attempt, mending
 from convlint.mend.checking import Fixing, InputResult, Job
 from convlint.mend.mending import mended_models
@@ -63,7 +64,7 @@ def test_all_at_once() -> None:
 
 def test_what_cannot_be_edited_is_left_out() -> None:
     def partly(text: str, network: Network, changes: list[ValueChange]) -> Edits:
-        refused = tuple(Refusal(change, "it is carved in stone") for change in changes if change.layer == 4)
+        refused = {change: "it is carved in stone" for change in changes if change.layer == 4}
         kept = spec_edits(text, network, [change for change in changes if change.layer != 4])
         return replace(kept, refused=refused)
 
@@ -110,7 +111,7 @@ def test_two_that_do_not_go_together() -> None:
 
 
 def test_a_finding_that_stays_leaves_no_trace() -> None:
-    with patch.object(mending, "staying", lambda plan, _: {n for n, w in enumerate(plan.granted) if w.layer == "l3"}):
+    with patch.object(verify, "staying", lambda plan, _: {n for n, w in enumerate(plan.granted) if w.layer == "l3"}):
         ran, text = fixed()
     assert (ran.code, text) == (1, but(3))
     assert "CL102 of l3 is not fixed: the finding would stay" in ran.err
@@ -138,7 +139,7 @@ def test_rounds_and_checks_are_bounded() -> None:
         checks += 1
         return {0}
 
-    with patch.object(mending, "staying", endless), patch.object(mending, "MOST_CHECKS", 4):
+    with patch.object(verify, "staying", endless), patch.object(mending, "MOST_CHECKS", 4):
         ran, text = fixed()
     assert checks == 4
     assert (ran.code, text) == (1, NET)

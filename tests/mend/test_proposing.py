@@ -15,6 +15,7 @@ from parsed import rdjson, sarif
 from sarif_fixes import applied
 from specs import HEAD
 
+from convlint.fixes import verify
 from convlint.fixes.spec_text import Edits, SpecText, ValueChange
 from convlint.mend import proposing
 from convlint.model.report import Finding
@@ -341,7 +342,7 @@ def test_checks_are_few_and_bounded() -> None:
         assert checked.call_count == 1
     with patch.object(proposing, "MOST_CHECKS", 2), spoiling("[", [0, 8]):
         assert with_fixes() == []
-    with patch.object(proposing, "staying", lambda plan, _: set(range(len(plan.granted)))):
+    with patch.object(verify, "staying", lambda plan, _: set(range(len(plan.granted)))):
         with patch.object(proposing, "check_read", wraps=proposing.check_read) as checked:
             assert with_fixes() == []
         assert checked.call_count <= proposing.MOST_CHECKS

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from rule_texts import RULE, edited, written
 
 from convlint.files import cache as cache_files
-from convlint.files import private_folder
 from convlint.files.cache import packed, unpacked
 from convlint.model.errors import RuleError
 from convlint.rulebook import book
@@ -182,7 +181,7 @@ DOUBTS: dict[str, Callable[[Path], None]] = {
 def test_in_doubt_there_is_no_cache(doubt: str, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "someone else" in doubt and os.geteuid() != 0:
         # only root can give files away; for others it is the user who changes
-        monkeypatch.setattr(private_folder.os, "geteuid", lambda: SOMEONE_ELSE)
+        monkeypatch.setattr(cache_files.os, "geteuid", lambda: SOMEONE_ELSE)
     forge(filled)
     DOUBTS[doubt](filled)
     assert files_read() == len(PATHS)
@@ -246,7 +245,7 @@ def test_no_failing_call_ends_the_run(call: str, code: int, cache: Path, monkeyp
         def __getattr__(self, name: str) -> Any:
             return refused if name == call else getattr(os, name)
 
-    monkeypatch.setattr(private_folder, "os", FailingOs())
+    monkeypatch.setattr(cache_files, "os", FailingOs())
     assert files_read() == len(PATHS)
     if cache.exists():
         assert list(cache.iterdir()) == []
@@ -271,7 +270,7 @@ def test_a_disk_that_is_full_while_writing_leaves_nothing(cache: Path, monkeypat
         def __getattr__(self, name: str) -> Any:
             return (lambda fd, mode: Full(builtins.open(fd, mode))) if name == "fdopen" else getattr(os, name)
 
-    monkeypatch.setattr(private_folder, "os", FullOs())
+    monkeypatch.setattr(cache_files, "os", FullOs())
     assert files_read() == len(PATHS)
     assert list(cache.iterdir()) == []
 

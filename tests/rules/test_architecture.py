@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from occupancy import occupancy_warps, resident_warps
 from rule_outcomes import SILENT, findings, outcome, rows
 
 from convlint.estimate import estimate_layer
-from convlint.gpus.gpu import load_gpu, occupancy_warps, resident_warps
+from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 

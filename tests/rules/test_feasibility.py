@@ -22,7 +22,7 @@ from convlint.model.runtime import Runtime
 from convlint.readers.inputs import file_input
 from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import load_rulebook
-from convlint.run.run import check_inputs
+from convlint.run.run import report_on
 
 RULES = load_rulebook()
 LAYER = "{ C: 64, H: 56, W: 56, K: 64, kernel_size: 3, padding: 1, layout: NHWC, dtype: %s%s }"
@@ -183,7 +183,7 @@ def test_many_layers_are_one_finding_and_have_no_time() -> None:
 
 
 def check(path: Path, **job: Any) -> Report:
-    return check_inputs([file_input(str(path))], RULES, Job(**job))
+    return report_on([(file_input(str(path)), RULES, Job(**job))])
 
 
 def spec(tmp_path: Path, *, runtime: str, dtype: str = "fp16", mode: str = "") -> Path:

@@ -140,7 +140,7 @@ def _checked(paths: Sequence[str], options: Options, shown: Presentation) -> Sid
         ),
     ).report
     side = read_side(render(report, Style()).encode())
-    side.faults = report.errors
+    side.errors = report.errors  # which know more than the report shows
     return side
 
 

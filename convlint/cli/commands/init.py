@@ -21,8 +21,8 @@ from convlint.config.find import NO_CONFIG, SHARED_FILE, Config, Configs, shown_
 from convlint.config.keys import SourceConfig, models_of
 from convlint.config.toml_source import Spot, TomlSource, decode
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
+from convlint.files.cache import is_below
 from convlint.files.languages import plural
-from convlint.files.private_folder import is_below
 from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited
 from convlint.model.errors import InputFault, UsageError

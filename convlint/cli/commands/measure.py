@@ -39,9 +39,9 @@ from convlint.measuring.workload import Workload
 from convlint.mend.checking import (
     DEFAULT_TARGET,
     Job,
-    Nearby,
     as_asked,
     calibrated,
+    calibrations_near,
     last_resort,
     read_input,
     resolve_targets,
@@ -126,7 +126,7 @@ def run(source: Input, job: Job, kind: Kind, asked: TimingFlags, shown: Presenta
     refuse_clashes(written, inputs([source]))
     resolve_targets(job.gpus)
     if asked.calibrate is None:
-        job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
+        job = replace(job, calibrations=calibrations_near(source, isolated=job.isolated))
     found = _measured(source, job, kind, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()

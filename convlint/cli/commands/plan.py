@@ -22,9 +22,9 @@ from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
 from convlint.mend.checking import (
     Job,
-    Nearby,
     as_asked,
     calibrated,
+    calibrations_near,
     judged,
     last_resort,
     read_input,
@@ -55,7 +55,7 @@ def run(source: Input, job: Job, wishes: Wishes, shown: Presentation, file: str 
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
-    job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
+    job = replace(job, calibrations=calibrations_near(source, isolated=job.isolated))
     project = RunPlanner(Options(isolated=job.isolated), date.today()).plan(source)
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, project, wishes)
     if file is not None and not planned.is_whole:

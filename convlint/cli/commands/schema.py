@@ -33,7 +33,7 @@ from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
 from convlint.readers.spec.shapes import CARRIERS, CONVS
 from convlint.rulebook.book import Rulebook, load_rulebook
-from convlint.rulebook.judgement import MEANINGS
+from convlint.rulebook.file import MEANINGS
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -23,7 +23,7 @@ from convlint.estimate.sweep import (
     vary,
 )
 from convlint.files.safe import clean
-from convlint.mend.checking import DEFAULT_TARGET, Job, Nearby, calibrated, read_input, resolve_targets, say
+from convlint.mend.checking import DEFAULT_TARGET, Job, calibrated, calibrations_near, read_input, resolve_targets, say
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -54,7 +54,7 @@ def run(
     refuse_clashes(files_of(shown.outputs), inputs([source] if source is not None else []))
     errors: list[InputError] = []
     if figure is None:
-        job = replace(job, calibrations=Nearby(isolated=job.isolated).of(source))
+        job = replace(job, calibrations=calibrations_near(source, isolated=job.isolated))
     sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3

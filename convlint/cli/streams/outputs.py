@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.cli.streams.gate import bare, harmless, style_of, write
+from convlint.files.cache import checkout_of, is_below
 from convlint.files.languages import ENGLISH, speaking
 from convlint.files.patterns import pattern
-from convlint.files.private_folder import checkout_of, is_below
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.report import Report
 from convlint.readers import known_suffixes

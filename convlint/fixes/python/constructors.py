@@ -158,20 +158,6 @@ def opened(read: Read, path: str) -> Opened | str:
     return source, ImportedNames(source.nodes)
 
 
-class Sources:
-    """What was opened so far, by path, each once."""
-
-    def __init__(self, read: Read) -> None:
-        self._read = read
-        self._opened: dict[str, Opened | str] = {}
-
-    def of(self, path: str) -> Opened | str:
-        """As `opened` has it."""
-        if path not in self._opened:
-            self._opened[path] = opened(self._read, path)
-        return self._opened[path]
-
-
 _MOST_TEXT = 40
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

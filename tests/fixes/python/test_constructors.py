@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, ImportedNames, Sources, argument, origin
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, ImportedNames, argument, opened, origin
 from convlint.fixes.python.source import PythonSource
 from convlint.readers.python.walking import by_kind, every
 
@@ -100,21 +100,12 @@ def test_torch_has_these_parameters_in_this_order() -> None:
 FILES = {"net.py": b"from torch import nn\n", "broken.py": b"def f(:\n"}
 
 
-def test_each_file_is_opened_once() -> None:
-    asked: list[str] = []
-
-    def read(path: str) -> bytes | None:
-        asked.append(path)
-        return FILES.get(path)
-
-    sources = Sources(read)
-    first = sources.of("net.py")
-    assert not isinstance(first, str)
-    assert first[0].raw == FILES["net.py"]
-    assert sources.of("net.py") is first
-    assert sources.of("gone.py") == sources.of("gone.py") == "the file cannot be read"
-    assert sources.of("broken.py") == "not Python: invalid syntax (<unknown>, line 1)"
-    assert asked == ["net.py", "gone.py", "broken.py"]
+def test_what_cannot_be_opened_says_why() -> None:
+    found = opened(FILES.get, "net.py")
+    assert not isinstance(found, str)
+    assert found[0].raw == FILES["net.py"]
+    assert opened(FILES.get, "gone.py") == "the file cannot be read"
+    assert opened(FILES.get, "broken.py") == "not Python: invalid syntax (<unknown>, line 1)"
 
 
 @pytest.mark.parametrize(
