@@ -99,7 +99,6 @@ def finding_of(result: NetworkResult, code: str) -> Finding:
 def test_inference_has_no_backward_passes() -> None:
     result = checked(BUILTIN, layer("a", C=62), mode="inference")
     estimate = result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert list(estimate.passes) == ["fprop"]
     assert "CL105" not in dict(codes(result))
 
@@ -107,7 +106,6 @@ def test_inference_has_no_backward_passes() -> None:
 def test_a_first_layer_has_no_dgrad() -> None:
     result = checked(BUILTIN, layer("a", C=3, first="true"))
     estimate = result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert list(estimate.passes) == ["fprop", "wgrad"]
     assert finding_of(result, "CL103").layer == "a"
 
@@ -154,16 +152,12 @@ def test_a_fix_that_earns_its_share_with_another_names_it() -> None:
     odd = found["CL102"]
     assert odd.severity == "warning"
     assert odd.pays_with == ("CL401",)
-    assert odd.lost_us is not None
-    assert odd.lost_alone_us is not None
     assert odd.lost_alone_us < odd.lost_us / 2
-    assert odd.fix is not None
     # alone it saves nothing: a transpose into padded channels takes no longer
     assert (odd.fix.time_change_us or 0.0) >= -odd.lost_alone_us
     assert odd.fix.alone
     transposed = found["CL401"]
     assert transposed.pays_with == ()
-    assert transposed.fix is not None
     assert transposed.fix.alone  # as every fix that makes another difference alone than its share
     assert transposed.fix.time_change_us != pytest.approx(-(transposed.lost_us or 0.0), rel=0.01)
 
@@ -214,7 +208,6 @@ def test_a_finding_on_the_batch_is_no_share_of_a_layer() -> None:
     assert (finding.layer, finding.layers, finding.severity) == (None, ("a", "b"), "info")
     assert (finding.lost_us, finding.lost_alone_us, finding.lost_percent, finding.advised) == (None, None, None, False)
     assert (finding.lost_capacity_us or 0.0) > 0
-    assert finding.fix is not None
     assert finding.fix.set == {"N": 108}
     assert finding.fix.by_layer == ({"N": 108}, {"N": 108})
     assert "N=54 (time per image -3" in finding.fix.describe
@@ -258,7 +251,6 @@ def test_advice_that_the_user_left_out_has_no_share_and_no_part_in_the_grade(cod
 def test_without_any_rule_in_force_a_layer_is_as_good_as_its_tiles() -> None:
     result = in_force(ODD, codes=[])
     own, estimate = times(result)["a100"], result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert (result.findings, result.skipped) == ((), ())
     assert (own.after_us, own.ideal_us) == (estimate.time_us, estimate.unquantized_us)
 
@@ -319,7 +311,6 @@ def test_what_a_fix_brings_to_light_is_said_with_what_must_be_mended_first(tmp_p
     assert (then.layer, then.location.line, then.advised) == ("a", 4, True)
     own = times(result)["a100"]
     assert (first.lost_us or 0.0) + (then.lost_us or 0.0) == pytest.approx(own.time_us - own.after_us)
-    assert then.fix is not None
     assert then.fix.set == {"C": 512}
     assert first.fingerprint != then.fingerprint
 
@@ -338,7 +329,6 @@ def test_a_fix_taken_further_is_one_finding(tmp_path: Path) -> None:
         "fix": '{ describe: "use {next}", set: { dtype: next } }', "message": "slow in {dtype}",
     }  # fmt: skip
     (finding,) = checked(rulebook(tmp_path, step), layer("a", dtype="fp64"), gpus="t4").findings
-    assert finding.fix is not None
     assert (finding.message, finding.fix.set) == ("slow in fp64", {"dtype": "fp16"})
     assert finding.fix.describe == "use fp32; then use fp16"
     assert finding.identity == ("XY000", "net.yaml", "a", "t4", 1)
@@ -371,7 +361,6 @@ def test_joined_layers_lose_what_each_of_them_loses(tmp_path: Path) -> None:
     saved = [each.time_us - each.after_us for each in own]
     assert finding.lost_us == pytest.approx(sum(saved))
     assert finding.lost_percent == pytest.approx(100 * sum(saved) / sum(each.time_us for each in own))
-    assert finding.fix is not None
     assert finding.fix.time_change_us == pytest.approx(-sum(saved))
     assert len(set(finding.fingerprints)) == 2
     assert finding.fingerprint not in finding.fingerprints
@@ -382,7 +371,6 @@ def test_however_many_layers_play_each_has_its_price(layers: int, tmp_path: Path
     fix = '{ describe: "use C=64", set: { C: "64" } }'
     rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix, "join": "{ share: any, message: m }"})
     (finding,) = checked(rules, "".join(layer(f"l{i}", C=62) for i in range(layers))).findings
-    assert finding.fix is not None
     assert finding.lost_us == pytest.approx(-(finding.fix.time_change_us or 0.0))
     assert (finding.lost_us or 0.0) > 0
 
@@ -390,7 +378,6 @@ def test_however_many_layers_play_each_has_its_price(layers: int, tmp_path: Path
 def test_a_dtype_that_was_not_stated_warns_of_nothing_that_is_priced() -> None:
     """What was only read from a model file may run as anything: its advice counts nowhere."""
     network, _ = read_spec(f"version: 1\nlayers:\n{layer('a', dtype='fp32', C=510)}", "net.yaml")
-    assert network is not None
     targets = [Target(label="t4", gpu=load_gpu("t4"))]
     stored = replace(network, layers=tuple(replace(each, dtype_source="storage") for each in network.layers))
     stated, read = (check_network(each, BUILTIN, targets, "training") for each in (network, stored))
@@ -425,7 +412,6 @@ def test_what_is_known_does_not_play() -> None:
     left = against(lambda finding: finding.rule.code == "CL106")
     assert not [finding for finding in left.findings if finding.advised]
     (whole,) = left.networks
-    assert whole.times is not None
     assert whole.times.after_us == whole.times.time_us
 
 
@@ -502,12 +488,10 @@ def test_a_bias_in_front_of_a_norm_says_what_the_next_check_takes_less(runtime: 
     result, then = (checked(BUILTIN, each, top=top) for each in (text, text.replace("true", "false")))
     (finding,) = (each for each in result.findings if each.rule.code == "CL506")
     assert (finding.severity, finding.advised, finding.lost_us) == ("info", False, None)
-    assert finding.fix is not None
     change_us = times(then)["a100"].time_us - times(result)["a100"].time_us
     assert (change_us < 0) is saves
     assert finding.fix.time_change_us == (pytest.approx(change_us) if saves else None)
     (none,) = (each for each in checked(BUILTIN, text, top=top, gpus="a100 v100").findings if each.rule.code == "CL506")
-    assert none.fix is not None
     assert none.fix.time_change_us is None
 
 

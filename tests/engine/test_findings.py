@@ -106,7 +106,6 @@ def test_a_report_sums_its_networks_up() -> None:
     one, two = checked(BUILTIN, layer("a")), checked(BUILTIN, layer("b", C=62), path="b.yaml")
     whole = report(one, two)
     times = [entry.times["a100"] for each in (one, two) for entry in each.layers]
-    assert whole.total is not None
     assert whole.total.times is not None
     assert None not in times
     for name in ("time_us", "after_us", "ideal_us"):
@@ -118,7 +117,6 @@ def test_a_report_sums_its_networks_up() -> None:
     assert whole.total.lost_us == whole.total.times.time_us - whole.total.times.after_us
     assert whole.total.lost_us > 0
     unknown = report(one, checked(BUILTIN, layer("c", H=None))).total
-    assert unknown is not None
     assert (unknown.times, unknown.time_us, unknown.time_after_us, unknown.lost_us, unknown.grade) == (None,) * 5
 
 
@@ -130,7 +128,6 @@ def test_what_all_findings_lose_is_what_the_report_says(tmp_path: Path) -> None:
     whole = check_inputs([file_input(str(tmp_path / "net.yaml"))], BUILTIN, Job())
     losses = [finding.lost_us for finding in whole.findings if finding.lost_us]
     assert len(losses) > 1
-    assert whole.total is not None
     assert whole.total.lost_us == pytest.approx(sum(losses))
     assert 0 < (whole.total.lost_us or 0.0) < (whole.total.time_us or 0.0)
 
@@ -214,7 +211,6 @@ def test_totals_are_those_of_each_target_and_mode_in_order() -> None:
         ("t4", "training", 11.0), ("t4", "inference", 1.0), ("a100", "training", 5.0), ("v100", "training", 4.0),
         ("v100", "inference", 8.0),
     ]  # fmt: skip
-    assert whole.total is not None
     assert (whole.total.gpu, whole.total.mode, whole.total.time_us) == ("t4", "training", 13.0)  # each on its first
 
 

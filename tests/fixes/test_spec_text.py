@@ -26,7 +26,6 @@ SIZED = "C: 8, K: 8, H: 9, W: 9, kernel_size: 3, "
 
 def value(text: str) -> Node:
     root = nodes_of(text)
-    assert root is not None
     return root.own["a"].value
 
 

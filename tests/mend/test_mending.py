@@ -212,24 +212,19 @@ def mended(models: dict[str, Read]) -> list[InputResult]:
 
 
 def after(outcome: InputResult) -> list[bytes]:
-    assert outcome.fixed is not None
     return [file.after for file in outcome.fixed.files]
 
 
 def notes(outcome: InputResult) -> str:
-    assert outcome.fixed is not None
     return "\n".join(outcome.fixed.notes)
 
 
 def test_a_width_changes_with_the_norm_and_all_layers() -> None:
     (outcome,) = mended({"net:Net": as_it_is})
-    assert outcome.fixed is not None
     (file,) = outcome.fixed.files
     assert (file.path, file.before, file.after) == ("net.py", TEXT.encode(), MENDED.encode())
     assert (outcome.fixed.count, outcome.fixed.notes, outcome.errors) == (1, (), [])
-    assert outcome.result is not None
     assert [entry.layer.K for entry in outcome.result.layers] == [64, 256]
-    assert outcome.fixed.unmended is not None
     assert [entry.layer.K for entry in outcome.fixed.unmended.layers] == [60, 256]
 
 

@@ -447,7 +447,6 @@ def test_codes_and_names_are_used_once(other: str, message: str, tmp_path: Path)
 def test_a_rule_yields_to_a_code_or_a_name(tmp_path: Path) -> None:
     written(tmp_path, RULE + "yields_to: [CL102, first-layer-channels]\n")
     rule = load_rulebook([str(tmp_path)]).find("odd-channels")
-    assert rule is not None
     assert rule.yields_to == {"CL102", "CL103"}
 
 

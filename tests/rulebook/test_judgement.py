@@ -213,7 +213,6 @@ def test_the_cache_keeps_fragments(made: Make) -> None:
     assert kept == rule
     assert isinstance(kept.cases[-1].message, Fragments)
     assert kept.cases[0].message == rule.cases[-1].message
-    assert kept.join is not None
     assert isinstance(kept.join.message, Fragments)
     for layer in ("C: 3, K: 5, N: 8", "C: 4, K: 5"):
         assert messages(kept, layer) == messages(rule, layer)
@@ -314,7 +313,6 @@ def test_prices_and_joins() -> None:
     assert loss_of(pieces("loss: { kind: tile, passes: [wgrad] }")) == ("tile", ("wgrad",))
     assert join_of(pieces("title: x")) is None
     join = join_of(pieces("title: x\njoin: { share: any, message: '{count} layers' }"))
-    assert join is not None
     assert (join.share, join.when) == ("any", None)
 
 

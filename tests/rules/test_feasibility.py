@@ -32,7 +32,6 @@ BATCH = ("CL201", "CL204", "CL301")
 def resnet50(N: int, gpu: str = "a100", mode: Mode = "training", **settings: Any) -> NetworkResult:
     path = ROOT / "sample_configs" / "resnet50.yaml"
     network, _ = read_spec(path.read_text(encoding="utf-8"), str(path))
-    assert network is not None
     layers = tuple(replace(layer, N=N) for layer in network.layers)
     network = replace(network, layers=layers, runtime=replace(network.runtime, **settings), mode=mode)
     return check_network(network, RULES, [Target(label=gpu, gpu=load_gpu(gpu))], mode)
@@ -281,7 +280,6 @@ def test_an_eager_host_is_told_of_what_helps_it(mode: Mode) -> None:
 def test_the_batch_that_takes_no_longer_does_not(N: int) -> None:
     found = only(resnet50(N, mode="inference"), "CL306")
     named = re.search(r"up to about N=(\d+)", found.fix.describe)
-    assert named is not None
     now, there, beyond = (
         time_us(resnet50(each, mode="inference")) for each in (N, int(named[1]), int(int(named[1]) * 1.3))
     )

@@ -413,7 +413,6 @@ layers:
 def test_entries_say_what_they_read_write_and_multiply() -> None:
     found, wrong = read_spec(STEP, "net.yaml")
     assert wrong == ()
-    assert found is not None
     assert found.whole
     full, half = 2 * 12 * 8 * 6, 2 * 12 * 4 * 3
     works = [(one.work.kind, one.work.reads, one.work.writes, one.work.weights, one.work.product)
@@ -432,7 +431,6 @@ def test_entries_say_what_they_read_write_and_multiply() -> None:
 )  # fmt: skip
 def test_a_step_is_known_where_its_operations_and_sizes_are(old: str, new: str, whole: bool) -> None:
     found, _ = read_spec(STEP.replace(old, new), "net.yaml")
-    assert found is not None
     assert found.whole is whole
 
 
@@ -445,5 +443,4 @@ def test_a_spec_with_an_error_has_no_step() -> None:
 def test_a_spec_that_only_carries_sizes_on_has_no_step() -> None:
     text = STEP.replace("op: norm", "op: batchnorm").replace("op: activation", "op: identity")
     found, _ = read_spec(text.replace("  - { name: t, op: attention }\n", ""), "net.yaml")
-    assert found is not None
     assert not found.whole

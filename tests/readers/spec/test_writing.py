@@ -372,7 +372,6 @@ def test_operations_with_sizes_that_no_spec_holds() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "sample_configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_samples(path: Path) -> None:
     network, errors = read_spec(path.read_text(), "x")
-    assert network is not None
     assert errors == ()
     found = back(network)
     assert len(found.operations) <= len(network.operations)
@@ -433,7 +432,6 @@ def test_torch_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.syspath_prepend(str(Path.cwd()))
     network, errors = torch_module.read(f"torch_nets:{name}", ReadOptions(inputs={"": shape}))
     assert errors == ()
-    assert network is not None
     same_of_writing(network, tmp_path)
     assert f"torch_nets.py:{network.layers[0].locate().line}\n" in spec_text(network)
     sys.modules.pop("torch_nets")
@@ -566,8 +564,6 @@ def test_a_step_is_written_with_all_of_its_operations(name: str) -> None:
             step_of(Steps(one, one.layers, 0.0, Runtime(framework="pytorch"), mode), a100)
             for one in (network, read_back)
         )
-        assert now is not None
-        assert then is not None
         assert then.gpu_us == pytest.approx(now.gpu_us, rel=0.01)
         assert {part for part, us in then.parts.items() if us} == {part for part, us in now.parts.items() if us}
     assert findings(read_back) == findings(network)
