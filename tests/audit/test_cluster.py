@@ -184,8 +184,7 @@ def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> ClusterAnswer:
     request = Request(number=0, subject=Subject(name="m", source=source), stamp=stamp)
     common = Common(setting=SETTING, folder=folder)
-    found: ClusterAnswer = pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
-    return found
+    return pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
 
 
 @pytest.mark.usefixtures("_with_files")

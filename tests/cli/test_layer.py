@@ -34,9 +34,7 @@ def test_a_setting_without_a_value_is_refused() -> None:
         given(SizeFlags(), LayerSettingFlags(runtime=["cudnn"]))
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
 STEM = [

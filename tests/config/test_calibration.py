@@ -19,6 +19,8 @@ from convlint.model.errors import UsageError
 from convlint.model.layer import Dtype
 from convlint.model.runtime import Version
 
+pytestmark = pytest.mark.usefixtures("here")
+
 GROUPS = (
     Group(kind="dense", dtype=Dtype.fp16, which="fprop", rows=22, spread=0.05, factor=1.25),
     Group(kind="depthwise", dtype=Dtype.tf32, which="wgrad", rows=3, spread=0.5),
@@ -29,11 +31,6 @@ ORIGIN = CalibrationOrigin(
     cudnn=Version("9.1.0"), cuda=Version("12.4"), framework="pytorch", framework_version=Version("2.5.1"),
     date="2026-01-31",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def read(content: str | bytes):

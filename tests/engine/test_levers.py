@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from promised import promised
+from read_specs import network
 from small_networks import checked, layer, rulebook
 from wirings import Wiring
 
@@ -25,7 +26,6 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, flops, with_output
 from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import Runtime
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.rule import Rule
 
@@ -347,10 +347,7 @@ def conv(name: str, K: int, source: str = "", more: str = "kernel_size: 3, paddi
 
 
 def coupling_of(layers: str) -> Coupling:
-    network, errors = read_spec(f"version: 1\n{TOP}layers:\n{layers}", "x.yaml")
-    assert network is not None
-    assert not errors
-    return Coupling(network)
+    return Coupling(network(f"version: 1\n{TOP}layers:\n{layers}"))
 
 
 def alignment(layers: str, mode: Mode = "training") -> list[Finding]:
@@ -418,10 +415,9 @@ def test_the_words_name_four_layers_and_count_the_rest() -> None:
 
 def test_a_silenced_reader_leaves_the_finding() -> None:
     def result(silenced: str) -> NetworkResult:
-        network, _ = read_spec(f"version: 1\n{TOP}layers:\n{IMAGE}{conv('a', 60)}{conv('b', 64)}", "x.yaml")
-        assert network is not None
+        net = network(f"version: 1\n{TOP}layers:\n{IMAGE}{conv('a', 60)}{conv('b', 64)}")
         return check_network(
-            network, BUILTIN, [Target(label="a100", gpu=load_gpu("a100"))], "training",
+            net, BUILTIN, [Target(label="a100", gpu=load_gpu("a100"))], "training",
             silences=lambda finding: finding.layer == silenced,
         )  # fmt: skip
 

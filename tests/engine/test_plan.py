@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from planned import RULEBOOK, checked_us, planned, target
 from promised import promised
 from random_networks import chain, tangle
+from read_specs import network
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, told, unet
 
 from convlint.engine.check import OnPromise, check_network
@@ -25,7 +26,6 @@ from convlint.estimate.memory import parameters
 from convlint.model.channels import channels_of
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
-from convlint.readers.spec.reader import read_spec
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -61,10 +61,7 @@ def test_two_forms_of_one_layer_are_both_in_the_plan() -> None:
     """C of the image and K of the only layer."""
     stem = "- { name: stem, C: 3, H: 224, W: 224, K: 61, kernel_size: 7, stride: 2, padding: 3 }"
     text = f"version: 1\ndefaults: {{ N: 32, dtype: fp16, layout: NHWC }}\nlayers:\n  {stem}\n"
-    network, errors = read_spec(text, "net.yaml")
-    assert network is not None
-    assert not errors
-    found = planned(network, "a100", "training")
+    found = planned(network(text), "a100", "training")
     (layer,) = found.network.layers
     assert (layer.C, layer.K) == (4, 64)
     assert found.after.time_us == pytest.approx(checked_us(found), rel=1e-12)
@@ -224,8 +221,7 @@ version: 1
 defaults: { N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC }
 layers: [{ name: a, C: 64, K: 60 }, { name: b, C: 60, K: 64 }]
 """
-    lone, _ = read_spec(text, "net.yaml")
-    assert lone is not None
+    lone = network(text)
     found = planned(lone, fixed=frozenset({"batch"}))
     assert found.steps
     assert found.notes == (ALONE,)

@@ -258,9 +258,3 @@ def test_figure_13_is_near_250_tflops_at_large_n():
     assert set(lines) == set(PASSES)
     for line in lines.values():
         assert all(235 <= line[n] <= 265 for n in line if n >= 32)
-
-
-def test_figure_15_dilation_makes_no_difference():
-    lines = rates(15)
-    for which in PASSES:
-        assert lines[f"{which}, dilation 2"] == lines[f"{which}, dilation 1"]

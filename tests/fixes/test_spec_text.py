@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fixed_specs import edits_of, fixed, fixed_layer, one_layer, refused
 from random_specs import random_changes, random_spec
+from read_specs import network as network_of
 from resolved_specs import resolved
 
 from convlint.fixes.edits import applied
@@ -257,10 +258,7 @@ layers:
 
 
 def spec_of(text: str = TEXT) -> SpecText:
-    network, errors = read_spec(text, "net.yaml")
-    assert not errors
-    assert network is not None
-    return SpecText(text, network)
+    return SpecText(text, network_of(text))
 
 
 @pytest.mark.parametrize(

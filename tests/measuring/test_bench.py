@@ -134,8 +134,7 @@ class Asked:
 def answers(*orders: Order) -> list[TimingAnswer]:
     channel: Any = Asked(*orders)
     bench.work(channel)
-    found: list[TimingAnswer] = channel.answers
-    return found
+    return channel.answers
 
 
 def test_the_device_and_a_timing() -> None:

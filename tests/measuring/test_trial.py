@@ -6,6 +6,7 @@ from math import sqrt
 
 import pytest
 from measured import predicted_us, row_of
+from read_specs import network
 
 from convlint.engine.check import Target
 from convlint.estimate import estimate_layer
@@ -25,7 +26,6 @@ from convlint.measuring.trial import (
 )
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -39,10 +39,7 @@ WIRED = """\
 
 
 def wants(layers: str, top: str = TOP, mode: Mode = "training") -> Wanted:
-    network, errors = read_spec(top + layers, "net.yaml")
-    assert network is not None
-    assert not errors
-    return wanted(network, BUILTIN, A100, mode)
+    return wanted(network(top + layers), BUILTIN, A100, mode)
 
 
 def trial_of(found: Wanted, code: str) -> Trial:
@@ -212,9 +209,7 @@ def pair(predicted: float | None, measured: float | None) -> Compared:
 
 
 def test_each_pass_has_its_prediction_its_timing_or_the_reason_for_none() -> None:
-    network, _ = read_spec(SPEC, "net.yaml")
-    assert network is not None
-    found = wanted(network, load_rulebook(), A100, "training")
+    found = wanted(network(SPEC), load_rulebook(), A100, "training")
     fprop, dgrad, wgrad = (part.options[0] for part in found.parts)
     some = compared(["a"], found.parts, found.estimates, {fprop: row_of(fprop, 40.0, 0.03, 12)}, {dgrad: "no kernel"})
     estimate = found.estimates[0]
@@ -254,9 +249,7 @@ OPEN = WANTED_SPEC.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
 
 
 def wanted_of_spec(spec: str) -> Wanted:
-    network, _ = read_spec(spec, "net.yaml")
-    assert network is not None
-    return wanted(network, load_rulebook(), A100, "training")
+    return wanted(network(spec), load_rulebook(), A100, "training")
 
 
 def test_every_pass_of_every_layer_and_equal_ones_once() -> None:
@@ -285,9 +278,8 @@ def test_layers_of_unknown_size_are_named_and_the_others_timed() -> None:
 
 
 def test_estimates_are_those_of_the_layers_without_a_host() -> None:
-    network, _ = read_spec(WANTED_SPEC, "net.yaml")
-    found = wanted_of_spec(WANTED_SPEC)
-    expected = [estimate_layer(layer, A100.gpu, network.runtime, "training") for layer in network.layers]
+    found, net = wanted_of_spec(WANTED_SPEC), network(WANTED_SPEC)
+    expected = [estimate_layer(layer, A100.gpu, net.runtime, "training") for layer in net.layers]
     assert list(found.estimates) == expected
 
 

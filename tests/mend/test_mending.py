@@ -55,12 +55,6 @@ def spoiled(text: str, network: Network, changes: Iterable[ValueChange], with_wh
     return replace(edits, edits=tuple(replace(edit, new=with_what(text, edit)) for edit in edits.edits))
 
 
-def test_all_at_once() -> None:
-    ran, text = fixed()
-    assert (ran.code, text) == (0, but())
-    assert "fixed 9 findings" in ran.err
-
-
 def test_what_cannot_be_edited_is_left_out() -> None:
     def partly(text: str, network: Network, changes: list[ValueChange]) -> Edits:
         refused = tuple(Refusal(change, "it is carved in stone") for change in changes if change.layer == 4)

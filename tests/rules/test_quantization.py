@@ -51,7 +51,6 @@ def test_multiple_of_64(layer: str, mode: str, severity: str, message: str, new:
     ("layer", "expected"),
     [
         (f"C: 64, K: 64, N: 64, {SMALL}", SILENT),
-        (f"C: 64, K: 64, N: 1, {SMALL}", SILENT),
         (f"C: 64, K: 64, N: 33, {MAP}", SILENT),  # 16 x 16 positions alone are a multiple of 64
         ("C: 64, K: 64, N: 33", SILENT),  # whether N·P·Q is one is not known, and only a reminder
         ("C: 65, K: 64, N: 33, R: 3, S: 3", "info"),

@@ -55,8 +55,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def document(ran: Ran) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 def kinds(found: dict[str, Any]) -> set[str]:

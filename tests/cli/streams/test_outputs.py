@@ -52,9 +52,7 @@ def test_outputs_that_are_refused(values: tuple[str, ...], message: str) -> None
     assert str(caught.value) == message
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
 @slow_contract

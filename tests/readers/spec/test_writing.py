@@ -14,6 +14,7 @@ from checkout import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from read_specs import network as read
 from wired_spec_networks import Wired, random_network
 from wirings import densenet201, mobilenet_v2, resnet50, told, unet
 
@@ -27,7 +28,6 @@ from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.onnx import reader as onnx_model
 from convlint.readers.spec import reader as yaml_spec
-from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 from convlint.readers.torch import module as torch_module
 from convlint.rulebook.book import load_rulebook
@@ -37,10 +37,7 @@ TARGETS = [Target(label="a100", gpu=load_gpu("a100"))]
 
 
 def back(network: Network) -> Network:
-    found, errors = read_spec(spec_text(network), "x")
-    assert errors == ()
-    assert found is not None
-    return found
+    return read(spec_text(network))
 
 
 def groups(network: Network) -> list[Any]:
@@ -371,8 +368,7 @@ def test_operations_with_sizes_that_no_spec_holds() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sample_configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_samples(path: Path) -> None:
-    network, errors = read_spec(path.read_text(), "x")
-    assert errors == ()
+    network = read(path.read_text())
     found = back(network)
     assert len(found.operations) <= len(network.operations)
     assert [replace(edge, source="") for edge in found.edges] == [replace(edge, source="") for edge in network.edges]

@@ -82,16 +82,6 @@ def test_what_a_layer_reads(tmp_path: Path, lines: tuple[str, ...], C: int | Non
     assert read(tmp_path, body("x = i", *lines, LAST))[-1].layer.C == C
 
 
-def test_a_layer_with_another_order_of_axes_reads_what_nobody_knows(tmp_path: Path) -> None:
-    found = read(tmp_path, body("return layers.Conv2D(8, 1, data_format='channels_first')(i)"))
-    assert [each.layer.C for each in found] == [None]
-
-
-def test_sizes_follow_from_the_input(tmp_path: Path) -> None:
-    found = read(tmp_path, body("x = layers.MaxPooling2D(3, 2, 'same')(i)", LAST))[0].layer
-    assert (found.H, found.W) == (112, 56)
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -159,15 +149,3 @@ def test_a_sequential_in_a_model_reads_what_it_is_given(tmp_path: Path) -> None:
     text = body("x = layers.Conv2D(8, 3)(i)", "m = keras.Sequential([keras.Input((9, 9, 8)), layers.Conv2D(6, 3)])",
                 "return m(x)")  # fmt: skip
     assert [(each.layer.C, each.layer.K, each.layer.H) for each in read(tmp_path, text)] == [(3, 8, 224), (8, 6, 222)]
-
-
-def test_models_of_the_source_run_their_call(tmp_path: Path) -> None:
-    text = "class Net(keras.Model):\n    def __init__(self):\n        super().__init__()\n"
-    text += "        self.one = layers.Conv2D(6, 3)\n        self.norm = layers.BatchNormalization()\n"
-    text += "        self.two = layers.Conv2D(9, 3)\n"
-    text += "    def call(self, x, training=False):\n"
-    text += "        return self.two(self.norm(self.one(x), training=training))\n"
-    found = read(tmp_path, text)
-    assert [(each.layer.C, each.layer.K, each.layer.norm_follows) for each in found] == [
-        (None, 6, True), (6, 9, False)
-    ]  # fmt: skip
