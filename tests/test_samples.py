@@ -405,26 +405,6 @@ def test_fp32_without_tensor_cores_hears_nothing_of_multiples_of_8(resnet50: Any
     assert (None, "CL701", "info") in keys(report)
 
 
-@pytest.mark.parametrize("gpu", ["v100", "t4"])
-def test_bf16_before_ampere_runs_as_fp32(resnet50: Any, gpu: str) -> None:
-    """In PyTorch; 16 bits that the GPU has are the advice, by CL106, as for fp32."""
-    code, report = resnet50(gpu, "dtype: bf16, layout: NHWC")
-    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL107", "warning")}
-    assert code == 1
-
-
-def test_tf32_on_turing_is_fp32(resnet50: Any) -> None:
-    _, report = resnet50("t4", "dtype: tf32, layout: NCHW")
-    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL401", "warning")}
-    _, plain = resnet50("t4", "dtype: fp32, layout: NCHW")
-    priced = [
-        [(each["code"], each["lost_us"]) for each in one["findings"] if each["advised"]] for one in (report, plain)
-    ]
-    assert priced[0] == priced[1]  # the same flaw at the same price
-    _, report = resnet50("t4", "dtype: tf32, layout: NHWC")
-    assert above_info(report) == {(None, "CL106", "warning")}
-
-
 def test_int8_needs_turing(resnet50: Any) -> None:
     inference = "--mode", "inference"
     _, report = resnet50(
