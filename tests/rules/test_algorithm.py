@@ -120,10 +120,8 @@ MEANT_OFF = "deterministic is not given: pytorch's default is off"
 # what the message says in front of what it assumes, and what that is
 ASSUMED: dict[str, list[tuple[str, str, str]]] = {
     "CL501": [
-        (f"framework: pytorch, {ONE_SIZE}, deterministic: false", HEURISTICS, ""),
         (f"framework: pytorch, {ONE_SIZE}", HEURISTICS, MEANT_OFF),
         (f"{ONE_SIZE}, deterministic: false", HEURISTICS, OF_BENCHMARK),
-        (ONE_SIZE, HEURISTICS, f"{OF_BENCHMARK}; {MEANT_OFF}"),
     ],
     "CL502": [
         (f"framework: onnxruntime, {SIZES}", SEARCHES,
@@ -139,7 +137,6 @@ ASSUMED: dict[str, list[tuple[str, str, str]]] = {
     "CL504": [
         ("tf_cudnn_use_autotune: 0", "",
          "tf_cudnn_use_autotune is a setting of tensorflow; deterministic is not given: tensorflow's default is off"),
-        ("framework: jax, xla_gpu_autotune_level: 0", "", "deterministic is not given: jax's default is off"),
         ("mxnet_cudnn_autotune_default: 0", "", "mxnet_cudnn_autotune_default is a setting of mxnet"),
         ("cudnn_conv_algo_search: DEFAULT", "", "cudnn_conv_algo_search is a setting of onnxruntime"),
     ],

@@ -160,21 +160,6 @@ def test_a_time_is_reached_or_not(time: str, code: int, reached: bool, plan: Any
     assert ("no step is needed" in text) == reached
 
 
-def test_the_changed_network_is_written_and_takes_the_promised_time(plan: Any) -> None:
-    found = document(plan(NET, "--fixed", "batch", "-o", "json", "--write", "better.yaml"))
-    again = json.loads(run("estimate", "better.yaml", "-o", "json").out)
-    assert again["summary"]["time_us"] == pytest.approx(found["time_after_us"], abs=0.01)
-    assert Path("better.yaml").read_text().count("target: [a100]") == 1
-
-
-def test_an_input_is_not_written_over(plan: Any) -> None:
-    ran = plan(NET, "--write", "net.yaml")
-    assert ran.code == 2
-    assert "is an input" in ran.err
-    assert Path("net.yaml").read_text() == NET
-    assert plan(NET, "--write", "a.yaml", "-o", "json=a.yaml").code == 2
-
-
 def test_what_has_no_time_is_left_out_and_said(plan: Any) -> None:
     ran = plan(UNKNOWN, "-o", "json")
     found = document(ran)
