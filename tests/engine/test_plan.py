@@ -6,26 +6,50 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from math import gcd
+from typing import Any
 
 import pytest
 from cases import sampled
 from msgspec.structs import replace
-from planned import RULEBOOK, checked_us, planned, target
 from promised import promised
 from random_networks import chain, tangle
 from read_specs import network
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, told, unet
 
-from convlint.engine.check import OnPromise, check_network
+from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
 from convlint.engine.plan import ALONE, NO_DATAFLOW, plan
-from convlint.engine.steps import Wishes
+from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.memory import parameters
+from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
+from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
+from convlint.rulebook.book import load_rulebook
+
+RULEBOOK = load_rulebook()
+
+
+def target(gpu: str = "a100") -> Target:
+    return Target(label=gpu, gpu=load_gpu(gpu))
+
+
+def planned(network: Network, gpu: str = "a100", mode: Mode = "training", **wishes: Any) -> NetworkPlan:
+    found = plan(network, RULEBOOK, target(gpu), mode, Wishes(**wishes))
+    assert found is not None
+    return found
+
+
+def checked_us(found: NetworkPlan, network: Network | None = None) -> float:
+    """What the check says of the time of a network, or of the plan's; of as many images as the plan's times are of."""
+    layers = check_network(network or found.network, RULEBOOK, [target(found.gpu)], found.mode).layers
+    N = layers[0].layer.N or 1
+    share = (found.batch or N) / N
+    return share * sum(times.time_us for one in layers if (times := one.times[found.gpu]) is not None)
+
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
