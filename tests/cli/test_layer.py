@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from checked_files import check, prepared, report
@@ -43,34 +42,6 @@ STEM = [
 ]  # fmt: skip
 
 
-def layer_findings(*arguments: str) -> tuple[int, dict[str, Any]]:
-    ran = convlint("layer", *arguments, "-o", "json")
-    return ran.code, {finding["code"]: finding for finding in json.loads(ran.out)["findings"]}
-
-
-def test_the_first_layer_of_the_guide() -> None:
-    code, found = layer_findings(*STEM)
-    assert code == 1
-    assert {"CL103", "CL401"} <= found.keys()
-    assert all(found[code]["fix"]["describe"] for code in ("CL103", "CL401"))
-    padded = ["4" if value == "3" and STEM[i - 1] == "-C" else value for i, value in enumerate(STEM[:-1])]
-    code, found = layer_findings(*padded, "NHWC")
-    assert not {"CL103", "CL401"} & found.keys()
-    assert code == 0
-
-
-def test_fp32_is_tf32_work_on_a100_and_plain_on_v100() -> None:
-    fp32 = [*STEM[:-4], "--dtype", "fp32", "--layout", "NHWC"]
-    _, ampere = layer_findings(*fp32, "--gpu", "a100")
-    _, volta = layer_findings(*fp32, "--gpu", "v100")
-    assert "TF32" in ampere["CL106"]["message"]
-    assert "TF32" not in volta["CL106"]["message"]
-    assert "CL403" in volta
-    assert "CL403" not in ampere
-    _, without = layer_findings(*fp32, "--gpu", "a100", "--runtime", "tf32=false")
-    assert without["CL106"]["severity"] == "warning"
-
-
 def test_the_same_layer_from_flags_and_from_a_file(folder: Path) -> None:
     (folder / "stem.yaml").write_text(
         "version: 1\nlayers:\n  - { name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2,"
@@ -84,20 +55,6 @@ def test_the_same_layer_from_flags_and_from_a_file(folder: Path) -> None:
         for key in ("code", "severity", "message", "fix", "lost_us", "lost_percent"):
             assert one[key] == other[key]
     assert told["layers"][0]["estimates"] == flags["layers"][0]["estimates"]
-
-
-def test_figure_4_of_the_guide() -> None:
-    def fired(N: int) -> dict[str, Any]:
-        return layer_findings(
-            *f"-N {N} -C 4096 -H 16 -W 16 -K 256 -R 3 -S 3 --pad 1 --dtype fp16 --layout NHWC --gpu a100".split()
-        )[1]
-
-    assert "CL204" not in fired(54)
-    assert "CL204" not in fired(108)
-    finding = fired(55)["CL204"]
-    assert "220" in finding["message"]
-    assert "N=54" in finding["fix"]["describe"]
-    assert "N=108" in finding["fix"]["describe"]
 
 
 def test_three_dimensions_by_flags() -> None:
