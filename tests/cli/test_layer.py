@@ -36,25 +36,36 @@ def test_a_setting_without_a_value_is_refused() -> None:
 folder = pytest.fixture(autouse=True)(prepared)
 
 
-STEM = [
-    "-N", "256", "-C", "3", "-H", "224", "-W", "224", "-K", "64", "-R", "7", "-S", "7", "--stride", "2", "--pad", "3",
-    "--dtype", "fp16", "--layout", "NCHW",
-]  # fmt: skip
+SIZES = "-N 256 -C 3 -H 224 -W 224 -K 64 -R 7 -S 7 --stride 2 --pad 3"
+FIELDS = "name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3"
 
 
-def test_the_same_layer_from_flags_and_from_a_file(folder: Path) -> None:
-    (folder / "stem.yaml").write_text(
-        "version: 1\nlayers:\n  - { name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2,"
-        " padding: 3, dtype: fp16, layout: NCHW }\n"
-    )
+@pytest.mark.parametrize(
+    ("flags", "fields", "top", "code"),
+    [
+        (f"{SIZES} --dtype fp16 --layout NCHW", f"{FIELDS}, dtype: fp16, layout: NCHW", "", 1),
+        (
+            f"{SIZES} -C 4 --dtype fp16 --layout NHWC", f"{FIELDS}, dtype: fp16, layout: NHWC".replace("C: 3", "C: 4"),
+            "", 0,
+        ),
+        (f"{SIZES} --dtype fp32 --gpu v100", f"{FIELDS}, dtype: fp32", "gpu: v100", 1),
+        (f"{SIZES} --dtype fp32 --gpu a100", f"{FIELDS}, dtype: fp32", "gpu: a100", 1),
+        (
+            f"{SIZES} --dtype fp32 --gpu a100 --runtime tf32=false", f"{FIELDS}, dtype: fp32",
+            "gpu: a100\nruntime: { tf32: false }", 1,
+        ),
+    ],
+)  # fmt: skip
+def test_the_same_layer_from_flags_and_from_a_file(flags: str, fields: str, top: str, code: int) -> None:
+    Path("stem.yaml").write_text(f"version: 1\n{top}\nlayers:\n  - {{ {fields} }}\n")
     told = report("stem.yaml")
-    ran = convlint("layer", *STEM, "-o", "json")
-    flags = json.loads(ran.out)
-    assert ran.code == check("stem.yaml").code
-    for one, other in zip(told["findings"], flags["findings"], strict=True):
+    ran = convlint("layer", *flags.split(), "-o", "json")
+    shown = json.loads(ran.out)
+    assert ran.code == check("stem.yaml").code == code
+    for one, other in zip(told["findings"], shown["findings"], strict=True):
         for key in ("code", "severity", "message", "fix", "lost_us", "lost_percent"):
             assert one[key] == other[key]
-    assert told["layers"][0]["estimates"] == flags["layers"][0]["estimates"]
+    assert told["layers"][0]["estimates"] == shown["layers"][0]["estimates"]
 
 
 def test_three_dimensions_by_flags() -> None:
