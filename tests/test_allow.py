@@ -40,8 +40,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of(*arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(convlint(*arguments, "-o", "json").out)
-    return found
+    return json.loads(convlint(*arguments, "-o", "json").out)
 
 
 def test_nothing_is_taken_away_unasked() -> None:

@@ -278,17 +278,6 @@ def test_a_diff_goes_with_nothing_that_writes(option: str) -> None:
     assert "--diff" in ran.err
 
 
-def test_reports_are_of_what_is_left() -> None:
-    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json=report.json", "-o", "concise")
-    assert ": 0 errors, 0 warnings" in ran.out
-    assert "CL401" not in content("report.json")
-
-
-def test_an_output_in_place_of_the_file_is_refused() -> None:
-    assert convlint("check", "net.yaml", "--fix", "-o", "json=net.yaml").code == 2
-    assert content() == NET
-
-
 def test_json_specs() -> None:
     text = (
         '{"version": 1, "target": "a100", "defaults": {"N": 256, "dtype": "fp16", "layout": "NCHW"},\n'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 from pathlib import Path
 
@@ -264,45 +263,6 @@ def test_code_that_is_not_the_projects_stays(tmp_path: Path) -> None:
     assert (library / "theirs.py").read_text() == NET
     assert ran.code == 1
     assert "is not fixed: " in ran.err
-
-
-def test_a_read_only_file_and_links_that_lead_away_stay(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.chmod("net.py", 0o444)
-    ran = check(*UNSAFE, "-o", "concise")
-    assert (ran.code, content()) == (3, NET)
-    assert "net.py: error: is not fixed: it is read-only" in ran.out
-    outside = tmp_path_factory.mktemp("outside") / "net.py"
-    outside.write_text(NET)
-    Path("net.py").unlink()
-    os.symlink(outside, "net.py")
-    ran = check(*UNSAFE, "-o", "concise")
-    assert (ran.code, outside.read_text()) == (3, NET)
-    assert "leads out of" in ran.out
-
-
-def test_mode_and_links_are_kept() -> None:
-    os.rename("net.py", "real.py")
-    os.chmod("real.py", 0o640)
-    os.symlink("real.py", "net.py")
-    assert check(*UNSAFE).code == 0
-    assert os.path.islink("net.py")
-    assert (content("real.py"), stat.S_IMODE(os.stat("real.py").st_mode)) == (IMPORT + MENDED, 0o640)
-
-
-@pytest.mark.contract
-def test_a_file_that_changed_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    from convlint.mend import mending
-
-    run, other = mending.Mending.run, NET + "# somebody was faster\n"
-
-    def meanwhile(self: mending.Mending) -> None:  # type: ignore[type-arg]
-        run(self)
-        write(other)
-
-    monkeypatch.setattr(mending.Mending, "run", meanwhile)
-    ran = check(*UNSAFE, "-o", "concise")
-    assert (ran.code, content()) == (3, other)
-    assert "it changed while it was checked" in ran.out
 
 
 @pytest.mark.contract

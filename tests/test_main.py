@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +18,7 @@ from command_line import convlint, default_interrupt
 from convlint.readers import Reader
 from convlint.reporters import Reporter
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
 def process(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:

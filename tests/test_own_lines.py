@@ -94,10 +94,7 @@ def config(root: Path, **models: str) -> None:
 
 def check(*options: str) -> dict[str, Any]:
     """The report on all models."""
-    document: dict[str, Any] = json.loads(
-        convlint("check", "--models", "--select", "CL102,CL103,CL9", "-o", "json", *options).out
-    )
-    return document
+    return json.loads(convlint("check", "--models", "--select", "CL102,CL103,CL9", "-o", "json", *options).out)
 
 
 def places(document: dict[str, Any]) -> dict[str, tuple[Any, ...]]:

@@ -25,7 +25,6 @@ def test_convolutions_leave_room_for_the_rest_of_the_step(
 ) -> None:
     path = ROOT / "sample_configs" / f"{sample}.yaml"
     network, errors = read_spec(path.read_text(encoding="utf-8"), str(path))
-    assert network is not None
     assert not errors
     runtime = Runtime(framework="pytorch", tf32=tf32, cudnn_benchmark=True)
     layers = [replace(layer, N=N, layout="NCHW", dtype=Dtype.fp32) for layer in network.layers]

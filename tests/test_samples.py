@@ -31,7 +31,6 @@ Sizes = tuple[int, ...]  # C, H, W, K, P, Q
 
 # CL103 on the stems of ResNet-50, MobileNetV2 and EfficientNet-B0 is info: under 1 % of their time. SqueezeNet waits
 # for its host.
-STEM = "an image of 3 channels and stride 2, and over 1 % of the time: C=4 has kernels of its own (guide, Fig. 8)"
 
 
 # Every sample with the number of its convolutions, and some of its layers with their published C, H, W, K, P, Q.
@@ -351,14 +350,6 @@ def test_figure_4_fires_at_55_and_81_and_offers_54_and_108() -> None:
     assert "4 tiles" in found["batch55"]["message"]
 
 
-def test_figure_13_reaches_the_published_rate() -> None:
-    _, report = sample("figure13")
-    passes = report["layers"][0]["estimates"][0]["passes"]
-    assert {which: round(entry["tflops"] / 250, 1) for which, entry in passes.items()} == {
-        "fprop": 1.0, "dgrad": 1.0, "wgrad": 1.0,
-    }  # fmt: skip
-
-
 def test_one_image_at_a_time_gets_batch_advice_once_with_its_price() -> None:
     _, report = sample("resnet50_latency")
     found = [item for item in report["findings"] if item["code"] in ("CL201", "CL204", "CL301")]
@@ -412,26 +403,6 @@ def test_fp32_without_tensor_cores_hears_nothing_of_multiples_of_8(resnet50: Any
     assert code == 0
     assert not {found["code"] for found in report["findings"]} & MULTIPLES
     assert (None, "CL701", "info") in keys(report)
-
-
-@pytest.mark.parametrize("gpu", ["v100", "t4"])
-def test_bf16_before_ampere_runs_as_fp32(resnet50: Any, gpu: str) -> None:
-    """In PyTorch; 16 bits that the GPU has are the advice, by CL106, as for fp32."""
-    code, report = resnet50(gpu, "dtype: bf16, layout: NHWC")
-    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL107", "warning")}
-    assert code == 1
-
-
-def test_tf32_on_turing_is_fp32(resnet50: Any) -> None:
-    _, report = resnet50("t4", "dtype: tf32, layout: NCHW")
-    assert above_info(report) == {(None, "CL106", "warning"), (None, "CL401", "warning")}
-    _, plain = resnet50("t4", "dtype: fp32, layout: NCHW")
-    priced = [
-        [(each["code"], each["lost_us"]) for each in one["findings"] if each["advised"]] for one in (report, plain)
-    ]
-    assert priced[0] == priced[1]  # the same flaw at the same price
-    _, report = resnet50("t4", "dtype: tf32, layout: NHWC")
-    assert above_info(report) == {(None, "CL106", "warning")}
 
 
 def test_int8_needs_turing(resnet50: Any) -> None:

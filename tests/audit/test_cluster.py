@@ -184,8 +184,7 @@ def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> ClusterAnswer:
     request = Request(subject=Subject(name="m", source=source), stamp=stamp)
     common = Common(setting=SETTING, folder=folder)
-    found: ClusterAnswer = pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
-    return found
+    return pickle.loads(answer(pickle.dumps(request), pickle.dumps(common), content))
 
 
 @pytest.mark.usefixtures("_with_files")
@@ -197,7 +196,6 @@ def test_a_file_is_the_same_where_it_lies_and_where_it_was_sent(name: str, tmp_p
     where = asked(source, folder=str(tmp_path), stamp=stamp_of(source)).audited
     content = Path(name).read_bytes()
     sent = asked(source, folder="/no/such/folder", stamp="[(1, 1, 1, 1, 1)]", content=content).audited
-    assert where is not None
     assert sent is not None
     assert here.rows == where.rows == sent.rows
     assert here.digest == where.digest == sent.digest
@@ -245,7 +243,6 @@ def test_a_path_from_the_root_needs_no_common_folder(tmp_path: Path) -> None:
 def test_what_nobody_sees_is_judged_in_the_common_folder_alone(tmp_path: Path) -> None:
     gone = file_input("gone.yaml")
     found = asked(gone, folder=str(tmp_path)).audited
-    assert found is not None
     assert [row.path for row in found.rows.errors] == ["gone.yaml"]
     assert asked(gone, folder="/no/such/folder") == ClusterAnswer()
 
@@ -257,7 +254,6 @@ def test_code_is_not_run_where_its_project_is_not(folder: str, inner: str, tmp_p
     source = Input(kind="module", name="mine", model=known)
     folder = folder or str(tmp_path)
     found = asked(source, folder=folder).audited
-    assert found is not None
     message = f"its code cannot be run: {os.path.join(folder, inner)} is not on the cluster's disks"
     assert [row.message for row in found.rows.errors] == [message]
     assert found.digest is None
@@ -266,7 +262,6 @@ def test_code_is_not_run_where_its_project_is_not(folder: str, inner: str, tmp_p
 @pytest.mark.usefixtures("_with_files")
 def test_a_module_named_alone() -> None:
     found = asked(decide("net:Net"), folder="/no/such/folder").audited
-    assert found is not None
     message = "its code cannot be run: /no/such/folder is not on the cluster's disks"
     assert [row.message for row in found.rows.errors] == [message]
 

@@ -40,7 +40,6 @@ def test_a_file_is_called_by_its_path() -> None:
 def test_a_module_as_the_config_has_it() -> None:
     found = subject(model="nets:Net(3)", channels_last="true", autocast="bf16", inputs=["8x3x9x9", "8"], target=["t4"])
     model = found.source.model
-    assert model is not None
     assert (model.reference, model.channels_last, model.autocast) == ("nets:Net(3)", True, "bf16")
     assert (model.settings["mixed_precision"], model.inputs, found.gpus) == (True, {"": "8x3x9x9,8"}, ("t4",))
     assert (model.path, model.spans["model"]) == ("list.csv", (3, 1, 3, 1))

@@ -143,7 +143,6 @@ def test_what_is_said_of_a_point_fits_the_window(watch: Watch, made: Makes, widt
         assert "TFLOPS" in said
         assert "implicit-gemm" in said or "direct" in said
         box = tip.bounding_box()
-        assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from checked_files import check, prepared, report
@@ -34,72 +33,39 @@ def test_a_setting_without_a_value_is_refused() -> None:
         given(SizeFlags(), LayerSettingFlags(runtime=["cudnn"]))
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
-STEM = [
-    "-N", "256", "-C", "3", "-H", "224", "-W", "224", "-K", "64", "-R", "7", "-S", "7", "--stride", "2", "--pad", "3",
-    "--dtype", "fp16", "--layout", "NCHW",
-]  # fmt: skip
+SIZES = "-N 256 -C 3 -H 224 -W 224 -K 64 -R 7 -S 7 --stride 2 --pad 3"
+FIELDS = "name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2, padding: 3"
 
 
-def layer_findings(*arguments: str) -> tuple[int, dict[str, Any]]:
-    ran = convlint("layer", *arguments, "-o", "json")
-    return ran.code, {finding["code"]: finding for finding in json.loads(ran.out)["findings"]}
-
-
-def test_the_first_layer_of_the_guide() -> None:
-    code, found = layer_findings(*STEM)
-    assert code == 1
-    assert {"CL103", "CL401"} <= found.keys()
-    assert all(found[code]["fix"]["describe"] for code in ("CL103", "CL401"))
-    padded = ["4" if value == "3" and STEM[i - 1] == "-C" else value for i, value in enumerate(STEM[:-1])]
-    code, found = layer_findings(*padded, "NHWC")
-    assert not {"CL103", "CL401"} & found.keys()
-    assert code == 0
-
-
-def test_fp32_is_tf32_work_on_a100_and_plain_on_v100() -> None:
-    fp32 = [*STEM[:-4], "--dtype", "fp32", "--layout", "NHWC"]
-    _, ampere = layer_findings(*fp32, "--gpu", "a100")
-    _, volta = layer_findings(*fp32, "--gpu", "v100")
-    assert "TF32" in ampere["CL106"]["message"]
-    assert "TF32" not in volta["CL106"]["message"]
-    assert "CL403" in volta
-    assert "CL403" not in ampere
-    _, without = layer_findings(*fp32, "--gpu", "a100", "--runtime", "tf32=false")
-    assert without["CL106"]["severity"] == "warning"
-
-
-def test_the_same_layer_from_flags_and_from_a_file(folder: Path) -> None:
-    (folder / "stem.yaml").write_text(
-        "version: 1\nlayers:\n  - { name: layer, N: 256, C: 3, H: 224, W: 224, K: 64, R: 7, S: 7, stride: 2,"
-        " padding: 3, dtype: fp16, layout: NCHW }\n"
-    )
+@pytest.mark.parametrize(
+    ("flags", "fields", "top", "code"),
+    [
+        (f"{SIZES} --dtype fp16 --layout NCHW", f"{FIELDS}, dtype: fp16, layout: NCHW", "", 1),
+        (
+            f"{SIZES} -C 4 --dtype fp16 --layout NHWC", f"{FIELDS}, dtype: fp16, layout: NHWC".replace("C: 3", "C: 4"),
+            "", 0,
+        ),
+        (f"{SIZES} --dtype fp32 --gpu v100", f"{FIELDS}, dtype: fp32", "gpu: v100", 1),
+        (f"{SIZES} --dtype fp32 --gpu a100", f"{FIELDS}, dtype: fp32", "gpu: a100", 1),
+        (
+            f"{SIZES} --dtype fp32 --gpu a100 --runtime tf32=false", f"{FIELDS}, dtype: fp32",
+            "gpu: a100\nruntime: { tf32: false }", 1,
+        ),
+    ],
+)  # fmt: skip
+def test_the_same_layer_from_flags_and_from_a_file(flags: str, fields: str, top: str, code: int) -> None:
+    Path("stem.yaml").write_text(f"version: 1\n{top}\nlayers:\n  - {{ {fields} }}\n")
     told = report("stem.yaml")
-    ran = convlint("layer", *STEM, "-o", "json")
-    flags = json.loads(ran.out)
-    assert ran.code == check("stem.yaml").code
-    for one, other in zip(told["findings"], flags["findings"], strict=True):
+    ran = convlint("layer", *flags.split(), "-o", "json")
+    shown = json.loads(ran.out)
+    assert ran.code == check("stem.yaml").code == code
+    for one, other in zip(told["findings"], shown["findings"], strict=True):
         for key in ("code", "severity", "message", "fix", "lost_us", "lost_percent"):
             assert one[key] == other[key]
-    assert told["layers"][0]["estimates"] == flags["layers"][0]["estimates"]
-
-
-def test_figure_4_of_the_guide() -> None:
-    def fired(N: int) -> dict[str, Any]:
-        return layer_findings(
-            *f"-N {N} -C 4096 -H 16 -W 16 -K 256 -R 3 -S 3 --pad 1 --dtype fp16 --layout NHWC --gpu a100".split()
-        )[1]
-
-    assert "CL204" not in fired(54)
-    assert "CL204" not in fired(108)
-    finding = fired(55)["CL204"]
-    assert "220" in finding["message"]
-    assert "N=54" in finding["fix"]["describe"]
-    assert "N=108" in finding["fix"]["describe"]
+    assert told["layers"][0]["estimates"] == shown["layers"][0]["estimates"]
 
 
 def test_three_dimensions_by_flags() -> None:

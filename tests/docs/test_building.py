@@ -10,7 +10,6 @@ from checkout import ROOT
 
 def test_the_site_is_built_strictly_and_not_quietly() -> None:
     target = re.search(r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert target is not None
     (build,) = [line for line in target[1].splitlines() if "mkdocs build" in line]
     assert "--strict" in build
     assert {"-q", "--quiet"}.isdisjoint(build.split())

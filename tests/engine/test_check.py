@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from read_specs import network
 from small_networks import checked, codes, layer, rulebook
 from wirings import Wiring
 
@@ -15,7 +16,6 @@ from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.report import Finding, LayerTimes
 from convlint.model.runtime import Runtime, Version
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
 
 BUILTIN = load_rulebook()
@@ -99,7 +99,6 @@ def finding_of(result: NetworkResult, code: str) -> Finding:
 def test_inference_has_no_backward_passes() -> None:
     result = checked(BUILTIN, layer("a", C=62), mode="inference")
     estimate = result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert list(estimate.passes) == ["fprop"]
     assert "CL105" not in dict(codes(result))
 
@@ -107,7 +106,6 @@ def test_inference_has_no_backward_passes() -> None:
 def test_a_first_layer_has_no_dgrad() -> None:
     result = checked(BUILTIN, layer("a", C=3, first="true"))
     estimate = result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert list(estimate.passes) == ["fprop", "wgrad"]
     assert finding_of(result, "CL103").layer == "a"
 
@@ -154,16 +152,12 @@ def test_a_fix_that_earns_its_share_with_another_names_it() -> None:
     odd = found["CL102"]
     assert odd.severity == "warning"
     assert odd.pays_with == ("CL401",)
-    assert odd.lost_us is not None
-    assert odd.lost_alone_us is not None
     assert odd.lost_alone_us < odd.lost_us / 2
-    assert odd.fix is not None
     # alone it saves nothing: a transpose into padded channels takes no longer
     assert (odd.fix.time_change_us or 0.0) >= -odd.lost_alone_us
     assert odd.fix.alone
     transposed = found["CL401"]
     assert transposed.pays_with == ()
-    assert transposed.fix is not None
     assert transposed.fix.alone  # as every fix that makes another difference alone than its share
     assert transposed.fix.time_change_us != pytest.approx(-(transposed.lost_us or 0.0), rel=0.01)
 
@@ -182,13 +176,6 @@ def test_a_flaw_that_costs_most_of_the_time_is_an_f(sizes: dict[str, object], gp
     assert finding.severity in ("error", "warning")
     assert (finding.lost_us or 0.0) > 0.6 * own.time_us
     assert own.ideal_us <= own.after_us < 0.4 * own.time_us
-
-
-def test_advice_that_is_taken_never_lowers_the_grade() -> None:
-    before = times(checked(BUILTIN, ODD))["a100"]
-    after = times(checked(BUILTIN, ODD.replace("NCHW", "NHWC")))["a100"]
-    assert after.time_us < before.time_us
-    assert after.grade <= before.grade
 
 
 def test_what_is_predicted_to_be_sound_has_no_share() -> None:
@@ -214,7 +201,6 @@ def test_a_finding_on_the_batch_is_no_share_of_a_layer() -> None:
     assert (finding.layer, finding.layers, finding.severity) == (None, ("a", "b"), "info")
     assert (finding.lost_us, finding.lost_alone_us, finding.lost_percent, finding.advised) == (None, None, None, False)
     assert (finding.lost_capacity_us or 0.0) > 0
-    assert finding.fix is not None
     assert finding.fix.set == {"N": 108}
     assert finding.fix.by_layer == ({"N": 108}, {"N": 108})
     assert "N=54 (time per image -3" in finding.fix.describe
@@ -228,11 +214,10 @@ def in_force(
     layers: str, *, codes: Collection[str] | None = None, silences: Silences | None = None, rules: Rulebook = BUILTIN,
     gpu: str = "a100",
 ) -> NetworkResult:  # fmt: skip
-    network, errors = read_spec(f"version: 1\nlayers:\n{layers}", "net.yaml")
-    assert network is not None
-    assert not errors
     targets = [Target(label=gpu, gpu=load_gpu(gpu))]
-    return check_network(network, rules, targets, "training", codes=codes, silences=silences)
+    return check_network(
+        network(f"version: 1\nlayers:\n{layers}"), rules, targets, "training", codes=codes, silences=silences
+    )
 
 
 @pytest.mark.parametrize(("code", "layers", "gpu"), [("CL102", ODD, "a100"), ("CL401", WIDER, "v100")])
@@ -258,7 +243,6 @@ def test_advice_that_the_user_left_out_has_no_share_and_no_part_in_the_grade(cod
 def test_without_any_rule_in_force_a_layer_is_as_good_as_its_tiles() -> None:
     result = in_force(ODD, codes=[])
     own, estimate = times(result)["a100"], result.layers[0].estimates["a100"]
-    assert estimate is not None
     assert (result.findings, result.skipped) == ((), ())
     assert (own.after_us, own.ideal_us) == (estimate.time_us, estimate.unquantized_us)
 
@@ -319,7 +303,6 @@ def test_what_a_fix_brings_to_light_is_said_with_what_must_be_mended_first(tmp_p
     assert (then.layer, then.location.line, then.advised) == ("a", 4, True)
     own = times(result)["a100"]
     assert (first.lost_us or 0.0) + (then.lost_us or 0.0) == pytest.approx(own.time_us - own.after_us)
-    assert then.fix is not None
     assert then.fix.set == {"C": 512}
     assert first.fingerprint != then.fingerprint
 
@@ -338,7 +321,6 @@ def test_a_fix_taken_further_is_one_finding(tmp_path: Path) -> None:
         "fix": '{ describe: "use {next}", set: { dtype: next } }', "message": "slow in {dtype}",
     }  # fmt: skip
     (finding,) = checked(rulebook(tmp_path, step), layer("a", dtype="fp64"), gpus="t4").findings
-    assert finding.fix is not None
     assert (finding.message, finding.fix.set) == ("slow in fp64", {"dtype": "fp16"})
     assert finding.fix.describe == "use fp32; then use fp16"
     assert finding.identity == ("XY000", "net.yaml", "a", "t4", 1)
@@ -349,11 +331,10 @@ def test_what_comes_to_light_is_not_said_where_the_user_left_it_out(tmp_path: Pa
     """Neither by its code nor by what silences findings."""
     rules = rulebook(tmp_path, TF32, VECTORS)
     layers, top = FP32, WITHOUT_TF32
-    network, _ = read_spec(f"version: 1\n{top}layers:\n{layers}", "net.yaml")
-    assert network is not None
+    net = network(f"version: 1\n{top}layers:\n{layers}")
     targets = [Target(label="a100", gpu=load_gpu("a100"))]
     for options in ({"codes": ["XY000"]}, {"silences": lambda finding: finding.rule.code == "XY001"}):
-        result = check_network(network, rules, targets, "training", **options)
+        result = check_network(net, rules, targets, "training", **options)
         assert [finding.rule.code for finding in result.findings] == ["XY000"]
         assert result.findings[0].lost_us == result.findings[0].lost_alone_us
 
@@ -371,7 +352,6 @@ def test_joined_layers_lose_what_each_of_them_loses(tmp_path: Path) -> None:
     saved = [each.time_us - each.after_us for each in own]
     assert finding.lost_us == pytest.approx(sum(saved))
     assert finding.lost_percent == pytest.approx(100 * sum(saved) / sum(each.time_us for each in own))
-    assert finding.fix is not None
     assert finding.fix.time_change_us == pytest.approx(-sum(saved))
     assert len(set(finding.fingerprints)) == 2
     assert finding.fingerprint not in finding.fingerprints
@@ -382,18 +362,16 @@ def test_however_many_layers_play_each_has_its_price(layers: int, tmp_path: Path
     fix = '{ describe: "use C=64", set: { C: "64" } }'
     rules = rulebook(tmp_path, {"check": "C == 64", "loss": "fix", "fix": fix, "join": "{ share: any, message: m }"})
     (finding,) = checked(rules, "".join(layer(f"l{i}", C=62) for i in range(layers))).findings
-    assert finding.fix is not None
     assert finding.lost_us == pytest.approx(-(finding.fix.time_change_us or 0.0))
     assert (finding.lost_us or 0.0) > 0
 
 
 def test_a_dtype_that_was_not_stated_warns_of_nothing_that_is_priced() -> None:
     """What was only read from a model file may run as anything: its advice counts nowhere."""
-    network, _ = read_spec(f"version: 1\nlayers:\n{layer('a', dtype='fp32', C=510)}", "net.yaml")
-    assert network is not None
+    stated_net = network(f"version: 1\nlayers:\n{layer('a', dtype='fp32', C=510)}")
     targets = [Target(label="t4", gpu=load_gpu("t4"))]
-    stored = replace(network, layers=tuple(replace(each, dtype_source="storage") for each in network.layers))
-    stated, read = (check_network(each, BUILTIN, targets, "training") for each in (network, stored))
+    stored = replace(stated_net, layers=tuple(replace(each, dtype_source="storage") for each in stated_net.layers))
+    stated, read = (check_network(each, BUILTIN, targets, "training") for each in (stated_net, stored))
     assert advised(stated)
     assert not advised(read)
     assert {finding.severity for finding in read.findings if finding.rule.code in advised(stated)} <= {"info"}
@@ -412,10 +390,8 @@ PLAIN = "defaults: { N: 32, dtype: fp32, layout: NCHW }\n"
 
 
 def against(known: Silences, layers: str = INPUT + WIDE, top: str = PLAIN, gpu: str = "v100") -> NetworkResult:
-    network, errors = read_spec(f"version: 1\n{top}layers:\n{layers}", "net.yaml")
-    assert not errors
-    assert network is not None
-    return check_network(network, BUILTIN, [Target(label=gpu, gpu=load_gpu(gpu))], "training", known=known)
+    net = network(f"version: 1\n{top}layers:\n{layers}")
+    return check_network(net, BUILTIN, [Target(label=gpu, gpu=load_gpu(gpu))], "training", known=known)
 
 
 def test_what_is_known_does_not_play() -> None:
@@ -425,7 +401,6 @@ def test_what_is_known_does_not_play() -> None:
     left = against(lambda finding: finding.rule.code == "CL106")
     assert not [finding for finding in left.findings if finding.advised]
     (whole,) = left.networks
-    assert whole.times is not None
     assert whole.times.after_us == whole.times.time_us
 
 
@@ -502,12 +477,10 @@ def test_a_bias_in_front_of_a_norm_says_what_the_next_check_takes_less(runtime: 
     result, then = (checked(BUILTIN, each, top=top) for each in (text, text.replace("true", "false")))
     (finding,) = (each for each in result.findings if each.rule.code == "CL506")
     assert (finding.severity, finding.advised, finding.lost_us) == ("info", False, None)
-    assert finding.fix is not None
     change_us = times(then)["a100"].time_us - times(result)["a100"].time_us
     assert (change_us < 0) is saves
     assert finding.fix.time_change_us == (pytest.approx(change_us) if saves else None)
     (none,) = (each for each in checked(BUILTIN, text, top=top, gpus="a100 v100").findings if each.rule.code == "CL506")
-    assert none.fix is not None
     assert none.fix.time_change_us is None
 
 

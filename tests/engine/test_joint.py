@@ -48,8 +48,6 @@ def test_what_pays_only_together_says_with_what() -> None:
     widths = [finding for finding in result.findings if finding.rule.code == "CL102" and finding.advised]
     assert widths
     for finding in widths:
-        assert finding.lost_alone_us is not None
-        assert finding.lost_us is not None
         if finding.lost_alone_us < finding.lost_us / 2:
             assert "CL106" in finding.pays_with
 
@@ -62,7 +60,6 @@ def test_alone_is_what_a_fix_saves_by_itself() -> None:
     assert finding.lost_us == pytest.approx(deal.time_us - deal.after_us)
     assert finding.lost_alone_us == pytest.approx(finding.lost_us)
     assert finding.pays_with == ()
-    assert finding.fix is not None
     assert finding.fix.time_change_us == pytest.approx(-(finding.lost_us or 0.0))
 
 
@@ -78,7 +75,6 @@ def test_a_setting_is_one_finding(gpu: str) -> None:
         (finding,) = advised(result, code)
         assert finding.layer is None
         assert finding.layers == tuple(each.name for each in network.layers)
-        assert finding.fix is not None
         assert finding.fix.set == sets
         assert len(finding.identities) == len(finding.layers)
 
@@ -99,7 +95,6 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     (finding,) = (finding for finding in result.findings if finding.advised)
     assert finding.rule.code == "CL401"
     assert finding.layers == ("conv0", "conv2")
-    assert finding.fix is not None
     assert finding.fix.describe.endswith(", but for conv1, whose groups stay in NCHW")
 
 
@@ -119,7 +114,6 @@ def test_a_group_is_one_finding_where_its_width_is_written() -> None:
     result, _ = promised(network)
     (finding,) = advised(result, "CL102")
     assert (finding.layer, finding.layers) == ("conv0", ("conv0", "conv1"))
-    assert finding.fix is not None
     assert finding.fix.by_layer == ({"K": 64}, {"C": 64})
     assert finding.fix.describe == "use K=64; C of conv1 with it"
 
@@ -164,8 +158,6 @@ def test_it_is_kept_layer_by_layer(name: str) -> None:
     after, _ = promised(followed(network, promise), "v100")
     for one, other in zip(before.layers, after.layers, strict=True):
         now, then = one.times["v100"], other.times["v100"]
-        assert now is not None
-        assert then is not None
         assert then.time_us == pytest.approx(now.after_us, rel=1e-6), one.layer.name
         assert then.ideal_us == pytest.approx(now.ideal_us, rel=1e-6), one.layer.name
 
@@ -174,7 +166,6 @@ def test_where_the_host_sets_the_pace_nothing_is_promised() -> None:
     runtime = Runtime(framework="pytorch", cuda_graphs=False)
     result, promise = promised(resnet50(BAD, N=1, runtime=runtime, mode="inference"), "a100", "inference")
     (whole,) = result.networks
-    assert whole.times is not None
     assert whole.times.after_us == pytest.approx(whole.times.time_us)
     assert (promise.optimum.choices, promise.optimum.levers) == ({}, {})
 
@@ -187,12 +178,10 @@ def test_what_no_file_states_is_no_part_of_what_is_written() -> None:
     edges = tuple(replace(edge, copied=True, changed_at="view at net.py:3") for edge in network.edges)
     result, promise = promised(replace(network, layers=layers, edges=edges))
     (whole,) = result.networks
-    assert whole.times is not None
     assert promise.optimum.levers
     assert whole.times.after_us < whole.times.time_us
     assert whole.times.after_fix_us == pytest.approx(whole.times.time_us)
     (finding,) = [each for each in result.findings if each.advised]
-    assert finding.fix is not None
     assert (finding.rule.code, finding.fix.applicable) == ("CL402", False)
 
 
@@ -223,9 +212,6 @@ def test_the_step_that_is_promised_is_that_of_the_changed_network(name: str, mod
     (now,) = result.networks
     (after,) = promised(told(followed(network, promise)), mode=mode)[0].networks
     wanted = promise.step_us(*best(promise), compiled=False)
-    assert wanted is not None
-    assert now.step is not None
-    assert after.step is not None
     assert after.step.time_us == pytest.approx(wanted, rel=0.01)
     assert wanted < now.step.time_us
 
@@ -242,7 +228,6 @@ def test_the_step_after_all_advice_counts_torch_compile_where_it_is_advised() ->
     found = {finding.rule.code: finding for finding in result.findings if finding.rule.loss in ("compile", "host")}
     compiled = found["CL510"]
     assert (compiled.severity, compiled.lost_us, compiled.advised) == ("warning", None, False)
-    assert compiled.lost_step_us is not None
     assert compiled.lost_step_us > 0.05 * report.step.time_us  # type: ignore[union-attr]
     assert report.step_after_us == pytest.approx(promise.step_us(*best(promise), compiled=True))
     silent, _ = promised(network, silences=lambda finding: finding.rule.code == "CL510")
@@ -254,14 +239,11 @@ def test_one_image_waits_for_the_host() -> None:
     result, _ = promised(network, mode="inference")
     (report,) = result.networks
     step = report.step
-    assert step is not None
-    assert step.host_us is not None
     assert step.time_us == step.host_us > 5 * step.gpu_us
     (bound,) = [finding for finding in result.findings if finding.rule.code == "CL306"]
     assert (bound.severity, bound.lost_us) == ("warning", None)
     assert bound.lost_step_us == pytest.approx(step.idle_us)
     assert (report.host_us, report.gpu_us, report.waits) == (step.host_us, step.gpu_us, True)
-    assert report.step_after_us is not None
     assert report.step_after_us < step.host_us / 5  # CUDA graphs are advised
     plain = promised(told(resnet50(N=256, runtime=EAGER)), mode="training")[0]
     assert not [finding for finding in plain.findings if finding.rule.code == "CL306"]

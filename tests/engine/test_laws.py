@@ -50,7 +50,6 @@ class Case(NamedTuple):
         """The same with these fixes applied."""
         layer, runtime = self.layer, self.runtime
         for finding in findings:
-            assert finding.fix is not None
             layer, runtime = with_fix(layer, finding.fix.set), with_settings(runtime, finding.fix.set)
         return self._replace(layer=layer, runtime=runtime)
 
@@ -131,7 +130,6 @@ def check_mended(one: Case, fixes: list[Finding], before: LayerTimes, promised_u
     """The flaws are gone, the time is the one promised, and the grade no lower."""
     again = one.mended(fixes).checked()
     after = times_of(again)
-    assert after is not None
     assert after.time_us == pytest.approx(promised_us, rel=SAME)
     assert after.grade <= before.grade
     codes = {finding.rule.code for finding in fixes}
@@ -227,5 +225,4 @@ def test_joined_findings_promise_what_their_layers_reach(chunk: int) -> None:
                     runtime=with_settings(one.runtime, own),  # type: ignore[arg-type]
                 )
                 after = times_of(mended.checked())
-                assert after is not None
                 assert after.time_us == pytest.approx(each.after_us, rel=SAME), seed

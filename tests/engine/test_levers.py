@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from promised import promised
+from read_specs import network
 from small_networks import checked, layer, rulebook
 from wirings import Wiring
 
@@ -25,7 +26,6 @@ from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, flops, with_output
 from convlint.model.report import Finding, Scalar
 from convlint.model.runtime import Runtime
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.rule import Rule
 
@@ -223,7 +223,6 @@ def test_what_a_finding_promises_is_what_the_layer_does(case: tuple[ConvLayer, s
         if before is None or after is None:  # bf16 on V100
             assert fix.time_change_us is None
             continue
-        assert fix.time_change_us is not None
         assert fix.time_change_us == pytest.approx(after - before, abs=1e-6 * before)
         if fix.time_change_us > 1e-6 * before and finding.severity != "error":
             more = (flops(with_fix(one, changes)) or 0) / (flops(one) or 1) / (after / before)
@@ -231,7 +230,6 @@ def test_what_a_finding_promises_is_what_the_layer_does(case: tuple[ConvLayer, s
         for text, percent in re.findall(r"([CK]=\d+(?:, [CK]=\d+)?) \(time ([+-]\d+) %", fix.describe):
             offered = {name: int(size) for name, size in SHARED.findall(text)}
             then = time_us(with_fix(one, offered), gpu)
-            assert then is not None
             assert abs(100 * (then / before - 1) - int(percent)) <= 0.5 + 1e-6, finding
 
 
@@ -349,10 +347,7 @@ def conv(name: str, K: int, source: str = "", more: str = "kernel_size: 3, paddi
 
 
 def coupling_of(layers: str) -> Coupling:
-    network, errors = read_spec(f"version: 1\n{TOP}layers:\n{layers}", "x.yaml")
-    assert network is not None
-    assert not errors
-    return Coupling(network)
+    return Coupling(network(f"version: 1\n{TOP}layers:\n{layers}"))
 
 
 def alignment(layers: str, mode: Mode = "training") -> list[Finding]:
@@ -389,7 +384,6 @@ def test_where_nothing_fires_at_the_layer_that_writes_it_stands_at_one_that_read
     grouped = "groups: 2, kernel_size: 3, padding: 1"
     (finding,) = alignment(IMAGE + conv("a", 64) + conv("g", 60, more=grouped) + conv("c", 64), "inference")
     assert (finding.layer, finding.layers) == ("c", ("c", "g"))
-    assert finding.fix is not None
     assert finding.fix.by_layer == ({"C": 64}, {"K": 64})
     assert finding.fix.describe == "use C=64; K of g with it"
 
@@ -401,7 +395,6 @@ def test_a_sum_of_parts_asks_for_the_part_that_is_not_aligned() -> None:
     )
     (finding,) = alignment(layers)
     assert (finding.layer, finding.layers) == ("c", ("c", "g"))
-    assert finding.fix is not None
     assert finding.fix.by_layer == ({"C": 128}, {"K": 64})
     assert finding.fix.describe == "use 64 channels in place of 60; K of g and part of C of c with it"
 
@@ -416,17 +409,15 @@ def test_a_sum_of_parts_that_are_all_at_fault_elsewhere_is_no_finding_of_its_own
 def test_the_words_name_four_layers_and_count_the_rest() -> None:
     readers = "".join(conv(f"r{number}", 64, "a") for number in range(6))
     (finding,) = alignment(IMAGE + conv("a", 60) + readers)
-    assert finding.fix is not None
     assert finding.fix.describe == "use K=64; C of r0, r1, r2, r3 and 2 more with it"
     assert len(finding.layers) == 7
 
 
 def test_a_silenced_reader_leaves_the_finding() -> None:
     def result(silenced: str) -> NetworkResult:
-        network, _ = read_spec(f"version: 1\n{TOP}layers:\n{IMAGE}{conv('a', 60)}{conv('b', 64)}", "x.yaml")
-        assert network is not None
+        net = network(f"version: 1\n{TOP}layers:\n{IMAGE}{conv('a', 60)}{conv('b', 64)}")
         return check_network(
-            network, BUILTIN, [Target(label="a100", gpu=load_gpu("a100"))], "training",
+            net, BUILTIN, [Target(label="a100", gpu=load_gpu("a100"))], "training",
             silences=lambda finding: finding.layer == silenced,
         )  # fmt: skip
 
@@ -450,7 +441,6 @@ def test_what_several_layers_read_of_an_image_is_one_number() -> None:
     found = [each for each in checked(BUILTIN, IMAGE.replace("C: 4", "C: 3") + conv("a", 64) + conv("b", 64, "image"),
                                       top=TOP).findings if each.rule.code == "CL103"]  # fmt: skip
     assert len(found) == 1
-    assert found[0].fix is not None
     assert found[0].fix.by_layer == ({"C": 4}, {"C": 4})
 
 

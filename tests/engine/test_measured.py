@@ -33,8 +33,6 @@ def held(
 def test_times_are_those_that_were_measured_and_predictions_stand_beside_them() -> None:
     layer, _ = held(LAYER, convolution=700.0, transpose=300.0)
     estimate, plain = (estimate_layer(each, GPU, RUNTIME, "inference") for each in (layer, LAYER))
-    assert estimate is not None
-    assert plain is not None
     assert estimate.time_us == pytest.approx(1000.0)
     assert estimate.passes["fprop"].transposes_us == pytest.approx(300.0)
     assert estimate.predicted == {"fprop": plain.time_us}
@@ -45,12 +43,9 @@ def test_a_layout_without_transposes_costs_what_they_did_not_take() -> None:
     turned, _ = held(LAYER, convolution=700.0, transpose=300.0)
     straight, _ = held(LAYER, convolution=1000.0)
     nchw, nhwc = (estimate_pass(replace(LAYER, layout=layout), "fprop", GPU, RUNTIME) for layout in ("NCHW", "NHWC"))
-    assert nchw is not None
-    assert nhwc is not None
     rest = nhwc.time_us / (nchw.time_us - nchw.transposes_us)
     for layer, others_us in ((turned, 700.0), (straight, 1000.0)):
         found = estimate_pass(replace(layer, layout="NHWC"), "fprop", GPU, RUNTIME)
-        assert found is not None
         assert found.time_us == pytest.approx(others_us * rest)
 
 
@@ -62,7 +57,6 @@ def test_another_gpu_is_predicted() -> None:
 
 def test_what_was_predicted_otherwise_is_said() -> None:
     plain = estimate_layer(LAYER, GPU, RUNTIME, "inference")
-    assert plain is not None
     _, notes = held(LAYER, tensor_cores=False, convolution=plain.time_us / 3)
     assert notes[1:] == (
         "predicted over measured, 1 of 1 prediction off by more than a factor of 1.5: body fprop (3.00)",
@@ -75,7 +69,6 @@ def test_what_was_predicted_otherwise_is_said() -> None:
 def test_another_kernel_than_is_predicted_says_nothing_of_other_layouts() -> None:
     slow, _ = held(LAYER, tensor_cores=False, convolution=9000.0)
     now, nhwc = (estimate_pass(replace(slow, layout=layout), "fprop", GPU, RUNTIME) for layout in ("NCHW", "NHWC"))
-    assert now is not None
     assert now.time_us == pytest.approx(9000.0)
     assert nhwc == estimate_pass(replace(LAYER, layout="NHWC"), "fprop", GPU, RUNTIME)
 
@@ -84,15 +77,12 @@ def test_transposes_that_are_not_predicted_go_with_the_layout() -> None:
     volta = load_gpu("v100-sxm2-16gb")
     small = replace(LAYER, C=32, K=32)
     predicted = estimate_pass(small, "fprop", volta, RUNTIME)
-    assert predicted is not None
     assert predicted.transposes_us == 0
     found = MeasuredPass(us=150.0, convolution=60.0, transpose=90.0)
     measured = Measured(gpu=volta.id, passes=(("fprop", found),))
     network = Network(path="t.json", layers=(replace(small, measured=measured),), runtime=RUNTIME, mode="inference")
     (layer,) = held_to_trace(network, ()).layers
     now, nhwc = (estimate_pass(replace(layer, layout=layout), "fprop", volta, RUNTIME) for layout in ("NCHW", "NHWC"))
-    assert now is not None
-    assert nhwc is not None
     assert (now.time_us, now.transposes_us) == (pytest.approx(150.0), pytest.approx(90.0))
     assert nhwc.time_us < 70.0
 
@@ -103,7 +93,6 @@ def test_a_pass_that_did_not_run_or_runs_less_often_costs_as_much() -> None:
     layer = replace(LAYER, calls=2, measured=measured)
     network = held_to_trace(Network(path="t.json", layers=(layer,), runtime=RUNTIME, mode="training"), ())
     estimate = estimate_layer(network.layers[0], GPU, RUNTIME, "training")
-    assert estimate is not None
     assert set(estimate.passes) == {"fprop", "wgrad"}
     assert estimate.time_us == pytest.approx(2 * 100.0 + 60.0)
 

@@ -55,8 +55,6 @@ def test_nothing_is_left_in_the_network_that_has_it(name: str, gpu: str) -> None
     result, promise = promised(network, gpu)
     again, after = promised(followed(network, promise), gpu)
     (whole,), (then,) = result.networks, again.networks
-    assert whole.times is not None
-    assert then.times is not None
     assert then.times.time_us == pytest.approx(whole.times.after_us, rel=1e-9)
     assert then.times.grade == whole.times.grade_after
     assert then.times.after_us >= then.times.time_us * (1 - LEAST_GAIN)

@@ -6,26 +6,50 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from math import gcd
+from typing import Any
 
 import pytest
 from cases import sampled
 from msgspec.structs import replace
-from planned import RULEBOOK, checked_us, planned, target
 from promised import promised
 from random_networks import chain, tangle
+from read_specs import network
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, told, unet
 
-from convlint.engine.check import OnPromise, check_network
+from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
 from convlint.engine.plan import ALONE, NO_DATAFLOW, plan
-from convlint.engine.steps import Wishes
+from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.memory import parameters
+from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
+from convlint.model.layer import Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
-from convlint.readers.spec.reader import read_spec
+from convlint.rulebook.book import load_rulebook
+
+RULEBOOK = load_rulebook()
+
+
+def target(gpu: str = "a100") -> Target:
+    return Target(label=gpu, gpu=load_gpu(gpu))
+
+
+def planned(network: Network, gpu: str = "a100", mode: Mode = "training", **wishes: Any) -> NetworkPlan:
+    found = plan(network, RULEBOOK, target(gpu), mode, Wishes(**wishes))
+    assert found is not None
+    return found
+
+
+def checked_us(found: NetworkPlan, network: Network | None = None) -> float:
+    """What the check says of the time of a network, or of the plan's; of as many images as the plan's times are of."""
+    layers = check_network(network or found.network, RULEBOOK, [target(found.gpu)], found.mode).layers
+    N = layers[0].layer.N or 1
+    share = (found.batch or N) / N
+    return share * sum(times.time_us for one in layers if (times := one.times[found.gpu]) is not None)
+
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -61,10 +85,7 @@ def test_two_forms_of_one_layer_are_both_in_the_plan() -> None:
     """C of the image and K of the only layer."""
     stem = "- { name: stem, C: 3, H: 224, W: 224, K: 61, kernel_size: 7, stride: 2, padding: 3 }"
     text = f"version: 1\ndefaults: {{ N: 32, dtype: fp16, layout: NHWC }}\nlayers:\n  {stem}\n"
-    network, errors = read_spec(text, "net.yaml")
-    assert network is not None
-    assert not errors
-    found = planned(network, "a100", "training")
+    found = planned(network(text), "a100", "training")
     (layer,) = found.network.layers
     assert (layer.C, layer.K) == (4, 64)
     assert found.after.time_us == pytest.approx(checked_us(found), rel=1e-12)
@@ -99,7 +120,6 @@ def test_it_begins_and_ends_where_the_check_does(name: str, gpu: str) -> None:
     network = NETWORKS[name]()
     mode = network.mode or "training"
     (whole,) = check_network(network, RULEBOOK, [target(gpu)], mode).networks
-    assert whole.times is not None
     found = planned(network, gpu, mode)
     assert (found.now.time_us, found.now.grade) == (whole.times.time_us, whole.times.grade)
     assert found.after.time_us == pytest.approx(whole.times.after_us, rel=1e-9)
@@ -133,8 +153,6 @@ def test_limits_hold_in_the_network_itself() -> None:
     for share in (0.0, 0.005, 0.02):
         found = planned(network, max_parameters=share, max_flops=share, fixed=frozenset({"batch"}))
         now, after = parameters(network.layers), parameters(found.network.layers)
-        assert now is not None
-        assert after is not None
         assert after <= now * (1 + share)
         assert found.after.parameters == after
         assert (found.after.flops or 0) <= (found.now.flops or 0) * (1 + share)
@@ -227,8 +245,7 @@ version: 1
 defaults: { N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC }
 layers: [{ name: a, C: 64, K: 60 }, { name: b, C: 60, K: 64 }]
 """
-    lone, _ = read_spec(text, "net.yaml")
-    assert lone is not None
+    lone = network(text)
     found = planned(lone, fixed=frozenset({"batch"}))
     assert found.steps
     assert found.notes == (ALONE,)
@@ -287,7 +304,6 @@ def test_what_the_user_silenced_stays_as_it_is() -> None:
         return check_network(one, RULEBOOK, [target()], "training", codes=codes, kept=kept, on_promise=on_promise)
 
     found = plan(network, RULEBOOK, target(), "training", Wishes(), judge)
-    assert found is not None
     assert {kind for step in found.steps for kind in step.kinds} <= {"layout", "channels"}
     assert {layer.dtype for layer in found.network.layers} == {layer.dtype for layer in network.layers}
 
@@ -300,10 +316,8 @@ def test_a_plan_ends_with_what_shortens_the_step_alone() -> None:
     assert (last.layers, last.set, last.safety) == ((), {}, "safe")
     assert last.before.time_us == last.after.time_us == plan.after.time_us
     assert plan.now.step_us is not None
-    assert plan.after.step_us is not None
     assert plan.after.step_us < others[-1].after.step_us < plan.now.step_us  # type: ignore[operator]
     (checked,) = promised(network)[0].networks
-    assert checked.step is not None
     assert plan.now.step_us == pytest.approx(checked.step.time_us)
     assert plan.after.step_us == pytest.approx(checked.step_after_us, rel=0.01)
 
@@ -314,6 +328,4 @@ def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_last() -> None:
     assert compiled.describe.startswith("model = torch.compile(model)")
     assert hosted.describe.startswith('torch.compile with mode="reduce-overhead"')  # as the compiled network needs it
     assert hosted.before.step_us == compiled.after.step_us
-    assert plan.after.step_us is not None
-    assert plan.now.step_us is not None
     assert plan.after.step_us < plan.now.step_us / 5

@@ -253,7 +253,6 @@ def test_the_map_is_named_where_it_is_the_same_for_all() -> None:
 )
 def test_the_next_good_widths(K: int, advice: str) -> None:
     fix = only(checked(record(K=K, K_of=(literal(K, 7),)), reading(K))).fix
-    assert fix is not None
     assert advice in fix.describe
     assert (dict(fix.set), fix.edits, fix.safety) == ({}, (), "unsafe")
 
@@ -263,7 +262,6 @@ def test_the_worst_number_speaks_for_all() -> None:
     first = record("Net.a", 100, K=44, K_of=(literal(24, 4), growth))
     finding = only(checked(first, record("Net.b", 101, K=34, K_of=(literal(24, 4), growth)), reading(34)))
     assert "tf32" not in finding.message
-    assert finding.fix is not None
     assert "32 and 40" in finding.fix.describe
 
 
@@ -281,7 +279,6 @@ def test_the_advice_is_for_the_literal_where_the_worst_number_is_no_part_of_it(
     finding = only(checked(record("Net.a", 100, K=number, K_of=(width,)), made, reading(computed)))
     assert finding.location.line == 3
     assert "tf32" not in finding.message
-    assert finding.fix is not None
     assert advice in finding.fix.describe
 
 
@@ -401,7 +398,6 @@ def test_a_conflict_names_both_places_and_guards() -> None:
 def test_evidence_is_named_with_its_place() -> None:
     finding = only(checked(program(**FIXED)))
     assert "(CIFAR100 at data.py:5)" in finding.message
-    assert finding.fix is not None
     assert (finding.fix.safety, dict(finding.fix.set)) == ("unsafe", {"runtime.cudnn_benchmark": True})
 
 
@@ -465,7 +461,6 @@ def test_programs_that_reach_one_statement_are_one() -> None:
 def test_texts_name_the_layers_that_are_left() -> None:
     (finding,) = findings(draft_of_saying(WIDTH, 1, "a", "b", "c"), silenced=("b",))
     assert finding.message == "K=1 of a, K=1 of c!"
-    assert finding.fix is not None
     assert finding.fix.describe == "use K=1 of a, K=1 of c"
     assert finding.layers == ("a", "c")
     assert findings(draft_of_saying(WIDTH, 1, "a"), silenced=("a",)) == []

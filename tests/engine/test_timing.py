@@ -60,7 +60,6 @@ def test_what_arrives_otherwise_is_copied(network: Network, copied: bool) -> Non
     assert [layer.copies_input for layer in as_laid_out(network)] == [False, copied]
     timing = NetworkTiming(network, A100, "training")
     alone = time_us(network.layers[1], A100, network.runtime, "training")
-    assert alone is not None
     assert ((timing.times(timing.now)[1] or 0.0) > alone) is copied
 
 
@@ -270,7 +269,6 @@ def test_sizes_change_their_layers_alone() -> None:
 def test_the_ideal_is_no_longer_than_the_time() -> None:
     timing = NetworkTiming(pair(), A100, "training")
     ideal, now = timing.ideal_us(timing.now, 1), timing.time_us(timing.now, 1)
-    assert ideal is not None
     assert now is not None
     assert 0 < ideal <= now
 
@@ -304,11 +302,8 @@ def pricer() -> Pricer:
 
 def test_times_are_those_of_the_estimate() -> None:
     prices = pricer()
-    assert prices.estimates[0] is not None
     assert prices.now_us(0) == pytest.approx(prices.estimates[0].time_us)
     after, now = prices.time_after(0, {"K": 128}), prices.now_us(0)
-    assert after is not None
-    assert now is not None
     assert prices.change_us(0, {"K": 128}) == after - now
     assert prices.at_batch(0, 64) == prices.time_after(0, {"N": 64})
     assert prices.layers[0] is prices.running[0]
@@ -329,7 +324,6 @@ def test_what_is_not_predictable_has_no_price() -> None:
 @pytest.mark.parametrize(("code", "field"), [("CL203", "lost_to_tiles_us"), ("CL204", "lost_to_waves_us")])
 def test_capacity_is_that_of_the_passes_that_the_rule_names(code: str, field: str) -> None:
     prices, rule = pricer(), BOOK.by_key[code]
-    assert prices.estimates[0] is not None
     passes = prices.estimates[0].passes
     lost = sum(getattr(one, field) for which, one in passes.items() if which in rule.loss_passes)
     assert prices.capacity_us(0, rule) == pytest.approx(lost)

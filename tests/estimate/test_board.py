@@ -197,7 +197,6 @@ def test_what_a_gpu_does_not_multiply_has_no_unit():
     assert board.units(Dtype.bf16, False) == (None, None)
     units = board.units(Dtype.fp16, False)
     unit = units[0]
-    assert unit is not None
     assert units is board.units(Dtype.fp16, False)
     assert unit.peak == pytest.approx(125e12, rel=0.02)
     assert unit.tables.keys() >= {"fprop", "dgrad", "wgrad", "pointwise wgrad", "winograd", "fused winograd", "fft"}

@@ -71,7 +71,6 @@ def test_every_estimate_is_coherent(layer, gpu, which, layout):
 def test_useful_rate_stays_below_the_peak(layer, gpu):
     for which in PASSES:
         estimate = estimate_pass(layer, which, gpu, RUNTIME)
-        assert estimate is not None
         assert estimate.tflops * 1e12 < gpu.peak_flops["fp16_tensor_fp32acc"]
 
 

@@ -21,7 +21,6 @@ EAGER = Runtime(framework="pytorch")
 def resnet50(N: int, dtype: Dtype = Dtype.fp16) -> list[ConvLayer]:
     path = ROOT / "sample_configs" / "resnet50.yaml"
     network, errors = read_spec(path.read_text(encoding="utf-8"), str(path))
-    assert network is not None
     assert not errors
     return [replace(layer, N=N, dtype=dtype) for layer in network.layers]
 
@@ -110,7 +109,6 @@ def test_norms_count_as_operations_where_some_layer_is_known_to_have_one() -> No
     )
     assert plain == normed  # of the first nothing is known
     assert half is not None
-    assert normed is not None
     assert half == pytest.approx(normed * (26 + 27 * 2 / 3) / 53)
 
 
@@ -133,7 +131,6 @@ def test_where_the_host_is_surely_the_bound_nothing_is_wasted() -> None:
     found = run(resnet50(1), "a100", EAGER)
     assert found.is_surely_bound
     first = found.estimates[0]
-    assert first is not None
     assert all(one.lost_to_waves_us == 0 == one.lost_to_tiles_us for one in first.passes.values())
     assert first.unquantized_us == first.time_us
 
@@ -143,8 +140,6 @@ def test_where_a_faster_host_would_keep_up_tiles_and_waves_still_count() -> None
     found = run(layers, "a100", EAGER)
     assert found.is_bound
     assert not found.is_surely_bound
-    assert found.host_us is not None
     assert found.gpu_us < found.host_us < SURELY * found.gpu_us
     first = found.estimates[0]
-    assert first is not None
     assert first.unquantized_us < first.time_us

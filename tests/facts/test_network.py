@@ -29,7 +29,6 @@ def test_the_largest_batch_fits_and_the_next_one_does_not() -> None:
     assert found.needs == ()
     assert (found.batch, found.fits(256, 256)) == (256, True)
     largest = found.largest_batch
-    assert largest is not None
     assert 256 < largest < 100_000
     assert found.fits(256, largest)
     assert not found.fits(256, largest + 1)
@@ -37,8 +36,6 @@ def test_the_largest_batch_fits_and_the_next_one_does_not() -> None:
 
 def test_workspace_at_another_batch_is_that_of_the_layer_there() -> None:
     copied, plain = held(conv(layout="NCHW")).largest_batch, held(conv()).largest_batch
-    assert copied is not None
-    assert plain is not None
     assert copied < 0.6 * plain  # NCHW keeps a transposed copy of two tensors beside the one that is kept
 
 
@@ -53,7 +50,6 @@ def test_of_several_networks_the_fullest_counts() -> None:
 def test_other_batches_are_asked_of_the_network_that_has_this_one() -> None:
     both = held(conv(N=8), conv(N=8), conv(N=64), conv(N=64))
     most = held(conv(N=8), conv(N=8)).largest_batch
-    assert most is not None
     assert both.fits(8, most)
     assert not both.fits(8, most + 1)
     assert not both.fits(64, 10**7)
@@ -162,14 +158,12 @@ NET = (
 )  # fmt: skip
 def test_what_neither_feeds_a_layer_nor_reads_it(name: str, most: int, beside: list[str]) -> None:
     whole = facts(*NET).context.whole
-    assert whole is not None
     (layer,) = (layer for layer in whole.layers if layer.name == name)
     assert whole.beside(layer, most) == beside
 
 
 def test_a_layer_of_another_network_is_beside_none() -> None:
     whole = facts(*NET).context.whole
-    assert whole is not None
     assert whole.beside(facts(NET[0]).layer, 9) == []
 
 

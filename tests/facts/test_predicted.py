@@ -17,7 +17,6 @@ TINY = "N: 1, C: 8, H: 4, W: 4, K: 8, R: 1, S: 1, dtype: fp16, layout: NHWC, fir
 
 def test_a_pass_is_read_as_it_is_estimated() -> None:
     found = facts(WIDE)
-    assert found.estimate is not None
     fprop, seen = found.estimate.passes["fprop"], found["fprop"]
     assert (seen.gemm_M, seen.gemm_N, seen.gemm_K) == (32 * 28 * 28, 256, 256 * 9)
     assert (seen.tile_m, seen.tile_n) == fprop.tile
@@ -36,7 +35,6 @@ def test_passes_that_are_not_run_are_unknown() -> None:
 
 def test_the_emptiest_tiles_are_those_of_a_compute_bound_pass() -> None:
     found = facts(WIDE.replace("K: 256", "K: 264"))
-    assert found.estimate is not None
     least = min(p.tile_efficiency for p in found.estimate.passes.values() if p.bound_by == "compute")
     assert found["tiles_worst"].tile_efficiency == least < 1
     assert found["tile"] == f"{found['tiles_worst'].tile_m}x{found['tiles_worst'].tile_n}"
@@ -119,7 +117,6 @@ SIDES = {
 def test_the_sides_of_a_tile(which: Any, transposed: bool) -> None:
     op = "op: conv_transpose, " if transposed else ""
     found = facts(f"{op}N: 9, C: 1000, H: 14, W: 14, K: 72, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC")
-    assert found.estimate is not None
     run = Run(found.estimate.passes[which], which, found.context.gpu.sms)
     found["tiles_worst"] = View(PASS_TABLES["tiles_worst"], run)
     m, n = found["tiles_worst"].tile_m, found["tiles_worst"].tile_n

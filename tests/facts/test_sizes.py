@@ -29,35 +29,26 @@ def test_what_nobody_gave_is_unknown() -> None:
     assert found["dtype"] is UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        ("C: 64, K: 96, groups: 4", {"C_group": 16, "K_group": 24, "depthwise": False}),
-        ("C: 64, K: 128, groups: 64", {"C_group": 1, "K_group": 2, "depthwise": True}),
-        ("K: 128, groups: 64", {"C_group": UNKNOWN, "K_group": 2, "depthwise": False}),
-        ("R: 3, S: 5, dilation: [2, 3]", {"extent_R": 5, "extent_S": 13, "extent_T": 1}),
-        ("S: 5, dilation: [2, 3]", {"extent_R": UNKNOWN, "extent_S": 13}),
-        ("N: 2, C: 3, H: 8, W: 9, K: 4, R: 3, S: 3", {"NPQ": 2 * 6 * 7, "dead_taps": 0}),
-        ("C: 3, H: 8, W: 9, K: 4, R: 3, S: 3", {"NPQ": UNKNOWN}),
-        # of 3x3 taps 18 apart on 16x16, all but the middle one read padding
-        ("H: 16, W: 16, R: 3, S: 3, dilation: 18, padding: 18", {"dead_taps": 8, "live_R": 1, "live_S": 1}),
-        # every tap of a transposed convolution reads input
-        ("op: conv_transpose, H: 2, W: 2, R: 9, S: 9, padding: 4", {"live_R": 9, "dead_taps": 0, "transposed": True}),
-        ("op: conv_transpose, R: 9", {"live_R": 9, "live_S": UNKNOWN, "dead_taps": UNKNOWN}),
-        ("H: 1, W: 1, R: 1, S: 1", {"pointwise_map": True, "connected": False}),
-        ("H: 2, W: 1, R: 1, S: 1", {"pointwise_map": False}),
-        ("W: 1, R: 1, S: 1", {"pointwise_map": UNKNOWN}),  # may be squeeze-and-excite's
-        ("W: 1, R: 3, S: 3", {"pointwise_map": False}),
-    ],
-)
-def test_shapes(layer: str, expected: dict[str, Any]) -> None:
-    found = facts(layer)
-    for name, value in expected.items():
-        assert found[name] is value if value is UNKNOWN else found[name] == value, name
-
-
+SHAPES: list[tuple[str, dict[str, Any]]] = [
+    ("C: 64, K: 96, groups: 4", {"C_group": 16, "K_group": 24, "depthwise": False}),
+    ("C: 64, K: 128, groups: 64", {"C_group": 1, "K_group": 2, "depthwise": True}),
+    ("K: 128, groups: 64", {"C_group": UNKNOWN, "K_group": 2, "depthwise": False}),
+    ("R: 3, S: 5, dilation: [2, 3]", {"extent_R": 5, "extent_S": 13, "extent_T": 1}),
+    ("S: 5, dilation: [2, 3]", {"extent_R": UNKNOWN, "extent_S": 13}),
+    ("N: 2, C: 3, H: 8, W: 9, K: 4, R: 3, S: 3", {"NPQ": 2 * 6 * 7, "dead_taps": 0}),
+    ("C: 3, H: 8, W: 9, K: 4, R: 3, S: 3", {"NPQ": UNKNOWN}),
+    # of 3x3 taps 18 apart on 16x16, all but the middle one read padding
+    ("H: 16, W: 16, R: 3, S: 3, dilation: 18, padding: 18", {"dead_taps": 8, "live_R": 1, "live_S": 1}),
+    # every tap of a transposed convolution reads input
+    ("op: conv_transpose, H: 2, W: 2, R: 9, S: 9, padding: 4", {"live_R": 9, "dead_taps": 0, "transposed": True}),
+    ("op: conv_transpose, R: 9", {"live_R": 9, "live_S": UNKNOWN, "dead_taps": UNKNOWN}),
+    ("H: 1, W: 1, R: 1, S: 1", {"pointwise_map": True, "connected": False}),
+    ("H: 2, W: 1, R: 1, S: 1", {"pointwise_map": False}),
+    ("W: 1, R: 1, S: 1", {"pointwise_map": UNKNOWN}),  # may be squeeze-and-excite's
+    ("W: 1, R: 3, S: 3", {"pointwise_map": False}),
+]
 THREE = "D: 4, H: 32, W: 32, T: 3, R: 3, S: 3, dilation: 6, padding: 6"
-CASES: list[tuple[str, dict[str, Any]]] = [
+SIZES_SHOWN: list[tuple[str, dict[str, Any]]] = [
     (THREE, {"filter_size": "3x3x3", "dilation_size": "6x6x6", "stride_size": "1x1x1", "input_size": "4x32x32"}),
     (THREE + ", C: 3", {"input_shape": "C=3, D=4, H=32, W=32", "padding_sizes": "PadD=6, PadH=6, PadW=6"}),
     ("H: 9, W: 8, R: 3, S: 5, stride: [2, 1], padding: [1, 2]", {"filter_size": "3x5", "stride_size": "2x1"}),
@@ -70,13 +61,6 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("C: 8, groups: 4", {"groups_divide": UNKNOWN}),
     ("K: 8", {"groups_divide": True, "matches_arriving": True, "arriving_shape": "C=?, H=?, W=?"}),
 ]
-
-
-@pytest.mark.parametrize(("layer", "expected"), CASES)
-def test_sizes_of_one_layer(layer: str, expected: dict[str, Any]) -> None:
-    found = facts(layer)
-    for name, value in expected.items():
-        assert found[name] is value if value is UNKNOWN else found[name] == value, name
 
 
 BEFORE = "name: a, C: 3, H: 32, W: 32, K: 64, kernel_size: 3"
@@ -106,7 +90,7 @@ def test_what_arrives_is_unknown_where_its_producer_has_no_size() -> None:
 DEAD = "H: 16, W: 16, R: 3, S: 3, dilation: 24, padding: 24"
 TINY = "H: 2, W: 2, R: 5, S: 5, padding: 2"
 UP = "op: conv_transpose, H: 32, W: 32, R: 3, S: 4, stride: 2, padding: 1"
-CASES_of_taps: list[tuple[str, dict[str, Any]]] = [
+TAPS: list[tuple[str, dict[str, Any]]] = [
     (DEAD, {"fitting_DilH": 15, "fitting_PadH": 15, "fitting_PadH_end": 15, "fitting_DilD": 1, "fitting_PadD": 0}),
     (DEAD, {"live_R": 1, "live_PadH": 0, "live_PadH_end": 0, "live_T": 1, "live_PadD": 0}),
     (TINY, {"live_R": 3, "live_PadW": 1, "live_PadW_end": 1, "spatial_filter": True, "padded": True}),
@@ -125,8 +109,8 @@ CASES_of_taps: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("layer", "expected"), CASES_of_taps)
-def test_filters(layer: str, expected: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("layer", "expected"), [*SHAPES, *SIZES_SHOWN, *TAPS])
+def test_what_follows_from_the_sizes_of_one_layer(layer: str, expected: dict[str, Any]) -> None:
     found = facts(layer)
     for name, value in expected.items():
         assert found[name] is value if value is UNKNOWN else found[name] == value, name

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from fixed_specs import Asked, edits_of, fixed, fixed_layer, one_layer, refused
+from read_specs import network
 
 from convlint.fixes.document import Document, decide, document_of, effective
 from convlint.fixes.edits import applied
 from convlint.fixes.yaml_nodes import nodes_of
-from convlint.readers.spec.reader import read_spec
 
 SIZED = "C: 8, K: 8, H: 9, W: 9, kernel_size: 3"
 
@@ -89,14 +89,10 @@ def test_operations_that_are_no_convolutions_change_plain_values_only() -> None:
 
 def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
     text = one_layer(f"{SIZED}, padding: [1, 2, 0, 0], dtype: half")
-    network, _ = read_spec(text, "net.yaml")
-    root = nodes_of(text)
-    assert network is not None
-    assert root is not None
-    document = document_of(root, network)
-    (holder,) = document.holders
+    found = document(text)
+    (holder,) = found.holders
     holder.changes["S"] = 5
-    decide(holder, document.defaults, lambda *_: None)
+    decide(holder, found.defaults, lambda *_: None)
     keys = ("kernel", "padding", "PadH", "PadW", "dtype", "bias", "P", "stride")
     assert [effective(key, holder) for key in keys] == [
         ("3", "5"), ("1", "2", "0", "0"), None, "0", "half", None, "10", "1",
@@ -104,12 +100,7 @@ def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
 
 
 def document(text: str) -> Document:
-    network, errors = read_spec(text, "net.yaml")
-    root = nodes_of(text)
-    assert errors == ()
-    assert network is not None
-    assert root is not None
-    return document_of(root, network)
+    return document_of(nodes_of(text), network(text))
 
 
 LAYERS = """layers:

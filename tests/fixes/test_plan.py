@@ -307,18 +307,16 @@ def test_depthwise_layers_follow() -> None:
     assert changes(planned(network, wish("dw2", K=48))) == expected
 
 
-def test_what_cannot_change_is_refused_with_its_reason() -> None:
-    network = CHAINED
-    plan = planned(network, wish("c", K=24), wish("a", K=64))
-    assert refusals(plan) == {"c": "16 channels stay: c is a head: the task fixes it"}
-    assert changes(plan) == {(1, "K", 64), (2, "C", 64)}
-
-
-def test_a_wish_of_which_a_part_is_refused_is_refused() -> None:
-    network = CHAINED
-    plan = planned(network, wish("c", C=128, K=24))
-    assert refusals(plan) == {"c": "16 channels stay: c is a head: the task fixes it"}
-    assert changes(plan) == set()
+@pytest.mark.parametrize(
+    ("wishes", "made"),
+    [
+        ([wish("c", K=24), wish("a", K=64)], {(1, "K", 64), (2, "C", 64)}),
+        ([wish("c", C=128, K=24)], set()),  # of which a part is refused
+    ],
+)
+def test_what_cannot_change_is_refused_with_its_reason(wishes: list[Any], made: set[Any]) -> None:
+    plan = planned(CHAINED, *wishes)
+    assert (refusals(plan), changes(plan)) == ({"c": "16 channels stay: c is a head: the task fixes it"}, made)
 
 
 def test_groups_divide_the_new_width() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fixed_specs import edits_of, fixed, fixed_layer, one_layer, refused
 from random_specs import random_changes, random_spec
+from read_specs import network as network_of
 from resolved_specs import resolved
 
 from convlint.fixes.edits import applied
@@ -26,7 +27,6 @@ SIZED = "C: 8, K: 8, H: 9, W: 9, kernel_size: 3, "
 
 def value(text: str) -> Node:
     root = nodes_of(text)
-    assert root is not None
     return root.own["a"].value
 
 
@@ -255,10 +255,7 @@ layers:
 
 
 def spec_of(text: str = TEXT) -> SpecText:
-    network, errors = read_spec(text, "net.yaml")
-    assert not errors
-    assert network is not None
-    return SpecText(text, network)
+    return SpecText(text, network_of(text))
 
 
 @pytest.mark.parametrize(

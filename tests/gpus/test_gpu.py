@@ -280,10 +280,8 @@ def test_peaks_are_dense(gpu_id: str) -> None:
             full = cycles * tensor
             assert gpu.peak_flops["fp16_tensor_fp32acc"] / full < 1 + LEAST_SPARSE
         return
-    assert fp32 is not None
     assert gpu.peak_flops["fp32"] / (cycles * fp32) == pytest.approx(fp32_other, abs=0.03)
     if gpu.tensor_cores:
-        assert tensor is not None
         full = cycles * tensor * (0.5 if gpu.geforce or gpu_id in HALF_RATE else 1)
         expected = LOWER_CLOCK.get(gpu_id, other)
         assert gpu.peak_flops["fp16_tensor_fp32acc"] / full == pytest.approx(expected, abs=0.03)

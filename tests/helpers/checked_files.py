@@ -38,8 +38,7 @@ def check(*arguments: str, stdin: str = "") -> Ran:
 
 def report(*arguments: str, stdin: str = "") -> dict[str, Any]:
     ran = check(*arguments, "--output", "json", stdin=stdin)
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 def codes(*arguments: str) -> set[str]:
@@ -47,8 +46,7 @@ def codes(*arguments: str) -> set[str]:
 
 
 def lost_us(*arguments: str) -> float:
-    lost: float = report(*arguments)["summary"]["lost_us"]
-    return lost
+    return report(*arguments)["summary"]["lost_us"]
 
 
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from read_specs import network
+
 from convlint.fixes.edits import applied
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import Edits, spec_edits
-from convlint.readers.spec.reader import read_spec
 
 Asked = tuple[int | None, str, Any]
 
 
 def edits_of(text: str, *changes: Asked) -> Edits:
-    network, errors = read_spec(text, "net.yaml")
-    assert errors == ()
-    assert network is not None
-    return spec_edits(text, network, [ValueChange(*change) for change in changes])
+    return spec_edits(text, network(text), [ValueChange(*change) for change in changes])
 
 
 def fixed(text: str, *changes: Asked) -> str:
@@ -24,7 +22,7 @@ def fixed(text: str, *changes: Asked) -> str:
     found = edits_of(text, *changes)
     assert found.refused == {}
     after = applied(text, found.edits)
-    assert read_spec(after, "net.yaml")[1] == ()
+    network(after)
     return after
 
 

@@ -137,5 +137,4 @@ READERS: Mapping[str, Callable[[str], Counts]] = {
 
 
 def sarif_run(text: str) -> dict[str, Any]:
-    run: dict[str, Any] = json.loads(text)["runs"][0]
-    return run
+    return json.loads(text)["runs"][0]

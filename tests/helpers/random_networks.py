@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
 from random import Random
 
 from wirings import Wiring
 
-from convlint.model.channels import channels_of
 from convlint.model.network import Network
 
 WIDTHS = (20, 28, 44, 60, 62, 90, 96, 124, 130, 250)
@@ -45,12 +43,3 @@ def tangle(seed: int, free: int = 5) -> Network:
 def _begun(random: Random) -> Wiring:
     dtype, layout = random.choice(("fp16", "fp32")), random.choice(("NHWC", "NCHW"))
     return Wiring(N=random.choice((8, 32)), size=random.choice((14, 28)), dtype=dtype, layout=layout)
-
-
-def all_widths(network: Network, candidates: dict[int, tuple[int, ...]]) -> list[Network]:
-    """The network at every combination of its groups' candidates."""
-    channels = channels_of(network)
-    return [
-        channels.widened(network, dict(zip(candidates, widths, strict=True)))
-        for widths in product(*candidates.values())
-    ]

@@ -17,8 +17,8 @@ def spec(*layers: str, **top: str) -> str:
     return f"{head}layers:\n" + "".join(f"  - {{ {layer} }}\n" for layer in layers)
 
 
-def network(text: str) -> Network:
-    found, errors = read_spec(text, "net.yaml")
+def network(text: str, path: str = "net.yaml") -> Network:
+    found, errors = read_spec(text, path)
     assert errors == ()
     assert found is not None
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from read_specs import network
+
 from convlint.engine.check import Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import Rulebook, linked
 from convlint.rulebook.file import read_rule
 
@@ -41,10 +42,9 @@ def checked(
     rules: Rulebook, layers: str, *, gpus: str = "a100", top: str = "", mode: Mode = "training", path: str = "net.yaml"
 ) -> NetworkResult:
     text = f"version: 1\n{top}layers:\n{layers}"
-    network, errors = read_spec(text, path)
-    assert not errors
-    assert network is not None
-    return check_network(network, rules, [Target(label=name, gpu=load_gpu(name)) for name in gpus.split()], mode)
+    return check_network(
+        network(text, path), rules, [Target(label=name, gpu=load_gpu(name)) for name in gpus.split()], mode
+    )
 
 
 def layer(name: str, **sizes: object) -> str:

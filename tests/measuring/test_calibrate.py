@@ -294,8 +294,6 @@ def test_what_a_device_timed_is_read_back_as_its_calibration(tmp_path: Path) -> 
     assert (origin.device, str(origin.cudnn), str(origin.cuda)) == ("NVIDIA A100-SXM4-40GB", "9.10.2", "12.8")
     assert (origin.framework, str(origin.framework_version), origin.date) == ("pytorch", "2.11.0", "2026-01-31")
     assert (str(origin.convlint), there.gpu, there.rows) == (__version__, A100.id, len(rows()))
-    assert there.tensor_clock is not None
-    assert there.launch_us is not None
     assert there.tensor_clock.value == pytest.approx(0.8, rel=1e-3)
     assert there.launch_us.value == pytest.approx(6.0, rel=1e-3)
     assert there.error_after < 1e-3 < there.error_before

@@ -6,6 +6,7 @@ from math import sqrt
 
 import pytest
 from measured import predicted_us, row_of
+from read_specs import network
 
 from convlint.engine.check import Target
 from convlint.estimate import estimate_layer
@@ -25,7 +26,6 @@ from convlint.measuring.trial import (
 )
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -39,10 +39,7 @@ WIRED = """\
 
 
 def wants(layers: str, top: str = TOP, mode: Mode = "training") -> Wanted:
-    network, errors = read_spec(top + layers, "net.yaml")
-    assert network is not None
-    assert not errors
-    return wanted(network, BUILTIN, A100, mode)
+    return wanted(network(top + layers), BUILTIN, A100, mode)
 
 
 def trial_of(found: Wanted, code: str) -> Trial:
@@ -55,7 +52,6 @@ def rows(found: Wanted, factor: float = 1.0, spread: float = 0.001) -> dict[Work
 
 
 def held(found: TrialResult | None) -> str:
-    assert found is not None
     return found.held
 
 
@@ -77,7 +73,6 @@ def test_what_is_measured_as_predicted_holds_whatever_the_machine_is_slower_by()
         some = rows(found, factor)
         for trial in found.trials:
             one = outcome(trial, some)
-            assert one is not None
             assert one.held == ("held" if one.before_us - one.after_us > one.noise_us else "too close to tell")
             assert one.after_us / one.before_us - 1 == pytest.approx(trial.promised, abs=1e-6)
 
@@ -100,7 +95,6 @@ def test_a_batch_that_one_layer_speaks_for_is_the_whole_networks() -> None:
     assert len(batches) > 0
     for trial in batches:
         assert {part.layer for part in trial.before} == {part.layer for part in trial.after} == {0, 1, 2}
-        assert trial.promised is not None
         assert -1 < trial.promised < 0
 
 
@@ -158,7 +152,6 @@ def test_equal_layers_are_one_timing_and_what_stays_cancels() -> None:
 
     def noise_us(of: tuple[Part, ...], become: tuple[Part, ...]) -> float:
         one = outcome(Trial(finding=trial.finding, promised=-0.2, before=of, after=become), some)
-        assert one is not None
         return one.noise_us
 
     once = noise_us((before,), (after,))
@@ -216,13 +209,10 @@ def pair(predicted: float | None, measured: float | None) -> Compared:
 
 
 def test_each_pass_has_its_prediction_its_timing_or_the_reason_for_none() -> None:
-    network, _ = read_spec(SPEC, "net.yaml")
-    assert network is not None
-    found = wanted(network, load_rulebook(), A100, "training")
+    found = wanted(network(SPEC), load_rulebook(), A100, "training")
     fprop, dgrad, wgrad = (part.options[0] for part in found.parts)
     some = compared(["a"], found.parts, found.estimates, {fprop: row_of(fprop, 40.0, 0.03, 12)}, {dgrad: "no kernel"})
     estimate = found.estimates[0]
-    assert estimate is not None
     assert [(one.layer, one.which) for one in some] == [("a", "fprop"), ("a", "dgrad"), ("a", "wgrad")]
     assert [one.predicted_us for one in some] == [each.time_us for each in estimate.passes.values()]
     assert [(one.measured_us, one.spread, one.runs, one.reason) for one in some] == [
@@ -235,7 +225,6 @@ def test_each_pass_has_its_prediction_its_timing_or_the_reason_for_none() -> Non
 
 def test_a_bias_is_told_apart_from_what_is_left_of_the_error() -> None:
     found = agreement([pair(200.0, 100.0), pair(400.0, 100.0), pair(200 * sqrt(2), 100.0), pair(None, 1.0)])
-    assert found is not None
     assert (found.count, found.bias) == (3, pytest.approx(2 * sqrt(2)))
     assert found.error == pytest.approx(2 * sqrt(2) - 1)
     assert found.error_unbiased == pytest.approx(1 - 1 / sqrt(2))
@@ -260,9 +249,7 @@ OPEN = WANTED_SPEC.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
 
 
 def wanted_of_spec(spec: str) -> Wanted:
-    network, _ = read_spec(spec, "net.yaml")
-    assert network is not None
-    return wanted(network, load_rulebook(), A100, "training")
+    return wanted(network(spec), load_rulebook(), A100, "training")
 
 
 def test_every_pass_of_every_layer_and_equal_ones_once() -> None:
@@ -291,10 +278,8 @@ def test_layers_of_unknown_size_are_named_and_the_others_timed() -> None:
 
 
 def test_estimates_are_those_of_the_layers_without_a_host() -> None:
-    network, _ = read_spec(WANTED_SPEC, "net.yaml")
-    assert network is not None
-    found = wanted_of_spec(WANTED_SPEC)
-    expected = [estimate_layer(layer, A100.gpu, network.runtime, "training") for layer in network.layers]
+    found, net = wanted_of_spec(WANTED_SPEC), network(WANTED_SPEC)
+    expected = [estimate_layer(layer, A100.gpu, net.runtime, "training") for layer in net.layers]
     assert list(found.estimates) == expected
 
 

@@ -41,12 +41,10 @@ def fixes(network: Network, *several: tuple[str, dict[str, int | bool]]) -> list
     )  # fmt: skip
     result = NetworkResult(path="", labels=(), mode="training", layers=(), findings=found, skipped=())
     checked = with_code_edits(Checked(read=network, network=network, result=result), Job())
-    assert checked is not None
     return [finding.fix for finding in checked.findings]
 
 
 def edits(fix: Fix | None) -> list[str]:
-    assert fix is not None
     return [f"{TEXT[each.start : each.end]}>{each.new}" for each in fix.code_edits]
 
 
@@ -54,7 +52,6 @@ def test_each_finding_has_all_edits_that_it_needs() -> None:
     width, bias, other = fixes(network(), ("a", {"K": 64}), ("a", {"bias": False}), ("b", {"bias": False}))
     assert edits(width) == ["60>64", "60>64", "60>64"]
     assert edits(bias) == [">, bias=False"]
-    assert bias is not None
     assert bias.code_edits == (
         CodeEdit(path="net.py", start=TEXT.index("3)\n") + 1, end=TEXT.index("3)\n") + 1, new=", bias=False"),
     )
@@ -65,15 +62,12 @@ def test_a_line_that_prevents_them_is_named() -> None:
     Path("net.py").write_text(TEXT.replace("BatchNorm2d(60)", "BatchNorm2d(xx)"))
     width, bias = fixes(network(), ("a", {"K": 64}), ("a", {"bias": False}))
     assert edits(width) == []
-    assert width is not None
     assert width.no_edit == "net.py:3: num_features comes from `xx`, which this file does not set"
     assert edits(bias) == [">, bias=False"]
 
 
 def test_what_no_code_states_is_not_spoken_of() -> None:
     layout, outside = fixes(network(), ("a", {"N": 64}), ("b", {"K": 8}))
-    assert layout is not None
-    assert outside is not None
     assert (layout.code_edits, layout.no_edit, outside.code_edits, outside.no_edit) == ((), "", (), "")
 
 
@@ -82,7 +76,6 @@ def test_without_dataflow_or_files_there_are_no_edits() -> None:
     assert edits(fix) == []
     Path("net.py").unlink()
     (fix,) = fixes(network(), ("a", {"bias": False}))
-    assert fix is not None
     assert (fix.code_edits, fix.no_edit) == ((), "net.py:2: the file cannot be read")
 
 

@@ -22,6 +22,8 @@ from convlint.model.report import Finding
 from convlint.run.plan import Options
 from convlint.run.run import lint_paths
 
+pytestmark = pytest.mark.usefixtures("here")
+
 NET = """\
 # a network   of three layers
 version: 1
@@ -63,17 +65,11 @@ layers:
 """
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def results(*arguments: str, stdin: str = "") -> list[dict[str, Any]]:
     """Of a check whose SARIF its schema accepts."""
     text = convlint("check", *arguments, "-o", "sarif", stdin=stdin).out
     sarif(text)
-    found: list[dict[str, Any]] = json.loads(text)["runs"][0]["results"]
-    return found
+    return json.loads(text)["runs"][0]["results"]
 
 
 def suggested(content: bytes, suggestion: dict[str, Any]) -> bytes:

@@ -65,7 +65,6 @@ def test_effective_filter(dilation: int, extent: int) -> None:
 @given(size=st.integers(1, 40), stride=st.integers(1, 4), dilation=st.integers(1, 4), taps=st.integers(1, 7))
 def test_same_padding_gives_the_ceiling(size: int, stride: int, dilation: int, taps: int) -> None:
     sides = same_padding(size, stride=stride, dilation=dilation, taps=taps)
-    assert sides is not None
     assert sides[1] - sides[0] in (0, 1)
     assert output_size(size, stride=stride, pad=sum(sides), dilation=dilation, taps=taps) == -(-size // stride)
 
@@ -164,7 +163,6 @@ def test_dilation_changes_no_gemm() -> None:
 
 def test_reduction_of_a_3x3_over_128_channels() -> None:
     found = gemm(layer(N=1, C=128, H=56, W=56, K=64, R=3, S=3, PadH=1, PadW=1), "fprop")
-    assert found is not None
     assert found.K == 1152
 
 
@@ -172,7 +170,6 @@ def test_arithmetic_intensity_of_the_guides_layer() -> None:
     """3x3, 256x56x56x64 to 256x56x56x128 in fp16: 383.8 FLOPs a byte, 384.0 without the weights."""
     made = layer(N=256, C=64, H=56, W=56, K=128, R=3, S=3, PadH=1, PadW=1, dtype=Dtype.fp16)
     work, elements = flops(made), tensor_elements(made)
-    assert work is not None
     assert elements is not None
     x, w, y = elements
     assert work / (2 * (x + w + y)) == pytest.approx(383.8, abs=0.05)
@@ -244,7 +241,6 @@ sizes = st.fixed_dictionaries(
 def test_outputs_and_flops_as_counted(sizes: dict[str, int]) -> None:
     """P counts the positions where the filter fits the padded input; FLOPs are two per tap, channel and output."""
     made = layer(**sizes)
-    assert made.P is not None
     assert made.Q is not None
     extent = made.DilH * (sizes["R"] - 1) + 1
     padded = sizes["H"] + sizes["PadH"] + sizes["PadH_end"]

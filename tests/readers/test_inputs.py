@@ -340,7 +340,6 @@ def read(path: str | Path, **options: Any) -> list[tuple[Dtype | None, bool]]:
     with Reading() as reading:
         network, errors = reading.read(file_input(str(path)), ReadOptions(**options))
     assert all("left without sizes" in error.message for error in errors)
-    assert network is not None
     return [(layer.dtype, layer.dtype_source == "stated") for layer in network.layers]
 
 
@@ -422,7 +421,6 @@ def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(
     monkeypatch.chdir(tmp_path)
     with Reading() as reading:
         network, errors = reading.read(decide("fp32_net:net"), ReadOptions(inputs={"": "32x64x56x56"}))
-    assert network is not None
     assert not errors
     assert [(layer.dtype, layer.dtype_source) for layer in network.layers] == [(Dtype.fp32, "module")] * 2
     options = ("--isolated", "-o", "json", "--gpu", "a100")

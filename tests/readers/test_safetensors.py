@@ -115,7 +115,6 @@ def test_sharded_checkpoints(tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / names[1]).unlink()
     network, errors = read(str(index), ReadOptions())
-    assert network is not None
     assert [layer.name for layer in network.layers] == ["part0.conv"]
     assert [error.path for error in errors] == [str(tmp_path / names[1])]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from occupancy import occupancy_warps, resident_warps
 from rule_outcomes import SILENT, findings, outcome, rows
 
 from convlint.estimate import estimate_layer
@@ -60,13 +59,10 @@ def test_half_precision_is_one_finding_where_all_layers_share_it() -> None:
 @pytest.mark.parametrize(
     ("gpu", "sizes", "expected"),
     [
-        ("k40", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
-        ("k40", {"N": 32, "C": 512, "H": 7, "K": 512}, SILENT),
         ("k40", {"N": 64, "C": 128, "H": 28, "K": 128}, SILENT),
         ("k80", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
         ("k10", {"N": 1, "C": 512, "H": 7, "K": 512}, "info"),
         # a single multiprocessor is soon full
-        ("gk20a", {"N": 1, "C": 512, "H": 7, "K": 512}, SILENT),
         # no other generation
         *((gpu, {"N": 1, "C": 512, "H": 7, "K": 512}, SILENT) for gpu in ("m40", "p100", "v100", "a100")),
     ],
@@ -78,21 +74,6 @@ def test_low_occupancy(gpu: str, sizes: dict[str, int], expected: str) -> None:
 def test_low_occupancy_needs_the_sizes_on_kepler_only() -> None:
     assert set(outcome("CL704", "{ C: 64, K: 64, R: 3, S: 3, dtype: fp32 }", gpu="k40")) == {"N", "H", "W"}
     assert outcome("CL704", "{ C: 64, K: 64, R: 3, S: 3, dtype: fp32 }", gpu="a100") == SILENT
-
-
-def test_occupancy_by_registers() -> None:
-    """KG 1.4.1: 63 registers and 256 threads a block; 64 resident warps are the most from Kepler on."""
-    fermi = resident_warps(
-        threads_per_block=256, registers_per_thread=63, shared_bytes_per_block=0, registers_per_sm=32768,
-        registers_per_block=32768, shared_bytes_per_sm=49152, max_warps_per_sm=48, max_blocks_per_sm=8,
-        register_unit=64, warp_unit=2, shared_unit=128,
-    )  # fmt: skip
-    assert fermi == 16
-    warps = {
-        gpu: occupancy_warps(load_gpu(gpu), threads_per_block=256, registers_per_thread=63)
-        for gpu in ("k10", "k20", "k40", "k80")
-    }
-    assert warps == {"k10": 32, "k20": 32, "k40": 32, "k80": 64}
 
 
 def test_limits_of_an_smx() -> None:
@@ -186,8 +167,6 @@ def test_concurrent_kernels_says_what_this_chip_can_do(gpu: str, kernels: int, h
 
 OF_RUNTIME: dict[str, list[tuple[Any, ...]]] = {
     "CL706": [
-        ("k40", "gpu_clock: base", "info"),
-        ("k40", "gpu_clock: boost", SILENT),
         ("k40", "", ("runtime.gpu_clock",)),
         # K80 boosts by itself, the others do not have it or manage it themselves
         *((gpu, clock, SILENT) for gpu in ("k80", "k20x", "k10", "m40", "a100") for clock in ("", "gpu_clock: base")),
@@ -201,7 +180,6 @@ OF_RUNTIME: dict[str, list[tuple[Any, ...]]] = {
         ("v100", 'cuda: "13.0"', "error"),
         ("v100", 'cuda: "12.9", cudnn: "9.11"', "error"),
         ("v100", 'cuda: "12.9", framework: pytorch', ("runtime.cudnn",)),
-        ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt, tensorrt: "10.4"', SILENT),
         ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt, tensorrt: "10.5"', "error"),
         ("v100", 'cuda: "12.9", cudnn: "9.10", framework: tensorrt', ("runtime.framework_version", "runtime.tensorrt")),
         ("m40", 'framework: tensorrt, framework_version: "8.6"', "error"),
@@ -212,25 +190,17 @@ OF_RUNTIME: dict[str, list[tuple[Any, ...]]] = {
         ("orin", 'cuda: "12.6", cudnn: "9.11"', SILENT),
     ],
     "CL708": [
-        ("a100", 'cuda: "11.0", cudnn: "8.0"', SILENT),
         ("a100", 'cuda: "10.2"', "error"),
         ("a100", 'cuda: "11.0", cudnn: "7.6.5"', "error"),
         ("a100", 'cuda: "11.0"', ("runtime.cudnn",)),
-        ("rtx-3090", 'cuda: "11.0", cudnn: "8.0"', SILENT),
-        ("h100", 'cuda: "11.8", cudnn: "8.9.5"', SILENT),
-        ("h100", 'cuda: "11.7"', "error"),
         ("b200", 'cuda: "12.6"', "error"),
-        ("b200", 'cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.7"', SILENT),
         ("b200", 'cuda: "12.8", cudnn: "9.7", framework: pytorch, framework_version: "2.6"', "error"),
         ("b200", 'cuda: "12.8", cudnn: "9.7", framework: jax', SILENT),
     ],
     "CL709": [
-        ("a100", "pinned_memory: false", "info"),
         ("k20", "pinned_memory: false", "info"),
-        ("a100", "pinned_memory: true", SILENT),
         ("a100", "", ("runtime.pinned_memory",)),
         # one memory for CPU and GPU
-        ("orin", "pinned_memory: false", SILENT),
         ("gk20a", "", SILENT),
     ],
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from checkout import ROOT
 from msgspec.structs import replace
+from read_specs import network as read
 from rule_outcomes import SILENT, findings, outcome
 
 from convlint.engine.check import Target, check_network
@@ -20,7 +21,6 @@ from convlint.model.layer import Mode
 from convlint.model.report import Finding, Report
 from convlint.model.runtime import Runtime
 from convlint.readers.inputs import file_input
-from convlint.readers.spec.reader import read_spec
 from convlint.rulebook.book import load_rulebook
 from convlint.run.run import report_on
 
@@ -31,8 +31,7 @@ BATCH = ("CL201", "CL204", "CL301")
 
 def resnet50(N: int, gpu: str = "a100", mode: Mode = "training", **settings: Any) -> NetworkResult:
     path = ROOT / "sample_configs" / "resnet50.yaml"
-    network, _ = read_spec(path.read_text(encoding="utf-8"), str(path))
-    assert network is not None
+    network = read(path.read_text(encoding="utf-8"))
     layers = tuple(replace(layer, N=N) for layer in network.layers)
     network = replace(network, layers=layers, runtime=replace(network.runtime, **settings), mode=mode)
     return check_network(network, RULES, [Target(label=gpu, gpu=load_gpu(gpu))], mode)
@@ -96,8 +95,7 @@ def test_no_batch_advice_goes_past_what_fits(N: int) -> None:
 def test_batch_advice_stops_where_the_memory_does(name: str) -> None:
     """On a GPU with room for one image less than what would be advised."""
     path = ROOT / "sample_configs" / f"{name}.yaml"
-    network, _ = read_spec(path.read_text(encoding="utf-8"), str(path))
-    assert network is not None
+    network = read(path.read_text(encoding="utf-8"))
 
     def advised(memory_bytes: int) -> tuple[int | None, list[int]]:
         gpu = replace(load_gpu("a100"), memory_bytes=memory_bytes)
@@ -160,8 +158,7 @@ def test_what_is_unknown_is_said_and_not_guessed(layer: str, runtime: str, needs
 
 
 def test_a_gpu_whose_memory_nobody_gives_is_not_judged() -> None:
-    network, _ = read_spec(f"version: 1\nlayers: [ {LAYER % ('fp16', ', N: 99999')} ]\n", "net.yaml")
-    assert network is not None
+    network = read(f"version: 1\nlayers: [ {LAYER % ('fp16', ', N: 99999')} ]\n")
     gpu = replace(load_gpu("a100"), memory_bytes=None)
     result = check_network(network, RULES, [Target(label="mine", gpu=gpu)], "training")
     assert only(result, "CL801") is None
@@ -281,7 +278,6 @@ def test_an_eager_host_is_told_of_what_helps_it(mode: Mode) -> None:
 def test_the_batch_that_takes_no_longer_does_not(N: int) -> None:
     found = only(resnet50(N, mode="inference"), "CL306")
     named = re.search(r"up to about N=(\d+)", found.fix.describe)
-    assert named is not None
     now, there, beyond = (
         time_us(resnet50(each, mode="inference")) for each in (N, int(named[1]), int(int(named[1]) * 1.3))
     )

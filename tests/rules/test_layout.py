@@ -37,7 +37,6 @@ def test_prefer_nhwc_in_one_dimension(runtime: str, describe: str, gpu: str) -> 
 UNSIZED = "C: 64, K: 64, kernel_size: 3, dtype: fp16, layout: NCHW"
 CASES: dict[str, list[tuple[str, str, str, str]]] = {
     "CL401": [
-        (f"{MAP}, dtype: fp16, layout: NCHW", "a100", "", "warning"),
         (f"{MAP}, dtype: fp16, layout: NHWC", "a100", "", SILENT),
         (f"{MAP}, dtype: fp16", "a100", "", SILENT),  # nobody says which layout
         (f"{MAP}, dtype: fp32, layout: NCHW", "a100", "tf32: false", SILENT),
@@ -49,7 +48,6 @@ CASES: dict[str, list[tuple[str, str, str, str]]] = {
     ],
     "CL403": [
         (f"{MAP}, dtype: fp32, layout: NHWC", "k80", "", "warning"),
-        (f"{MAP}, dtype: fp32, layout: NHWC", "v100", "", "warning"),
         (f"{MAP}, dtype: fp16, layout: NHWC", "p100", "", "warning"),
         (f"{MAP}, dtype: fp16, layout: NHWC", "v100", "", SILENT),
         (f"{MAP}, dtype: fp32, layout: NHWC", "a100", "", SILENT),  # TF32

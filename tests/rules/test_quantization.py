@@ -44,7 +44,6 @@ LARGE = "N: 256, H: 28, W: 28, R: 3, S: 3, padding: 1, dtype: fp16, layout: NHWC
 def test_multiple_of_64(layer: str, mode: str, severity: str, message: str, new: dict[str, int]) -> None:
     (finding,) = findings("CL201", f"{{ {layer} }}", mode=mode)
     assert (finding.severity, finding.message) == (severity, message)
-    assert finding.fix is not None
     assert new in [finding.fix.set, *(other.set for other in finding.alternatives)]
 
 
@@ -52,7 +51,6 @@ def test_multiple_of_64(layer: str, mode: str, severity: str, message: str, new:
     ("layer", "expected"),
     [
         (f"C: 64, K: 64, N: 64, {SMALL}", SILENT),
-        (f"C: 64, K: 64, N: 1, {SMALL}", SILENT),
         (f"C: 64, K: 64, N: 33, {MAP}", SILENT),  # 16 x 16 positions alone are a multiple of 64
         ("C: 64, K: 64, N: 33", SILENT),  # whether N·P·Q is one is not known, and only a reminder
         ("C: 65, K: 64, N: 33, R: 3, S: 3", "info"),
@@ -71,7 +69,6 @@ def test_multiple_of_64_speaks_of_what_is_known(layer: str, expected: object) ->
 )
 def test_the_step_of_N_is_what_the_positions_lack_of_64(positions: int, step: int) -> None:
     rule = load_rulebook().find("CL201")
-    assert rule is not None
     values: dict[str, Any] = {"training": True, "first": False, "has_output": True, "C": 64, "K": 64, "N": 33}
     values["NPQ"] = 33 * positions
     for name, expr in rule.decision.let:
@@ -116,7 +113,6 @@ def test_tile_quantization(layer: str, severity: str, message: str, new: dict[st
         item for item in findings("CL203", f"{first}, {last}", gpu=gpu, mode="inference") if "a" in names(item)
     )
     assert (finding.severity, finding.message) == (severity, message)
-    assert finding.fix is not None
     assert new in [finding.fix.set, *(other.set for other in finding.alternatives)]
 
 

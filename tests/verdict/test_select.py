@@ -167,9 +167,7 @@ NOTHING = "nothing could be priced: no layer has the sizes that a time needs"
 FLAGS = ["layer", "-N", "256", "-C", "64", "-K", "64"]
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepared(tmp_path, monkeypatch)
+here = pytest.fixture(autouse=True)(prepared)
 
 
 @pytest.mark.parametrize(

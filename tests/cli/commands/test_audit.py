@@ -37,8 +37,7 @@ def answer(*arguments: str, code: int | None = None) -> dict[str, Any]:
     """The answer of an audit as JSON."""
     ran = convlint("audit", *arguments, "-o", "json")
     assert code is None or ran.code == code, ran.err
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 class TestTables:
@@ -161,10 +160,17 @@ class TestHours:
             found = answer("zoo", "--weights", "hours.csv")
             assert [each["model"] for each in found["worst_models"]] == [f"zoo/{heavy}.yaml", f"zoo/{light}.yaml"]
 
-    def test_hours_without_a_gpu_are_of_the_first_one(self, zoo: Path) -> None:
-        Path("hours.csv").write_text("model,gpu_hours\nzoo/odd.yaml,10\n")
+    @pytest.mark.parametrize(
+        ("weights", "hours"),
+        [
+            ("model,gpu_hours\nzoo/odd.yaml,10\n", [("h100", 10), ("t4", None)]),  # of the first one
+            ("name,hours,gpu\nzoo/odd.yaml,10,T4\nzoo/odd.yaml,5,h100\n", [("h100", 5), ("t4", 10)]),
+        ],
+    )
+    def test_hours_by_gpu(self, zoo: Path, weights: str, hours: list[tuple[str, int | None]]) -> None:
+        Path("hours.csv").write_text(weights)
         convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
-        assert [(row["gpu"], row["gpu_hours"]) for row in rows_of("a.jsonl", "models")] == [("h100", 10), ("t4", None)]
+        assert [(row["gpu"], row["gpu_hours"]) for row in rows_of("a.jsonl", "models")] == hours
 
     def test_a_gpu_of_two_names_counts_once(self, zoo: Path) -> None:
         (zoo / "zoo" / "own.yaml").write_text(
@@ -189,11 +195,6 @@ class TestHours:
         for table in ("findings", "layers"):
             assert {row["gpu"] for row in rows_of("a.jsonl", table)} <= {"A100", "a100", "tesla-t4"}
         assert len(rows_of("a.jsonl", "layers")) == 4
-
-    def test_hours_by_gpu(self, zoo: Path) -> None:
-        Path("hours.csv").write_text("name,hours,gpu\nzoo/odd.yaml,10,T4\nzoo/odd.yaml,5,h100\n")
-        convlint("audit", "zoo/odd.yaml", "-g", "h100,t4", "--weights", "hours.csv", "-o", "jsonl=a.jsonl")
-        assert [(row["gpu"], row["gpu_hours"]) for row in rows_of("a.jsonl", "models")] == [("h100", 5), ("t4", 10)]
 
     def test_the_stem_of_a_file_is_enough_where_no_other_has_it(self, zoo: Path) -> None:
         write_spec(zoo / "zoo" / "old" / "good.yaml")

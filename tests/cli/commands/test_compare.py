@@ -45,8 +45,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def document(ran: Ran) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 def test_a_network_that_gets_slower_fails_and_says_which_layer_and_why(sides: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from checked_files import prepared
@@ -11,10 +10,7 @@ from command_line import convlint
 
 from convlint.gpus.gpu import gpu_names
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
 def test_the_table_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:

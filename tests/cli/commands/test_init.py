@@ -39,8 +39,7 @@ def repository(path: str = "lab/nets.py", parameters: str = "", inputs: str = "x
 
 def models(path: str = "pyproject.toml") -> list[dict[str, object]]:
     values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    found: list[dict[str, object]] = values["tool"]["convlint"]["models"]
-    return found
+    return values["tool"]["convlint"]["models"]
 
 
 def test_a_package_gets_a_new_config() -> None:

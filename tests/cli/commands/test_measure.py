@@ -54,8 +54,7 @@ def said(ran: Ran) -> str:
 
 
 def document(ran: Ran) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 def test_a_spec_on_the_cpu(here: Path) -> None:

@@ -32,13 +32,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def planned(*arguments: str, stdin: str = "") -> dict[str, Any]:
     ran = run("plan", *arguments, "-o", "json", "--write", "better.yaml", stdin=stdin)
-    found: dict[str, Any] = json.loads(ran.out)
-    return found
+    return json.loads(ran.out)
 
 
 def time_us(*arguments: str) -> float:
-    result: float = json.loads(run("check", *arguments, "-o", "json").out)["summary"]["time_us"]
-    return result
+    return json.loads(run("check", *arguments, "-o", "json").out)["summary"]["time_us"]
 
 
 def test_remarks_names_and_words_stay(here: Path) -> None:

@@ -8,10 +8,7 @@ import pytest
 from checked_files import CLEAN, RULE, codes, prepared
 from command_line import convlint
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+folder = pytest.fixture(autouse=True)(prepared)
 
 
 def test_the_list_of_rules() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from cases import slow_contract
+from checked_files import RULE
 from command_line import convlint
-from output_files import SPEC, content, prepared
 from specs import GOOD
 
 from convlint.cli.streams import outputs
@@ -52,9 +52,45 @@ def test_outputs_that_are_refused(values: tuple[str, ...], message: str) -> None
     assert str(caught.value) == message
 
 
+SPEC = "version: 1\nlayers:\n  - { name: a, N: 8, C: 60, H: 8, W: 8, K: 64, kernel_size: 1, dtype: fp16 }\n"
+BASELINE = '{"convlint_baseline": 1, "findings": []}'
+
+
+def content() -> dict[str, tuple[int, int, bytes]]:
+    return {
+        str(path): (path.lstat().st_mode, path.lstat().st_ino, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(Path().rglob("*"))
+    }
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return prepared(tmp_path, monkeypatch)
+    """A project with an input, a config that extends another, a baseline, rules, models, and links to them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    for name, text in {
+        "ok.yaml": SPEC, "nets/deep.yaml": SPEC, "convlint.toml": 'extend = "parent.conf"\n',
+        "parent.conf": 'extend = "grandparent.conf"\n', "grandparent.conf": "min-loss = 1\n", "other.conf": "",
+        "base.json": BASELINE, "own/rule.yaml": RULE, "pkg/net.txt": "", "there.json": "", "kept.md": "",
+        "m.onnx": "", "weights.H5": "", "m.onnx.data": "", "code.py": "", "pkg/__init__.py": "",
+        "pkg/sub.py": "", "shards/m.safetensors.index.json": "{}", "shards/part-1.safetensors": "",
+        "nets/x/y.txt": "",
+    }.items():  # fmt: skip
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    os.link("ok.yaml", "hard.txt")
+    os.link("shards/part-1.safetensors", "shard.txt")
+    os.link("pkg/sub.py", "sub.txt")
+    os.link("pkg/__init__.py", "init.txt")
+    os.link("grandparent.conf", "grand.txt")
+    os.link("own/rule.yaml", "rule.txt")
+    os.link("there.json", "again.json")
+    for link, target in {
+        "soft.txt": "ok.yaml", "chain.txt": "soft.txt", "here": ".", "model.txt": "m.onnx", "new1.json": "new.json",
+        "base.txt": "base.json", "there.txt": "there.json",
+    }.items():  # fmt: skip
+        os.symlink(target, link)
+    return tmp_path
 
 
 @slow_contract
@@ -227,6 +263,7 @@ INPUT = "is an input"
         ("export ok.yaml -o hard.txt", INPUT),
         ("export ok.yaml -o ./ok.yaml", INPUT),
         ("export pkg.sub:Net -o sub.txt", INPUT),
+        ("plan ok.yaml --write ok.yaml", INPUT),
         ("audit . -o json=ok.yaml", INPUT),
         ("audit nets -o json=nets/deep.yaml", INPUT),
         ("audit . -o json=hard.txt", "hard.txt is an input (ok.yaml); write json to another file"),
@@ -260,6 +297,7 @@ INPUT = "is an input"
         ("layer -C 3 -o json=a.json -o sarif=./a.json", "write to the same file"),
         ("estimate ok.yaml -o json=a.json -o csv=./a.json", "write to the same file"),
         ("sweep ok.yaml -N 1,2 -o csv=a.csv -o svg=./a.csv", "write to the same file"),
+        ("plan ok.yaml --write a.yaml -o json=a.yaml", "write to the same file"),
         ("audit ok.yaml -o csv=a.x -o jsonl=./a.x", "csv and jsonl write to the same file"),
         ("audit ok.yaml -o csv=a.x -o json=a-layers.x", "csv and json write to the same file"),
         ("audit ok.yaml -o csv=a.x -o json=a-resume.sqlite", "write to the same file"),

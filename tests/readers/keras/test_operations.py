@@ -79,7 +79,6 @@ def test_layers(tmp_path: Path, make: Any, kind: str, C: int | None, H: int | No
     layer = make()
     keras.Model(start, layer(conv("a", 12)(start))).save(path)
     network, _ = read(str(path), ReadOptions(batch=2))
-    assert network is not None
     operation = network.operations[-1]
     assert (operation.kind, operation.name, operation.inputs, operation.output) == (kind, layer.name, (1,), True)
     assert (operation.C, operation.H, operation.W) == (C, H, W)
@@ -270,7 +269,6 @@ def test_known_networks(tmp_path: Path) -> None:
     path = str(tmp_path / "model.keras")
     keras.applications.EfficientNetB0(weights=None).save(path)
     network, _ = read(path, ReadOptions(batch=2))
-    assert network is not None
     assert [each.where for each in network.operations if each.kind == "reshape"] == ["Dense predictions"]
     groups = [group for group in channels_of(network).groups if group.writers]
     assert [group.width for group in groups if group.fixed] == [1280]

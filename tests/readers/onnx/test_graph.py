@@ -503,7 +503,6 @@ def test_known_networks() -> None:
     assert [len(group.writers) for group in groups if len(group.writers) > 1] == [4, 5, 7, 4]
     assert [group.width for group in groups if group.fixed] == [2048]
     dense, _ = read(str(LIGHT / "light_densenet121.onnx"), ReadOptions(batch=8))
-    assert dense is not None
     assert not any(each.kind == "reshape" for each in dense.operations)
     assert sum(bool(group.fixed) for group in channels_of(dense).groups if group.writers) == 1
 
@@ -552,8 +551,6 @@ def test_without_all_sizes_no_step_is_known(tmp_path: Path) -> None:
     y = graph.node("Relu", graph.conv("x", 3, 8))
     proto = model(graph.nodes, graph.inputs, [y], graph.tensors)
     network, _ = read(save(tmp_path, proto), ReadOptions())
-    assert network is not None
     assert not network.whole
     network, _ = read(save(tmp_path, proto), ReadOptions(batch=4))
-    assert network is not None
     assert network.whole

@@ -125,7 +125,6 @@ def test_in_bodies_too(tmp_path: Path) -> None:
         nodes, [value("x", [2, 4, 8, 8]), value("flag", [], TensorProto.BOOL)], [value("y", None, 2)], TENSORS
     )
     found, _ = read(save(tmp_path, proto), ReadOptions())
-    assert found is not None
     assert [(layer.H, layer.dtype) for layer in found.layers] == [(8, "int8")]
 
 
@@ -200,7 +199,6 @@ def test_a_fixed_batch_is_an_error_not_an_invention() -> None:
     assert "Reshape" in errors[0].message
     assert "element counts differ" in errors[0].message
     assert "--batch" in errors[0].message
-    assert network is not None
     assert len(network.layers) == 49
     assert all(layer.N == 256 or (layer.N is None and layer.H is None and layer.P is None) for layer in network.layers)
 
@@ -394,7 +392,6 @@ def test_operators_that_are_not_known_are_reported(tmp_path: Path) -> None:
     tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3])]
     path = save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors))
     network, errors = read(path, ReadOptions())
-    assert network is not None
     assert [(layer.C, layer.H) for layer in network.layers] == [(8, None)]
     assert any("com.microsoft.FusedConv looks like a convolution" in error.message for error in errors)
     assert any("shape inference stops at com.microsoft.FusedConv 'f'" in error.message for error in errors)

@@ -13,12 +13,9 @@ from convlint.readers import ReadOptions
 from convlint.readers.python.reader import joined, read, read_source
 from convlint.readers.python.source_file import is_guard
 
+pytestmark = pytest.mark.usefixtures("here")
+
 LAYOUTS = ROOT / "tests" / "layouts"
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["src_layout", "package_entry", "gan", "config_driven"])

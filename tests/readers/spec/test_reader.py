@@ -61,14 +61,12 @@ def test_json_is_accepted() -> None:
 
 def test_a_batch_from_the_command_line() -> None:
     found, _ = read_spec(spec(STEM, "K: 8, kernel_size: 1", defaults="{ N: 256 }"), "net.yaml", ReadOptions(batch=16))
-    assert found is not None
     assert [layer.N for layer in found.layers] == [16, 16]
 
 
 def test_standard_input_has_a_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("convlint.readers.spec.reader.read_text", lambda path: spec(STEM))
     found, _ = read("-", ReadOptions())
-    assert found is not None
     assert found.path == found.layers[0].path == "<stdin>"
 
 
@@ -113,7 +111,6 @@ def test_source_lines_are_those_that_places_count() -> None:
     text = "version: 1\r# a\u2028# b\x85layers: [{C: 4, H: 8, W: 8, K: 8, kernel_size: 1}]\r\n"
     found = network(text)
     line, column, *_ = found.layers[0].spans["K"]
-    assert found.source_lines is not None
     assert found.source_lines[line - 1][column - 1 :].startswith("8, kernel_size")
 
 

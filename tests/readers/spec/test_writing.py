@@ -14,6 +14,7 @@ from checkout import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from read_specs import network as read
 from wired_spec_networks import Wired, random_network
 from wirings import densenet201, mobilenet_v2, resnet50, told, unet
 
@@ -27,7 +28,6 @@ from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.onnx import reader as onnx_model
 from convlint.readers.spec import reader as yaml_spec
-from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 from convlint.readers.torch import module as torch_module
 from convlint.rulebook.book import load_rulebook
@@ -37,10 +37,7 @@ TARGETS = [Target(label="a100", gpu=load_gpu("a100"))]
 
 
 def back(network: Network) -> Network:
-    found, errors = read_spec(spec_text(network), "x")
-    assert errors == ()
-    assert found is not None
-    return found
+    return read(spec_text(network))
 
 
 def groups(network: Network) -> list[Any]:
@@ -372,9 +369,7 @@ def test_operations_with_sizes_that_no_spec_holds() -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sample_configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_samples(path: Path) -> None:
-    network, errors = read_spec(path.read_text(), "x")
-    assert network is not None
-    assert errors == ()
+    network = read(path.read_text())
     found = back(network)
     assert len(found.operations) <= len(network.operations)
     assert [replace(edge, source="") for edge in found.edges] == [replace(edge, source="") for edge in network.edges]
@@ -434,7 +429,6 @@ def test_torch_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.syspath_prepend(str(Path.cwd()))
     network, errors = torch_module.read(f"torch_nets:{name}", ReadOptions(inputs={"": shape}))
     assert errors == ()
-    assert network is not None
     same_of_writing(network, tmp_path)
     assert f"torch_nets.py:{network.layers[0].locate().line}\n" in spec_text(network)
     sys.modules.pop("torch_nets")
@@ -567,8 +561,6 @@ def test_a_step_is_written_with_all_of_its_operations(name: str) -> None:
             step_of(Steps(one, one.layers, 0.0, Runtime(framework="pytorch"), mode), a100)
             for one in (network, read_back)
         )
-        assert now is not None
-        assert then is not None
         assert then.gpu_us == pytest.approx(now.gpu_us, rel=0.01)
         assert {part for part, us in then.parts.items() if us} == {part for part, us in now.parts.items() if us}
     assert findings(read_back) == findings(network)

@@ -291,7 +291,6 @@ def test_products_have_their_sizes(
     name: str, reads: Any, written: Any, constants: Any, kind: str, product: tuple[int, ...]
 ) -> None:
     work = work_of(name, reads, written, constants)
-    assert work is not None
     assert (work.kind, work.product) == (kind, product)
 
 
@@ -305,13 +304,11 @@ def test_an_einsum_multiplies_what_its_letters_say(
     equation: str, reads: Any, written: Any, product: tuple[int, ...]
 ) -> None:
     work = work_of("aten::einsum", reads, [written], [], {"equation": equation}.get)
-    assert work is not None
     assert (work.kind, work.product) == ("product", product)
 
 
 def test_the_statistics_of_a_batch_norm_are_no_weights_that_are_trained() -> None:
     work = work_of("aten::batch_norm", [(2, 8, 4, 4)], [(2, 8, 4, 4)], [(8,)] * 4)
-    assert work is not None
     assert work.weights == 16
 
 

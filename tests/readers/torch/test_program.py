@@ -59,7 +59,6 @@ def test_every_convolution_as_forward_hooks_see_it(
     expected = torch_nets.hooked(module, torch.zeros(shape))
     network, errors = read(path, ReadOptions())
     assert errors == ()
-    assert network is not None
     assert [
         {key: getattr(layer, key) for key in want} for layer, want in zip(network.layers, expected, strict=True)
     ] == expected  # fmt: skip
@@ -73,7 +72,6 @@ def test_symbolic_and_fixed_sizes(tmp_path: Path) -> None:
     path = exported(tmp_path, torch_nets.ResNeXt(), (2, 3, 32, 32), dynamic_shapes=(free,))
     network, errors = read(path, ReadOptions(inputs={"": "64x3x224x32"}))
     assert errors == ()
-    assert network is not None
     assert [(layer.N, layer.H, layer.P, layer.Q) for layer in network.layers[:2]] == [
         (64, 224, 112, 16),
         (64, 112, 112, 16),
@@ -81,7 +79,6 @@ def test_symbolic_and_fixed_sizes(tmp_path: Path) -> None:
     network, errors = read(path, ReadOptions(batch=8))
     assert len(errors) == 1
     assert "is 8x3x?x32" in errors[0].message
-    assert network is not None
     assert network.layers[0].H is None
     assert "fixed at 3" in message(path, inputs={"x": "8x4x32x32"})
     assert "no input 'y'" in message(path, inputs={"y": "8x3x32x32"})
@@ -92,7 +89,6 @@ def test_symbolic_and_fixed_sizes(tmp_path: Path) -> None:
 def test_layout_and_norms(tmp_path: Path) -> None:
     module = torch_nets.UNet().to(memory_format=torch.channels_last)
     network, _ = read(exported(tmp_path, module, (2, 3, 32, 32)), ReadOptions())
-    assert network is not None
     assert {layer.layout for layer in network.layers} == {"NHWC"}
     assert [layer.name for layer in network.layers if layer.norm_follows] == [
         "down1.0",
@@ -218,7 +214,6 @@ NODE = "model.json: graph_module.graph.nodes[0]"
 )  # fmt: skip
 def test_each_fault_of_a_program_is_told_with_its_place(tmp_path: Path, content: Any, words: str) -> None:
     network, _ = read(str(written(tmp_path / "m.pt2", program([node(0)]))), ReadOptions())
-    assert network is not None
     assert len(network.layers) == 1
     assert words in message(written(tmp_path / "m.pt2", content))
 
@@ -265,7 +260,6 @@ def test_names_that_count_on_each_other(tmp_path: Path) -> None:
         each["inputs"][1]["arg"]["as_tensor"]["name"] = f"w{index}"
     weights = {f"w{index}": tensor(8, 8, 1, 1) for index in range(500)}
     network, _ = read(str(written(tmp_path / "m.pt2", program(nodes, **weights))), ReadOptions())
-    assert network is not None
     assert len({layer.name for layer in network.layers}) == 500
 
 

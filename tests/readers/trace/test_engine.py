@@ -86,9 +86,7 @@ def test_convolutions_have_their_sizes_formats_and_times(tmp_path: Path) -> None
     assert (body.name, body.residual_inputs, body.bias, us(body)) == ("body + add", 1, False, 500.0)
     assert (depthwise.groups, depthwise.dtype, depthwise.layout, us(depthwise)) == (96, "int8", "auto", None)
     assert (up.op, up.dtype, up.layout, up.P) == ("conv_transpose", "fp32", "NCHW", 112)
-    assert stem.measured is not None
     measured = stem.measured.of("fprop")
-    assert measured is not None
     assert (measured.calls, measured.tensor_cores) == (50, True)
     assert found.version_notes == ("the whole engine: 720 us a run, of which 20 us in reformats of tensors",)
 

@@ -39,9 +39,7 @@ def message(path: Path) -> str:
 
 
 def taken(layer: ConvLayer, which: Pass) -> tuple[float, float, float, float, float]:
-    assert layer.measured is not None
     found = layer.measured.of(which)
-    assert found is not None
     return found.us, found.convolution, found.transpose, found.bias, found.other
 
 
@@ -102,9 +100,7 @@ def test_calls_of_all_steps_are_one_layer_without_those_that_try_algorithms(tmp_
         trace.step(number, begin)
     (layer,) = network(trace.write(tmp_path / "t.json")).layers
     assert layer.calls == 2
-    assert layer.measured is not None
     measured = layer.measured.of("fprop")
-    assert measured is not None
     assert (measured.us, measured.calls) == (101.0, 7)
     assert measured.spread == pytest.approx(0.5 / 101.0)
 
@@ -218,7 +214,6 @@ def test_a_trace_without_shapes_says_how_to_record_one_and_tells_what_it_can(tmp
     path = trace.write(tmp_path / "t.json")
     found, errors = read(str(path), ReadOptions())
     assert "record with torch.profiler.profile(record_shapes=True)" in errors[0].message
-    assert found is not None
     assert [(layer.C, layer.layout, taken(layer, "fprop")[:3]) for layer in found.layers] == [
         (None, "NCHW", (13.0, 10.0, 3.0)), (None, "NCHW", (23.0, 20.0, 3.0)),
     ]  # fmt: skip
@@ -435,11 +430,8 @@ def test_events_that_lie_across_what_is_read_at_once(tmp_path: Path, name: str) 
     path = trace.write(tmp_path / name)
     found, errors = read(str(path), ReadOptions())
     assert not errors
-    assert found is not None
     (layer,) = found.layers
-    assert layer.measured is not None
     measured = layer.measured.of("fprop")
-    assert measured is not None
     assert measured.calls == 9000
 
 

@@ -204,7 +204,6 @@ def test_names_are_text() -> None:
     assert [tag for tag, _ in read.elements].count("script") == 5
     assert "img" not in [tag for tag, _ in read.elements]
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(report), re.DOTALL)
-    assert data is not None
     assert json.loads(data[1])["names"] == [HOSTILE]
 
 

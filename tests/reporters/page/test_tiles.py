@@ -113,10 +113,8 @@ def test_a_pass_without_tiles_has_no_drawing(gpu: str) -> None:
 def test_the_words_have_the_numbers_of_the_estimate(name: str, gpu: str, which: Pass) -> None:
     estimate, picture = drawn(name, gpu, which)
     grid, sms = estimate.grid, load_gpu(gpu).sms
-    assert grid is not None
     tiles, waves = picture.captions
     product = re.search(r": ([\d,]+(?: x [\d,]+)+)(?: \(gemm\.K is split\))? = ", tiles)
-    assert product is not None
     assert prod(int(factor.replace(",", "")) for factor in product[1].split(" x ")) == estimate.tiles
     assert f"tiles of {grid.height}x{grid.width}: " in tiles
     assert f"= {estimate.tiles:,} tile" in tiles
@@ -209,7 +207,6 @@ def test_it_is_small_well_formed_and_without_styles(name: str, gpu: str, which: 
 
 def test_a_finding_about_tiles_has_no_waves() -> None:
     found = drawing(passes("plain", "a100").passes["wgrad"], "wgrad", waves=False)
-    assert found is not None
     assert found.waves is None
     assert len(found.captions) == 1
     assert ElementTree.fromstring(TEMPLATE.render(drawing=found)).findall("svg")[1:] == []
@@ -222,8 +219,6 @@ def test_within_one_wave_it_is_the_sms_that_are_shown() -> None:
     whole = passes("plain", "a100").passes["wgrad"]
     for tiles, words in ((80, ["80 of 108 SMs busy"]), (150, ["108 of 108 SMs busy", "150 of 216 tiles that fit"])):
         found = drawing(replace(whole, tiles=tiles, waves=tiles / 216, last_wave_tiles=tiles), "wgrad")
-        assert found is not None
-        assert found.waves is not None
         assert [label.text for label in found.waves.labels] == words
 
 
@@ -236,7 +231,6 @@ def test_message_and_drawing_of_a_fused_kernel_name_one_tile() -> None:
 
 def test_what_is_too_much_to_draw_is_cut_and_said() -> None:
     estimate, picture = drawn("Fig. 4", "a100", "dgrad")
-    assert estimate.grid is not None
     assert (estimate.grid.rows, estimate.grid.columns) == (110, 32)
     assert picture.tiles.cuts.count("M") == 2
     assert "110 x 32 = 3,520 tiles" in picture.captions[0]

@@ -10,6 +10,8 @@ from cases import for_each
 
 from convlint.readers.python.nn.networks import FoundNetwork, find_networks
 
+pytestmark = pytest.mark.usefixtures("here")
+
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 
 
@@ -23,11 +25,6 @@ def module(name: str, parameters: str = "", body: str = "self.stem = nn.Conv2d(3
 
 STEM = "self.stem = nn.Conv2d(3, 8, 3)"
 BLOCK = module("Block", "n, k", "self.stem = nn.Conv2d(n, k, 3)")
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:

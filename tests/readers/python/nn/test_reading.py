@@ -39,26 +39,6 @@ def module(init: str, forward: str = "", parameters: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("call", "fields"),
-    [
-        ("nn.Conv2d(3, 64, 7, 2, 3)", {"C": 3, "K": 64, "R": 7, "S": 7, "U": 2, "PadH": 3, "groups": 1, "bias": True}),
-        ("nn.Conv2d(3, out_channels=64, kernel_size=(1, 5), bias=False)", {"R": 1, "S": 5, "bias": False, "K": 64}),
-        ("nn.Conv2d(8, 8, 3, 1, 1, 1, 8)", {"groups": 8, "C": 8}),
-        ("nn.Conv2d(8, 8, 3, padding='same', dilation=2)", {"PadH": 2, "PadH_end": 2, "DilH": 2}),
-        ("nn.Conv2d(8, 8, 4, padding='same')", {"PadH": 1, "PadH_end": 2}),
-        ("nn.Conv1d(8, 16, 3)", {"dims": 1, "S": 3, "R": 1, "H": 1}),
-        ("nn.Conv3d(8, 16, (1, 3, 5))", {"dims": 3, "T": 1, "R": 3, "S": 5, "D": None}),
-        ("nn.ConvTranspose2d(8, 16, 4, 2, 1, 0, 2, False)", {"op": "conv_transpose", "groups": 2, "bias": False}),
-        ("nn.LazyConv2d(16, 3)", {"C": None, "K": 16, "R": 3}),
-        ("torch.nn.modules.conv.Conv2d(3, 4, 1)", {"C": 3, "K": 4}),
-    ],
-)
-def test_a_construction_has_the_fields_of_its_call(tmp_path: Path, call: str, fields: dict[str, Any]) -> None:
-    layer = one(read(tmp_path, f"def make():\n    return {call}\n")).layer
-    assert {name: getattr(layer, name) for name in fields} == fields
-
-
-@pytest.mark.parametrize(
     ("call", "field"),
     [
         ("nn.Conv2d(n, 64, 3)", "C"),
@@ -121,20 +101,11 @@ CONV, NORM = "self.conv = nn.Conv2d(3, 8, 3)\n", "self.bn = nn.BatchNorm2d(8)\n"
 @pytest.mark.parametrize(
     ("init", "forward", "expected"),
     [
-        (CONV + NORM, "return self.bn(self.conv(x))", True),
-        (CONV + NORM, "x = self.conv(x)\nx = self.bn(x)\nreturn F.relu(x)", True),
-        (CONV + "self.bn = nn.InstanceNorm2d(8)", "return self.bn(self.conv(x))", True),
-        (CONV + "self.bn = nn.GroupNorm(4, 8)", "return self.bn(self.conv(x))", False),
-        (CONV + NORM, "return self.bn(F.relu(self.conv(x)))", False),
-        (CONV + NORM, "y = self.conv(x)\nreturn self.bn(y) + y", False),
         (CONV + NORM, "return self.bn(self.conv(self.conv(x)))", False),  # it reads its own output
         (CONV + NORM, "return self.bn(self.conv(x)) + self.bn(self.conv(-x))", True),  # normalised each time
-        (CONV + NORM, "y = self.conv(x)\nlog(y)\nreturn self.bn(y)", None),  # who knows what log does
         (CONV + NORM, "y = self.conv(x)\nif x.sum() > 0:\n    y = self.bn(y)\nreturn y", None),
         (CONV + "self.bn = make_norm(8)", "return self.bn(self.conv(x))", None),
-        ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))", "return self.conv(x)", True),
         ("self.c = nn.Sequential(nn.Conv2d(3, 8, 1), nn.Identity(), nn.BatchNorm2d(8))", "return self.c(x)", True),
-        ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.BatchNorm2d(8))", "return self.conv(x)", False),
         ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))", "", True),
         (CONV + NORM, "", None),
     ],
@@ -213,8 +184,6 @@ def test_sizes_of_an_input_with_other_channels_are_not_believed(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("init", "replaced"),
     [
-        ("self.a = nn.Conv2d(3, 8, 3)\nself.a = nn.Conv2d(3, 16, 3)", [True, False]),
-        ("self.a = nn.Conv2d(3, 8, 3)\nself.b = nn.Conv2d(3, 16, 3)\ndel self.a", [True, False]),
         ("self.a = nn.Conv2d(3, 8, 3)\nself.a = nn.Sequential(self.a, nn.Conv2d(8, 16, 3))", [False, False]),
         ("self.a = [nn.Conv2d(3, 8, 3)]\nself.b = nn.Conv2d(8, 16, 3)", [False, False]),
     ],
@@ -223,26 +192,10 @@ def test_layers_that_are_taken_out_again(tmp_path: Path, init: str, replaced: li
     assert [each.replaced for each in read(tmp_path, module(init)).layers] == replaced
 
 
-def test_under_a_test_that_nobody_decides_a_layer_has_it_as_condition(tmp_path: Path) -> None:
-    found = one(read(tmp_path, module("if deep:\n    self.a = nn.Conv2d(3, 8, 3)", parameters=", deep")))
-    assert (found.condition, found.replaced) == ("deep", False)
-
-
 def test_a_network_is_judged_on_a_gpu(tmp_path: Path) -> None:
     on_gpu = "if torch.cuda.is_available():\n    self.a = nn.Conv2d(3, 8, 3)\nelse:\n    self.b = nn.Conv2d(3, 9, 3)"
     found = one(read(tmp_path, module(on_gpu)))
     assert (found.layer.K, found.condition) == (8, "")
-
-
-def test_a_class_of_the_source_that_is_a_convolution(tmp_path: Path) -> None:
-    text = (
-        "class Same(nn.Conv2d):\n    def __init__(self, i, o, k):\n        super().__init__(i, o, k, bias=False)\n"
-        "    def forward(self, x):\n        return F.conv2d(F.pad(x, (1, 1, 1, 1)), self.weight)\n"
-        "def make():\n    return Same(3, 40, 3)\n"
-    )
-    found = one(read(tmp_path, text))
-    assert (found.made_by, found.layer.K, found.layer.bias, found.layer.PadH) == ("Same", 40, False, None)
-    assert found.layer.locate().line == 10
 
 
 @pytest.mark.parametrize(
@@ -257,17 +210,6 @@ def test_a_class_of_the_source_that_is_a_convolution(tmp_path: Path) -> None:
 )
 def test_constructions_in_other_words(tmp_path: Path, text: str) -> None:
     assert (one(read(tmp_path, text)).layer.C, one(read(tmp_path, text)).layer.K) == (3, 40)
-
-
-def test_attributes_set_after_the_construction_count(tmp_path: Path) -> None:
-    found = one(read(tmp_path, module("self.a = nn.Conv2d(3, 8, 3)\nself.a.stride = (2, 2)")))
-    assert found.layer.U == 2
-
-
-def test_paddle(tmp_path: Path) -> None:
-    text = "from paddle import nn as pn\ndef make():\n    return pn.Conv2D(3, 40, 3, bias_attr=False)\n"
-    found = one(read(tmp_path, text))
-    assert (found.framework, found.layer.K, found.layer.bias) == ("paddle", 40, False)
 
 
 def test_a_script_makes_its_network_where_it_stands(tmp_path: Path) -> None:
@@ -381,18 +323,11 @@ def test_a_root_that_states_everything_runs_once(
 
 
 FUNCTIONAL = [
-    ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w)", (32, 64, 1, 3, False)),
-    ("self.w = nn.Parameter(torch.empty(64, 32 // 4, 1, 1))", "F.conv2d(x, self.w, groups=4)", (32, 64, 4, 1, False)),
-    ("self.w = nn.Parameter(torch.zeros(64, 32, 3, 3))", "torch.conv2d(x, self.w * 0.5, stride=2)",
-     (32, 64, 1, 3, False)),
     ("self.w = nn.Parameter(torch.randn([32, 64, 4, 4]))", "F.conv_transpose2d(x, self.w)", (32, 64, 1, 4, False)),
-    ("self.register_buffer('w', torch.ones(3, 1, 5, 5))", "F.conv2d(x, self.w, groups=3)", (3, 3, 3, 5, False)),
     ("self.w = nn.Parameter(torch.randn(64, 32, 3))", "F.conv1d(x, self.w.to(x.dtype))", (32, 64, 1, 1, False)),
     ("self.w = nn.Parameter(torch.randn(8, 4, 3, 3))\nself.b = torch.zeros(8)", "F.conv2d(x, self.w, self.b)",
      (4, 8, 1, 3, None)),
     ("self.w = make(64, 32)", "F.conv2d(x, self.w)", (None, None, 1, None, False)),
-    ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w * styles(x))",
-     (None, None, 1, None, False)),
     ("self.w = nn.Parameter(torch.randn(64, 32, 3, 3))", "F.conv2d(x, self.w, groups=n(x))", (None, None, 1, 3, False)),
 ]  # fmt: skip
 
@@ -467,18 +402,17 @@ def test_what_a_kind_of_convolution_computes_is_no_second_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "constructions"),
+    "text",
     [
-        ("import tensorflow as tf\ndef f(x, w):\n    return tf.nn.conv2d(x, w, 1, 'SAME')\n", 1),
-        ("import jax\ndef f(x, w):\n    return jax.lax.conv(x, w, (1, 1), 'SAME')\n", 1),
-        ("from jax import lax\ndef f(x, w):\n    return lax.conv_general_dilated(x, w, (1, 1), 'SAME')\n", 1),
-        ("import paddle.nn.functional as P\ndef f(x, w):\n    return P.conv2d(x, w)\n", 1),
+        "import tensorflow as tf\ndef f(x, w):\n    return tf.nn.conv2d(x, w, 1, 'SAME')\n",
+        "import jax\ndef f(x, w):\n    return jax.lax.conv(x, w, (1, 1), 'SAME')\n",
+        "from jax import lax\ndef f(x, w):\n    return lax.conv_general_dilated(x, w, (1, 1), 'SAME')\n",
+        "import paddle.nn.functional as P\ndef f(x, w):\n    return P.conv2d(x, w)\n",
     ],
 )
-def test_functional_convolutions_of_other_frameworks_are_counted(text: str, constructions: int, tmp_path: Path) -> None:
+def test_functional_convolutions_of_other_frameworks_are_counted(text: str, tmp_path: Path) -> None:
     found = read(tmp_path, text)
     assert (found.constructions, found.known, [each.why for each in found.unread]) == (1, 0, ["weight"])
-    assert constructions == 1
 
 
 ANNOTATED = sorted((Path(__file__).parents[1] / "read").glob("*.py"))

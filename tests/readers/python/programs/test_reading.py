@@ -43,7 +43,6 @@ class TestConflict:
     )
     def test_found(self, tmp_path: Path, body: str, lines: tuple[int, int]) -> None:
         conflict = program(tmp_path, LOOP + body + GUARD).conflict
-        assert conflict is not None
         assert (conflict[0].at.line - BEFORE, conflict[1].at.line - BEFORE) == lines
 
     @pytest.mark.parametrize(
@@ -103,7 +102,6 @@ class TestConflict:
     )
     def test_found_behind_a_branch_that_is_never_taken(self, tmp_path: Path, body: str) -> None:
         conflict = program(tmp_path, LOOP + body + GUARD).conflict
-        assert conflict is not None
         assert conflict[1].at.line == BEFORE + body.count("\n")
 
     @pytest.mark.parametrize(
@@ -165,7 +163,6 @@ class TestConflict:
                 'if __name__ == "__main__":\n    launch(main)\n',
             },
         ).conflict
-        assert conflict is not None
         assert (conflict[0].at.path, conflict[1].at.path) == ("lib/seed.py", "train.py")
 
     def test_nothing_is_said_of_vendored_files(self, tmp_path: Path) -> None:
@@ -345,5 +342,4 @@ class TestInsertion:
     )
     def test_place(self, tmp_path: Path, text: str, line: int, name: str) -> None:
         found = program(tmp_path, text)
-        assert found.insert_at is not None
         assert (found.insert_at.line, found.torch_name) == (line, name)

@@ -15,9 +15,11 @@ def plain(n):
         nn.Conv2d(8, 16, (3,)),
         # ? C=8 K=16 R=? S=?
         nn.Conv2d(8, 16, (3, 3, 3)),
-        # ? dims=1 C=4 K=6 S=3 R=1 V=2 PadW=1
+        # ? C=8 K=8 groups=8 U=1 PadH=1 DilH=1
+        nn.Conv2d(8, 8, 3, 1, 1, 1, 8),
+        # ? dims=1 C=4 K=6 S=3 R=1 V=2 PadW=1 H=1
         nn.Conv1d(4, 6, 3, 2, 1),
-        # ? dims=3 C=4 K=6 T=1 R=3 S=5 StrideD=1 U=2 V=2 PadD=0
+        # ? dims=3 C=4 K=6 T=1 R=3 S=5 StrideD=1 U=2 V=2 PadD=0 D=?
         nn.Conv3d(4, 6, (1, 3, 5), stride=(1, 2, 2)),
         # ? C=12 K=20
         Renamed(12, 20, 1),
