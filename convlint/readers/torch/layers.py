@@ -14,8 +14,7 @@ from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, is_first
-from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
+from convlint.readers.torch.kinds import NORM, OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {

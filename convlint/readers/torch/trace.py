@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
-from convlint.readers.torch.arguments import CONVOLUTIONS, NORM, role
+from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, role
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
