@@ -49,23 +49,52 @@ class ConvFlow:
     def __init__(self) -> None:
         self.written: list[ConvOutput] = []
 
-    def convolution(self, source: ValueOrigin | None, fault: str | None = None) -> tuple[int, ValueOrigin]:
-        """Adds a convolution that reads `source`: its index, and the origin of its output."""
+    def convolution(self, source: ValueOrigin | None, kind: str, fault: str | None = None) -> tuple[int, ValueOrigin]:
+        """Adds a convolution, an operation of this kind, that reads `source`: its index, and its output's origin."""
         if source is not None:
-            self.consume(source)
+            self.read((source,), kind)
+            self._consume(source)
             fault = fault or source.fault
         index = len(self.written)
         written = ConvOutput()
         self.written.append(written)
         return index, ValueOrigin((index,), fault=fault, direct=written)
 
-    def consume(self, source: ValueOrigin) -> None:
-        """Notes that a layer with weights reads this value, so that its producers are not heads."""
+    def read(self, origins: Iterable[ValueOrigin], kind: str) -> list[ValueOrigin]:
+        """Notes that an operation of this kind reads these values; the origins of what is computed from each."""
+        past = []
+        for origin in origins:
+            if origin.direct is not None:
+                origin.direct.readers.append(kind)
+            past.append(origin.past)
+        return past
+
+    def operation(
+        self, origins: Iterable[ValueOrigin], kind: str, fault: str | None = None, *, learned: bool = False
+    ) -> ValueOrigin:
+        """The origin of what an operation of this kind, which is no convolution, makes of the values that it reads.
+
+        `learned`: it has weights, so that the producers of these values are not heads.
+        """
+        past = self.read(origins, kind)
+        for origin in past if learned else ():
+            self._consume(origin)
+        return self.merge(past, fault, learned=learned)
+
+    def _consume(self, source: ValueOrigin) -> None:
         for index in source.producers:
             self.written[index].head = False
 
-    def merge(self, origins: Iterable[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
-        """The origin of a value that is computed from several."""
+    def merge(self, origins: Sequence[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
+        """The origin of a value that is computed from several, none of which a convolution has just written."""
+        first = origins[0] if origins else None
+        if (
+            first is not None
+            and fault is None
+            and (first.learned or not learned)
+            and all(each is first for each in origins)
+        ):
+            return first
         producers: dict[int, None] = {}
         for origin in origins:
             producers.update(dict.fromkeys(origin.producers))

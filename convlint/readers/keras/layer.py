@@ -141,12 +141,6 @@ def _dtype(config: Node) -> Dtype | None:
 ConvCall = tuple[ConvLayer, ValueOrigin, ConvOutput]
 
 
-def read_by(origin: ValueOrigin, kind: str) -> None:
-    """Notes that a layer of class `kind` reads the value."""
-    if origin.direct is not None:
-        origin.direct.readers.append(kind)
-
-
 def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:
     """The layers, one for all calls of the same sizes, their edges, and the layer of each call."""
     groups: dict[ConvLayer, list[int]] = {}

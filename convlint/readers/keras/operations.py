@@ -13,7 +13,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
-from convlint.readers.operations import Effect, Operations, Shape, one_element
+from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
 
 _FIRST = "channels_first"
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
@@ -33,11 +33,12 @@ _ADD_OPS = frozenset(["Add", "Divide", "Maximum", "Minimum", "Multiply", "Power"
 _POOLS = ("Max", "Average", "GlobalMax", "GlobalAverage", "AdaptiveMax", "AdaptiveAverage")
 
 
-class CallTensor(NamedTuple):
-    """A tensor that a call reads: the operation that made it, and its shape."""
+class LayerTensor(NamedTuple):
+    """A tensor between layers: its shape, where it comes from, and the operation that makes it."""
 
-    operation: int
     shape: Shape | None
+    origin: ValueOrigin
+    operation: int
 
 
 class ModelOperations:
@@ -80,7 +81,7 @@ class ModelOperations:
             self._operations.set_apart(call, f"{name}, which takes another axis for channels,")
         return self._operations.convolution(call, source)
 
-    def other(self, kind: str, layer: Node, name: str, given: Sequence[CallTensor], shape: Shape | None) -> int:
+    def other(self, kind: str, layer: Node, name: str, given: Sequence[LayerTensor], shape: Shape | None) -> int:
         """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
         inputs = [tensor.operation for tensor in given]
         effect = self._effect(kind, layer, given, shape) if given else None
@@ -89,7 +90,7 @@ class ModelOperations:
             return self.opaque(name, f"{kind} {name}", inputs, shape, work)
         return self.add(effect, name, inputs, shape, work=work)
 
-    def _work(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Work | None:
+    def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
         """What a call does. A view, and what runs in training alone, does nothing."""
         module = layer.get("module")
         foreign = module is not None and not module.text().startswith("keras")
@@ -106,7 +107,7 @@ class ModelOperations:
             constants = [(channels,), (channels,)]
         return self._operations.worked(done, kind, before, after, constants)
 
-    def _effect(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Effect | None:
+    def _effect(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Effect | None:
         """The effect of a call on its maps; None where it may do anything."""
         module, config = layer.get("module"), layer.at("config")
         where = "keras" if module is None else module.text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, Work
@@ -189,17 +189,15 @@ def _label(node: onnx.NodeProto) -> str:
 _LEARNED = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "Einsum", "LSTM", "GRU", "RNN"})
 
 
-class GraphConv:
+class GraphConv(NamedTuple):
     """A convolution and its place in the graph; `calls` is how often loops run it."""
 
-    __slots__ = ("calls", "fault", "node", "readers", "scope", "source")
-
-    def __init__(
-        self, node: Any, scope: GraphScope, source: ValueOrigin | None, readers: ConvOutput, calls: int,
-        fault: str | None,
-    ) -> None:  # fmt: skip
-        self.node, self.scope, self.source, self.readers = node, scope, source, readers
-        self.calls, self.fault = calls, fault
+    node: Any
+    scope: GraphScope
+    source: ValueOrigin | None
+    readers: ConvOutput
+    calls: int
+    fault: str | None
 
 
 class GraphWalk:
@@ -229,45 +227,31 @@ class GraphWalk:
             if op in CONSTANTS:
                 continue
             names = node.input[:]
-            found: ValueOrigin | None = None
-            more: list[ValueOrigin] | None = None
-            for name in names:
-                origin = origins.get(name)
-                if origin is None:
-                    continue
-                if origin.direct is not None:
-                    origin.direct.readers.append(op)
-                    if op not in CONVOLUTIONS:
-                        origin = origin.past
-                if found is None:
-                    found = origin
-                elif origin is not found:
-                    more = [*(more or ()), origin]
             fault = faults.get(node.name) if faults else None
             if op in CONVOLUTIONS and node.domain in STANDARD_DOMAINS:
                 data = origins.get(names[0]) if names else None
-                index, written = self.flow.convolution(data, fault)
+                self.flow.read([origins[name] for name in names[1:] if name in origins], op)
+                index, written = self.flow.convolution(data, op, fault)
                 self.sites.append(GraphConv(node, scope, data, self.flow.written[index], calls, fault))
                 self.steps.convolution(node, index)
                 origins.update(dict.fromkeys(node.output, written))
                 continue
-            if found is None and fault is None and op not in BODIES:
+            read = [origins[name] for name in names if name in origins]
+            if not read and fault is None and op not in BODIES:
                 if op == "DequantizeLinear":
                     self._dequantize(node)
                 self.steps.constant(node)
                 continue
-            result = self._other(node, op, scope, calls, found, more, fault)
+            result = self._other(node, op, scope, calls, read, fault)
             self.steps.other(node, scope, trusted=result.fault is None)
             for name in node.output:
                 if name not in origins or op not in BODIES:  # `_bodies` has set the outputs of the others
                     origins[name] = result
 
     def _other(
-        self, node: Any, op: str, scope: GraphScope, calls: int, found: ValueOrigin | None,
-        more: list[ValueOrigin] | None, fault: str | None,
-    ) -> ValueOrigin:  # fmt: skip
-        """The origin of what a node writes that is no convolution; `found` and `more` are those of what it reads."""
-        learned = op in _LEARNED
+        self, node: Any, op: str, scope: GraphScope, calls: int, read: Sequence[ValueOrigin], fault: str | None
+    ) -> ValueOrigin:
+        """The origin of what a node writes that is no convolution; `read` are those of what it reads."""
         if op in BODIES:
             fault = fault or self._bodies(node, op, scope, calls)
         elif op in RESHAPES:
@@ -277,15 +261,7 @@ class GraphWalk:
         elif "Conv" in text(op):
             kind = f"{text(node.domain)}.{text(op)}" if node.domain else text(op)
             self.unknown_convolutions[text(node.name or next(iter(node.output), op))] = kind
-        if learned:
-            for origin in (found, *(more or ())):
-                if origin is not None:
-                    self.flow.consume(origin)
-        if found is None:
-            return ValueOrigin(fault=fault)
-        if more is None and fault is None and (not learned or found.learned):
-            return found
-        return self.flow.merge((found, *(more or ())), fault, learned=learned)
+        return self.flow.operation(read, op, fault, learned=bool(read) and op in _LEARNED)
 
     def _dequantize(self, node: Any) -> None:
         if node.input and node.output:
@@ -305,7 +281,7 @@ class GraphWalk:
                 carried = [self._origins.get(name) or ValueOrigin() for name in node.input]
                 skip = 1 if op == "Loop" else 0
                 for formal, origin in zip(body.input, carried, strict=False):
-                    self._origins[formal.name] = self.flow.merge((origin,), learned=True)
+                    self._origins[formal.name] = self.flow.merge((origin.past,), learned=True)
                 for formal in body.input[skip + len(node.input) :]:
                     self._origins[formal.name] = ValueOrigin(learned=True)
             self._graph(body, inner, calls * _trips(node, op, scope))

@@ -426,9 +426,7 @@ class _GraphReader:
                 if len(names) < 2 or not outputs:
                     raise node.fault(f"({name}) does not read an input and weights and write a tensor")
                 source = origins.get(names[0])
-                if source is not None and source.direct is not None:
-                    source.direct.readers.append(job)
-                index, origin = flow.convolution(source)
+                index, origin = flow.convolution(source, job)
                 calls.append(self._call(name, node, names, outputs[0], source, flow.written[index]))
                 operations.convolution(len(calls) - 1, calls[-1], names, outputs[0], partial(line, node))
                 origins[outputs[0]] = origin
@@ -444,7 +442,9 @@ class _GraphReader:
                 constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
                 view=name in VIEWS,
             )  # fmt: skip
-            self._pass_on(flow, origins, names, outputs, job, name)
+            sources = [origins[tensor] for tensor in names if tensor in origins]
+            if sources:
+                origins.update(dict.fromkeys(outputs, flow.operation(sources, job or name, learned=job == "learned")))
             if writes and outputs:
                 operations.alias(names[0], outputs[0])
             if base is not None and outputs and outputs[0] in origins:  # the base has now also what was written
@@ -480,30 +480,6 @@ class _GraphReader:
             given = outputs.elements()
         alone = [argument.at("name").text() for argument in given if argument.get("name") is not None]
         return alone + [name for argument in given for name in self.reads.of(argument)]
-
-    @staticmethod
-    def _pass_on(
-        flow: ConvFlow,
-        origins: dict[str, ValueOrigin],
-        names: list[str],
-        outputs: list[str],
-        job: str | None,
-        operator: str,
-    ) -> None:
-        """Gives the results of an operation that is no convolution the origins of its inputs."""
-        sources = [origins[name] for name in names if name in origins]
-        for source in sources:
-            if source.direct is not None:
-                source.direct.readers.append(job or operator)
-        if not sources:
-            return
-        past = [source.past for source in sources]
-        learned = job == "learned"
-        if learned:
-            for origin in past:
-                flow.consume(origin)
-        result = past[0] if len(past) == 1 and not learned else flow.merge(past, learned=learned)
-        origins.update(dict.fromkeys(outputs, result))
 
     def _call(
         self, operator: str, node: Node, names: list[str], output: str, source: ValueOrigin | None, written: ConvOutput
