@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import AXES, ConvLayer
 from convlint.model.network import Operation, OperationKind, Work, WorkKind
 from convlint.readers.bounded_json import MOST_TEXT
 
@@ -87,14 +87,8 @@ class ConvFlow:
 
     def merge(self, origins: Sequence[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
         """The origin of a value that is computed from several, none of which a convolution has just written."""
-        first = origins[0] if origins else None
-        if (
-            first is not None
-            and fault is None
-            and (first.learned or not learned)
-            and all(each is first for each in origins)
-        ):
-            return first
+        if len(set(origins)) == 1 and fault is None and (origins[0].learned or not learned):
+            return origins[0]
         producers: dict[int, None] = {}
         for origin in origins:
             producers.update(dict.fromkeys(origin.producers))
@@ -265,6 +259,23 @@ WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "grou
 def elements(shape: Shape) -> int:
     """How many a tensor has; a size that is unknown counts as 0."""
     return prod([size or 0 for size in shape])
+
+
+def axis_fields(
+    sizes: Sequence[int | None], taps: Sequence[int | None], strides: Sequence[int], begin: Sequence[int | None],
+    end: Sequence[int | None], dilations: Sequence[int], output_padding: Sequence[int],
+    out: Sequence[int | None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of a ConvLayer that belong to its 1 to 3 axes of space; each argument has a value for every axis.
+
+    `begin` and `end` are the padding. Without `out`, the sizes of the output, `with_output` computes them.
+    """
+    dims = len(taps)
+    fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
+    columns = (sizes, out or (None,) * dims, taps, strides, begin, end, dilations, output_padding)
+    for names, values in zip(AXES[3 - dims :], zip(*columns, strict=True), strict=True):
+        fields.update(zip(names, values, strict=True))
+    return fields
 
 
 def one_element(before: Shape, after: Shape, axis: int) -> int | None:

@@ -24,6 +24,7 @@ from convlint.readers import (
     SPEC,
     TRACE,
     Format,
+    Outcome,
     ReadOptions,
     find_format,
     known_suffixes,
@@ -32,13 +33,10 @@ from convlint.readers.bounded_json import refuse_layers, refuse_sizes
 from convlint.readers.inputs import Input, Model, of_model
 
 if TYPE_CHECKING:
-    from convlint.model.network import Network
     from convlint.readers.children.child import Child, ChildDied
 
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
-
-Outcome = tuple["Network | None", tuple[InputError, ...]]
 
 
 class Reading:

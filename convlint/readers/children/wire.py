@@ -12,9 +12,7 @@ from convlint.model.errors import defect
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version
-from convlint.readers import ReadOptions
-
-Outcome = tuple[Network | None, tuple[InputError, ...]]
+from convlint.readers import Outcome, ReadOptions
 
 
 class WireError(ValueError):

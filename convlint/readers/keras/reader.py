@@ -9,7 +9,7 @@ from typing import TypeAlias
 from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_BYTES,
     MOST_READS,
@@ -243,7 +243,7 @@ def _by_name(listed: list[Node]) -> dict[str, Node]:
     return layers
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of a Keras model, in call order."""
     try:
         with open_zip(path, ".keras") as archive:

@@ -10,7 +10,7 @@ from convlint.model.errors import InputFault
 from convlint.model.layer import AXES, ConvLayer, Dtype, output_size, same_padding, transposed_output_size
 from convlint.model.network import Edge, Network
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
 from convlint.readers.onnx.channels import BODIES, NORMS, WEIGHT_INPUT, GraphScope
@@ -139,7 +139,7 @@ def load_parser() -> None:
         import onnx.shape_inference  # noqa: F401
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of an ONNX model, in graph order, and what could not be resolved."""
     try:
         import onnx  # noqa: F401

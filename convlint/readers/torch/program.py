@@ -19,7 +19,7 @@ from convlint.model.layer import Dtype
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_AXES,
     MOST_BYTES,
@@ -370,7 +370,7 @@ _GRAPH = re.compile(r"([^/]+/)?(models/[^/]+\.json|serialized_exported_program\.
 _HANDED_OUT = ("user_output", "loss_output", "user_input_mutation")
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of an exported program, in graph order."""
     try:
         with open_zip(path, "torch.export") as archive:
