@@ -42,15 +42,13 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
 
 # The network of an input, or None, and everything that could not be read or resolved.
 Outcome = tuple["Network | None", tuple["InputError", ...]]
+ReadFunction = Callable[[str, ReadOptions], Outcome]  # of the input at a path
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """What a reader module offers: a function that reads the input at a path.
+    """What a reader module offers; `read_text` is for a file of a shared format, which discovery has opened already."""
 
-    Readers of shared formats have one for the text of a file at a path too, which discovery has opened already.
-    """
-
-    read: Callable[[str, ReadOptions], Outcome]
+    read: ReadFunction
     read_text: Callable[[str, str, ReadOptions], Outcome] | None = None
     load_parser: Callable[[], None] = lambda: None  # imports libraries, before the limits for one file begin
 

@@ -13,16 +13,10 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
+from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, channels_first
 from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
 
-_FIRST = "channels_first"
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
-_SAME = (
-    "Activation ActivityRegularization AlphaDropout Dropout ELU GaussianDropout GaussianNoise Identity "
-    "LayerNormalization LayerScale LeakyReLU Normalization PReLU RMSNormalization RandomBrightness RandomContrast "
-    "RandomFlip RandomRotation RandomTranslation RandomZoom ReLU Rescaling Softmax SpatialDropout1D SpatialDropout2D "
-    "SpatialDropout3D ThresholdedReLU UnitNormalization"
-)
 _SAME_OPS = (
     "Abs Absolute Cast Celu Clip Elu Erf Exp Gelu HardShrink HardSigmoid HardSilu HardTanh LeakyRelu Log LogSigmoid "
     "LogSoftmax Negative Relu Relu6 Rsqrt Selu Sigmoid Silu SoftShrink Softmax Softplus Softsign Sqrt Square "
@@ -77,7 +71,7 @@ class ModelOperations:
 
     def convolution(self, call: int, name: str, config: Node, source: int) -> int:
         """Adds the convolution that is call number `call`; its number."""
-        if _is_first(config) != self.channels_first:
+        if channels_first(config) != self.channels_first:
             self._operations.set_apart(call, f"{name}, which takes another axis for channels,")
         return self._operations.convolution(call, source)
 
@@ -164,16 +158,11 @@ _NO_WORK = frozenset(
 def _kind_of_work(kind: str) -> WorkKind | None:
     if kind in _NO_WORK:
         return None
-    same = kind in _SAME.split() or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
+    same = kind in SAME or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
     return _WORK.get(kind, "activation" if same else "unknown")
 
 
 Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], Effect | None]
-
-
-def _is_first(config: Node) -> bool:
-    given = config.get("data_format")
-    return given is not None and given.value == _FIRST
 
 
 def _mentions_channels_first(value: Any) -> bool:
@@ -182,7 +171,7 @@ def _mentions_channels_first(value: Any) -> bool:
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, dict):
-            if inner.get("data_format") == _FIRST:
+            if inner.get("data_format") == CHANNELS_FIRST:
                 return True
             waiting += inner.values()
         elif isinstance(inner, list):
@@ -201,7 +190,7 @@ def _along(config: Node, shape: Shape | None) -> list[int] | None:
 
 
 def _spatial(steps: ModelOperations, config: Node, _: Shape | None, __: Shape | None) -> Effect | None:
-    return Effect("resize") if _is_first(config) == steps.channels_first else None
+    return Effect("resize") if channels_first(config) == steps.channels_first else None
 
 
 def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
@@ -226,7 +215,7 @@ def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Sh
 
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME.split(), lambda *_: Effect("identity")),
+    **dict.fromkeys(SAME, lambda *_: Effect("identity")),
     **dict.fromkeys(NORMS, lambda *_: Effect("batchnorm")),
     **{f"{kind}Pooling{n}D": _spatial for kind in _POOLS for n in (1, 2, 3)},
     **{f"{kind}{n}D": _spatial for kind in ("UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from convlint.model.network import Work, WorkKind
+from convlint.model.network import OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -194,18 +194,14 @@ def _concatenated(_: str, call: OperatorCall) -> Effect:
     return _CONCATENATED if known and sum(map(_channels, call.reads)) == call.written[1] else OPAQUE
 
 
-def _shuffled(_: str, call: OperatorCall) -> Effect:
-    factor = call.argument("upscale_factor")
-    squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
-    fits = len(call.written) == 4 and len(call.reads) == 1 and call.reads[0][1] == _channels(call.written) * squared
-    return Effect("pixel_shuffle", factor=factor) if squared and fits else OPAQUE
-
-
-def _unshuffled(_: str, call: OperatorCall) -> Effect:
-    factor = call.argument("downscale_factor")
-    squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
-    fits = len(call.written) == 4 and len(call.reads) == 1 and _channels(call.reads[0]) * squared == call.written[1]
-    return Effect("pixel_unshuffle", factor=factor) if squared and fits else OPAQUE
+def _shuffled(name: str, call: OperatorCall) -> Effect:
+    """Channels become positions, or in an unshuffle positions become channels."""
+    kind, key = _SHUFFLES[name]
+    factor = call.argument(key)
+    if not isinstance(factor, int) or factor <= 0 or len(call.written) != 4 or len(call.reads) != 1:
+        return OPAQUE
+    many, few = (call.reads[0], call.written) if kind == "pixel_shuffle" else (call.written, call.reads[0])
+    return Effect(kind, factor=factor) if many[1] == _channels(few) * factor * factor else OPAQUE
 
 
 def _group_norm(name: str, call: OperatorCall) -> Effect:
@@ -243,6 +239,9 @@ _SPATIAL = (
     "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
     *(f"{kind}_pad{axes}d" for axes in (1, 2, 3) for kind in ("reflection", "replication")),
 )  # fmt: skip
+_SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
+    "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
+}  # fmt: skip
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
@@ -255,8 +254,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
     "expand": _expanded,
-    "pixel_shuffle": _shuffled,
-    "pixel_unshuffle": _unshuffled,
+    **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from wired_spec_networks import Wired
 
 from convlint.model.channels import channels_of
-from convlint.readers.spec.items import uses
+from convlint.readers.spec.writing import uses
 
 
 def named(net: Wired, wanted: str = "written") -> list[str]:
