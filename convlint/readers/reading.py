@@ -109,8 +109,7 @@ class Reading:
         request = encode_request(known.module, source.name, options)
         module = known.runs == "modules"
         try:
-            answer = self._ask_modules(known, request, options) if module else self._ask_parser(known, request)
-            return decode(answer)
+            return decode(self._ask(known, request, options))
         except ChildDied as died:
             message = _death_of_module(died, options) if module else _death_of_parser(died)
         except WireError:
@@ -118,15 +117,13 @@ class Reading:
         self._end(known)
         return None, (InputError(path=source.name, message=message),)
 
-    def _ask_parser(self, known: Format, request: bytes) -> bytes:
+    def _ask(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
+        from convlint.readers.children.modules import FORKS
         from convlint.readers.children.parser import WALL_S
 
-        return self._child(known).ask(request, WALL_S)
-
-    def _ask_modules(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
-        from convlint.readers.children.modules import FORKS
-
         child = self._child(known)
+        if known.runs == "parser":
+            return child.ask(request, WALL_S)
         if not self._torch_is_loaded:
             child.answer(_TORCH_S)
             self._torch_is_loaded = True

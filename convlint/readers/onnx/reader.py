@@ -226,27 +226,23 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer]) -> list[
     disorder = out_of_order(graph)
     if disorder is not None:
         return [disorder]
+    left = f"left without sizes: {_convolutions(unknown)}"
     for value in inputs:
         axes = value.type.tensor_type.shape.dim
         if not axes and value.type.tensor_type.HasField("shape"):
             continue
         if not axes or not all(axis.dim_value for axis in axes):
             shape = "x".join(str(axis.dim_value or text(axis.dim_param) or "?") for axis in axes) or "of unknown rank"
-            return [
-                f"left without sizes: {_convolutions(unknown)}; input {value.name!r} is {shape}; "
-                f"set it with --batch N or --input {value.name}=Nx3x224x224"
-            ]
+            how = f"set it with --batch N or --input {value.name}=Nx3x224x224"
+            return [f"{left}; input {value.name!r} is {shape}; {how}"]
     scope = GraphScope(graph)
     for node in graph.node:
         known = [scope.shape(name) for name in node.input if name]
         out = scope.shape(node.output[0]) if node.output else ()
         if (out is None or None in out) and all(shape is not None and None not in shape for shape in known):
             label = f"{text(node.domain)}.{text(node.op_type)}" if node.domain else text(node.op_type)
-            return [
-                f"left without sizes: {_convolutions(unknown)}; "
-                f"shape inference stops at {label} {node.name or node.output[0]!r}"
-            ]
-    return [f"left without sizes: {_convolutions(unknown)}; shape inference does not reach them"]
+            return [f"{left}; shape inference stops at {label} {node.name or node.output[0]!r}"]
+    return [f"{left}; shape inference does not reach them"]
 
 
 def _convolutions(count: int) -> str:

@@ -362,14 +362,9 @@ class _Wiring:
         C = None if source is None else source.C
         return work.kind == "reduce" and None not in (N, C) and work.writes == (N or 0) * (C or 0)
 
-    def _is_written(self, number: int) -> bool:
-        """Whether the operation is a convolution behind which its norm stands already."""
-        layer = self.operations[number].layer
-        return layer is not None and bool(self.layers[layer].norm_follows)
-
     def _passed(self, operation: Operation) -> list[Shape]:
         """The shapes that stand for a tensor which is not written: those that it is made of."""
-        given = list({shape.source: shape for index in operation.inputs for shape in self.at[index]}.values())
+        given = _distinct([shape for index in operation.inputs for shape in self.at[index]])
         return given if len(given) <= _MOST_PASSED else [self._sized(operation, "reshape", given)]
 
     def _written(self, number: int, operation: Operation) -> Shape:
@@ -400,8 +395,9 @@ class _Wiring:
         shape, name = given[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
-                if kind == "batchnorm" and self._is_written(operation.inputs[0]):
-                    return shape
+                layer = self.operations[operation.inputs[0]].layer
+                if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
+                    return shape  # it stands behind its convolution already
                 return self.items.put(name, _word_of(work), given)
             joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
@@ -463,8 +459,10 @@ class _Wiring:
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
         """Writes the item of a layer's first run; its name."""
         entry = dict(self.entries[index])
-        if weights is not None and weights in self.convs and _alike(layer, self.layers[weights]):
-            entry["weights"] = self.convs[weights]["name"]
+        if weights is not None and weights in self.convs:
+            other = self.layers[weights]
+            if (layer.C, layer.K, layer.groups) == (other.C, other.K, other.groups):
+                entry["weights"] = self.convs[weights]["name"]
         if source is None and None in (layer.C, layer.H, layer.W) and self.items.written:
             source = self.items.nothing(layer.dims)  # without an input it would read the item before it
         if source is not None:
@@ -535,10 +533,6 @@ def _fits(own: int | None, wanted: int | None, arriving: int | None) -> bool:
 
 def _distinct(shapes: Sequence[Shape]) -> list[Shape]:
     return list({shape.source: shape for shape in shapes}.values())
-
-
-def _alike(layer: ConvLayer, other: ConvLayer) -> bool:
-    return (layer.C, layer.K, layer.groups) == (other.C, other.K, other.groups)
 
 
 def _dims_of(operation: Operation) -> int:
@@ -616,9 +610,12 @@ def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames
 
 def _comment(item: SpecItem, network: Network) -> str:
     """A comment with the layer's place in the user's code, or with what a reshape is there."""
-    if item.layer is not None:
-        return _origin(network.layers[item.layer], network.path)
-    return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
+    if item.layer is None:
+        return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
+    place = network.layers[item.layer].locate()
+    if place.line is None or place.path == network.path or not place.path.isprintable():
+        return ""
+    return f"  # {clean_path(place.path)}:{place.line}"
 
 
 def _runtime(runtime: Runtime) -> Mapping[str, Any]:
@@ -630,11 +627,3 @@ def _runtime(runtime: Runtime) -> Mapping[str, Any]:
         if name != "spans" and (value := getattr(runtime, name)) is not None and value != getattr(usual, name)
     }
     return {name: str(value) if isinstance(value, Version) else value for name, value in changed.items()}
-
-
-def _origin(layer: ConvLayer, path: str) -> str:
-    """A comment with the layer's place in the user's code; empty where it is in `path`, or has no line."""
-    place = layer.locate()
-    if place.line is None or place.path == path or not place.path.isprintable():
-        return ""
-    return f"  # {clean_path(place.path)}:{place.line}"

@@ -236,33 +236,6 @@ def line(node: Node) -> str:
     return f"{_SEPARATOR.split(own[-1][0])[-1]}:{own[-1][1]}" if own else ""
 
 
-class Branches:
-    """Looks for convolutions in graphs inside nodes, such as those of `torch.cond`, which are not read."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def hide_convolutions(self, node: Node) -> bool:
-        """Whether a convolution is in a graph among the arguments of `node`, at any depth. Raises InputFault."""
-        waiting = list(self._inside(node))
-        while waiting:
-            inner = waiting.pop()
-            self._count += 1
-            if self._count > MOST_OPERATIONS:
-                raise InputFault(f"the program's branches have more than {MOST_OPERATIONS:,} operations")
-            if role(operator(inner)) == "convolution":
-                return True
-            waiting.extend(self._inside(inner))
-        return False
-
-    @staticmethod
-    def _inside(node: Node) -> Iterator[Node]:
-        for _, argument in arguments(node):
-            graph = argument.get("as_graph", "graph") if argument.is_object else None
-            if graph is not None:
-                yield from graph.at("nodes").elements()
-
-
 def expression(size: Node) -> str | None:
     """The expression of a symbolic size; None for a fixed size."""
     text = size.get("as_expr", "expr_str")
@@ -401,6 +374,7 @@ class _GraphReader:
         user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
         self.tensors = ProgramTensors(graph.at("tensor_values"), user_inputs)
         self.reads = Reads()
+        self.branched = 0  # operations in graphs inside others, which are not read
         self.outputs = self._outputs(module.get("signature", "output_specs"), graph.get("outputs"))
 
     def read(self, options: ReadOptions) -> tuple[Network, list[str]]:
@@ -416,7 +390,6 @@ class _GraphReader:
         calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
-        branches = Branches()
         for node in self.nodes:
             name = operator(node)
             job = role(name)
@@ -431,7 +404,7 @@ class _GraphReader:
                 operations.convolution(len(calls) - 1, calls[-1], names, outputs[0], partial(line, node))
                 origins[outputs[0]] = origin
                 continue
-            if branches.hide_convolutions(node):
+            if self._hides_convolutions(node):
                 hidden.append(f"{name} has convolutions in its branches, which convlint does not look into")
             writes = job is None and writes_in_place(name) and bool(names)
             base = bases.get(names[0]) if writes else None
@@ -467,6 +440,19 @@ class _GraphReader:
             unbatched=unbatched(calls, axes), whole=bool(found) and operations.whole and not hidden,
         )  # fmt: skip
         return network, messages
+
+    def _hides_convolutions(self, node: Node) -> bool:
+        """Whether a graph inside `node`, such as of `torch.cond`, has a convolution at any depth. Raises InputFault."""
+        waiting = list(_inside(node))
+        while waiting:
+            inner = waiting.pop()
+            self.branched += 1
+            if self.branched > MOST_OPERATIONS:
+                raise InputFault(f"the program's branches have more than {MOST_OPERATIONS:,} operations")
+            if role(operator(inner)) == "convolution":
+                return True
+            waiting += _inside(inner)
+        return False
 
     def _outputs(self, specs: Node | None, outputs: Node | None) -> list[str]:
         """The tensors that the program returns, without the new values of its buffers, which it returns as well."""
@@ -519,6 +505,14 @@ class _GraphReader:
             groups=groups, dtype=_DTYPES.get(dtype), nhwc=channels_last(data) or channels_last(weights),
             owner=module, modular=modular, identity=names[1], place=None, source=source, written=written,
         )  # fmt: skip
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    """The operations of the graphs among the arguments of a node."""
+    for _, argument in arguments(node):
+        graph = argument.get("as_graph", "graph") if argument.is_object else None
+        if graph is not None:
+            yield from graph.at("nodes").elements()
 
 
 def _argument(node: Node, name: str) -> Any:
