@@ -118,12 +118,13 @@ class Reading:
         return None, (InputError(path=source.name, message=message),)
 
     def _ask(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
-        from convlint.readers.children.modules import FORKS
-        from convlint.readers.children.parser import WALL_S
-
         child = self._child(known)
         if known.runs == "parser":
+            from convlint.readers.children.parser import WALL_S
+
             return child.ask(request, WALL_S)
+        from convlint.readers.children.modules import FORKS
+
         if not self._torch_is_loaded:
             child.answer(_TORCH_S)
             self._torch_is_loaded = True

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, Work, WorkKind
+from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
 from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, channels_first
@@ -35,45 +34,28 @@ class LayerTensor(NamedTuple):
     operation: int
 
 
-class ModelOperations:
+class ModelOperations(Operations):
     """The operations of a model that is being walked. `channels_first`: channels come before the axes of space."""
 
     def __init__(self, model: Node) -> None:
+        super().__init__()
         self.channels_first = _mentions_channels_first(model.value)
-        self._operations = Operations()
 
     def axis(self, shape: Shape | None) -> int:
         """The axis of a map's channels."""
         return 1 if self.channels_first or shape is None else len(shape) - 1
-
-    @property
-    def whole(self) -> bool:
-        """Whether the work of each operation is known."""
-        return self._operations.whole
 
     def add(
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
         work: Work | None = None,
     ) -> int:  # fmt: skip
         """Adds an operation whose channels are where the model's maps have them; its number."""
-        return self._operations.add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where, work)
-
-    def opaque(
-        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None
-    ) -> int:  # fmt: skip
-        """Adds an operation that may do anything; its number."""
-        return self.add(Effect("reshape"), name, inputs, shape, where, work)
+        return super().add(effect._replace(axis=self.axis(shape)), name, inputs, shape, where, work)
 
     def activation(self, name: str, source: int, shape: Shape | None) -> int:
         """Adds the activation that a layer has in itself; its number."""
-        work = self._operations.worked("activation", "Activation", [shape], shape)
+        work = self.worked("activation", "Activation", [shape], shape)
         return self.add(Effect("identity"), name, (source,), shape, work=work)
-
-    def convolution(self, call: int, name: str, config: Node, source: int) -> int:
-        """Adds the convolution that is call number `call`; its number."""
-        if channels_first(config) != self.channels_first:
-            self._operations.set_apart(call, f"{name}, which takes another axis for channels,")
-        return self._operations.convolution(call, source)
 
     def other(self, kind: str, layer: Node, name: str, given: Sequence[LayerTensor], shape: Shape | None) -> int:
         """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
@@ -81,7 +63,7 @@ class ModelOperations:
         effect = self._effect(kind, layer, given, shape) if given else None
         work = self._work(kind, layer, given, shape) if given else None
         if effect is None:
-            return self.opaque(name, f"{kind} {name}", inputs, shape, work)
+            return self.opaque(name, f"{kind} {name}", inputs, shape, work=work)
         return self.add(effect, name, inputs, shape, work=work)
 
     def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
@@ -99,7 +81,7 @@ class ModelOperations:
             constants = [(before[0][-1], after[-1])]
         elif done.endswith("norm"):
             constants = [(channels,), (channels,)]
-        return self._operations.worked(done, kind, before, after, constants)
+        return self.worked(done, kind, before, after, constants)
 
     def _effect(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Effect | None:
         """The effect of a call on its maps; None where it may do anything."""
@@ -120,19 +102,6 @@ class ModelOperations:
             return Effect("concat") if known and _along(config, before) == [self.axis(before)] else None
         rule = (_RULES_OF_OPS if ops else _RULES).get(kind)
         return None if rule is None or len(given) > 1 else rule(self, config, before, after)
-
-    def finished(
-        self, outputs: Sequence[int], layers: Sequence[ConvLayer], calls: Sequence[str], layer_of: Sequence[int]
-    ) -> tuple[Operation, ...]:
-        """All operations of the model; `outputs` leave it. `calls` has the name, `layer_of` the layer of each call."""
-        for number in outputs:
-            self._operations.hand_out(number)
-        calls_of_name: dict[str, list[int]] = {}
-        for call, name in enumerate(calls):
-            calls_of_name.setdefault(name, []).append(call)
-        for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
-            self._operations.share(same)
-        return self._operations.finished(layers, layer_of)
 
 
 _WORK: Mapping[str, WorkKind] = {

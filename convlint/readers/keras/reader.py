@@ -24,7 +24,7 @@ from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
 from convlint.readers.keras.layer import ConvCall, build, is_convolution, without_copies
 from convlint.readers.keras.operations import LayerTensor, ModelOperations
-from convlint.readers.keras.shapes import Reference, output_shape, references, text, unify
+from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
 from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
 
 _LEARNED = frozenset(
@@ -53,10 +53,16 @@ class ModelWalk:
             LayerTensor(shape, ValueOrigin(), self._steps.add(Effect("input"), name, (), shape))
             for name, shape in inputs.items()
         ]
-        outputs = [value.operation for value in self._walk(self._model, given)]
+        for value in self._walk(self._model, given):
+            self._steps.hand_out(value.operation)
         layers, edges, layer_of = without_copies(self._conv_calls)
         refuse_layers(len(layers))
-        operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._conv_calls], layer_of)
+        calls_of_name: dict[str, list[int]] = {}
+        for call, (layer, _, _) in enumerate(self._conv_calls):
+            calls_of_name.setdefault(layer.name, []).append(call)
+        for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
+            self._steps.share(same)
+        operations = self._steps.finished(layers, layer_of)
         whole = bool(operations) and self._steps.whole and not self._messages
         network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
         return network, list(self._messages)
@@ -215,7 +221,9 @@ class ModelWalk:
         for part in parts:
             index, origin = self._flow.convolution(value.origin, kind)
             self._conv_calls.append((part, value.origin, self._flow.written[index]))
-            value = LayerTensor(out, origin, self._steps.convolution(index, name, config, value.operation))
+            if channels_first(config) != self._steps.channels_first:
+                self._steps.set_apart(index, f"{name}, which takes another axis for channels,")
+            value = LayerTensor(out, origin, self._steps.convolution(index, value.operation))
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
             (origin,) = self._flow.read((value.origin,), "Activation")

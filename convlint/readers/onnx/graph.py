@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     import onnx
 
 
-class GraphOperations:
+class GraphOperations(Operations):
     """The operations of a graph that is being walked, by the names of the values that they write."""
 
     def __init__(self) -> None:
-        self._operations = Operations()
+        super().__init__()
         self._maps: dict[str, Map] = {}
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
@@ -48,7 +48,7 @@ class GraphOperations:
         for name in inputs:
             shape = scope.shape(name)
             axis = last.get(name, 1)
-            number = self._operations.add(Effect("input", axis), text(name), (), shape)
+            number = self.add(Effect("input", axis), text(name), (), shape)
             self._maps[name] = Map(number, axis)
 
     def constant(self, node: onnx.NodeProto) -> None:
@@ -56,21 +56,21 @@ class GraphOperations:
         for source in node.input[:1]:
             self._made_of.update(dict.fromkeys(node.output, self._made_of.get(source, source)))
 
-    def convolution(self, node: onnx.NodeProto, call: int) -> None:
+    def node_convolution(self, node: onnx.NodeProto, call: int) -> None:
         """Adds a convolution, which is call number `call`."""
         label, names = _label(node), list(node.input)
         source = self._maps.get(names[0]) if names else None
         computed = [self._maps[name].operation for name in names[1:] if name in self._maps]
         if computed:
             why = f"{label}, whose weights are computed,"
-            self._operations.opaque(f"weights of {label}", why, computed)
-            self._operations.set_apart(call, why)
+            self.opaque(f"weights of {label}", why, computed)
+            self.set_apart(call, why)
         if source is not None and source.axis != 1:
-            self._operations.set_apart(call, f"{label}, which takes another axis for channels,")
+            self.set_apart(call, f"{label}, which takes another axis for channels,")
         for name in names[WEIGHT_INPUT[node.op_type] :][:1]:
             self._users.setdefault(self._made_of.get(name, name), []).append((call, f"{node.op_type} {name}"))
         groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
-        number = self._operations.convolution(call, None if source is None else source.operation)
+        number = self.convolution(call, None if source is None else source.operation)
         written = Map(number, 1, groups > 1 and source is not None and source.composed)
         self._maps.update(dict.fromkeys(node.output, written))
 
@@ -81,7 +81,7 @@ class GraphOperations:
             given = self._maps.get(sources[position]) if position < len(sources) else None
             shape = scope.shape(formal.name)
             inputs = () if given is None else (given.operation,)
-            number = self._operations.opaque(text(formal.name), _label(node), inputs, shape)
+            number = self.opaque(text(formal.name), _label(node), inputs, shape)
             self._maps[formal.name] = Map(number, 1)
 
     def other(self, node: onnx.NodeProto, scope: GraphScope, *, trusted: bool) -> None:
@@ -107,12 +107,12 @@ class GraphOperations:
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
-                number = self._operations.opaque(name, _label(node), inputs, shape, work=work)
+                number = self.opaque(name, _label(node), inputs, shape, work=work)
                 work = None
                 inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        number = self._operations.add(effect, name, inputs, shapes[0], work=work)
+        number = self.add(effect, name, inputs, shapes[0], work=work)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
@@ -137,26 +137,21 @@ class GraphOperations:
         writes = shapes[0]
         if len(shapes) > 1 and node.op_type == "Split":
             writes = before[0]
-        return self._operations.worked(kind, text(node.op_type), before, writes, constants, inner=inner)
+        return self.worked(kind, text(node.op_type), before, writes, constants, inner=inner)
 
-    @property
-    def whole(self) -> bool:
-        """Whether the work of each operation is known."""
-        return self._operations.whole
-
-    def finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
+    def graph_finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
         for name in outputs:
             if name in self._maps:
-                self._operations.hand_out(self._maps[name].operation)
+                self.hand_out(self._maps[name].operation)
         for users in self._users.values():
             calls = [call for call, _ in users]
             if len({use for _, use in users}) == 1:
-                self._operations.share(calls)
+                self.share(calls)
             else:  # used by two operators, or once transposed: which axis is K and which C differs
                 for call in calls:
-                    self._operations.set_apart(call, f"{layers[call].name}, which shares its weights,")
-        return self._operations.finished(layers, range(len(layers)))
+                    self.set_apart(call, f"{layers[call].name}, which shares its weights,")
+        return self.finished(layers, range(len(layers)))
 
 
 def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, int]:
@@ -233,7 +228,7 @@ class GraphWalk:
                 self.flow.read([origins[name] for name in names[1:] if name in origins], op)
                 index, written = self.flow.convolution(data, op, fault)
                 self.sites.append(GraphConv(node, scope, data, self.flow.written[index], calls, fault))
-                self.steps.convolution(node, index)
+                self.steps.node_convolution(node, index)
                 origins.update(dict.fromkeys(node.output, written))
                 continue
             read = [origins[name] for name in names if name in origins]

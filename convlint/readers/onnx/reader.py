@@ -194,7 +194,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
         messages.append(f"node {label!r}: {op} looks like a convolution, but is not one that convlint knows")
     if not untrusted:
         messages += _unresolved(graph, inputs, layers)
-    operations = walk.steps.finished([value.name for value in graph.output], layers)
+    operations = walk.steps.graph_finished([value.name for value in graph.output], layers)
     # What a body runs several times, or one of two branches, is no single step.
     bodies = any(node.op_type in BODIES for node in graph.node)
     network = Network(

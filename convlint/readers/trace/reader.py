@@ -335,7 +335,7 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
     often = sum(call.kind == "backward" for call in calls) / (ran or 1)
     passes = []
     for which, several in of_pass.items():
-        if any(map(_taken, several)):
+        if any(sum(parts.values()) for parts in several):
             found = combined(several, 1.0 if which == "fprop" else often if ran else 1.0)
             multiplies = _multiplies(which, forward if which == "fprop" else backward)
             passes.append((which, replace(found, tensor_cores=multiplies)))
@@ -347,10 +347,6 @@ def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
     """Whether Tensor Cores multiply in a pass; of a gradient, known only if its call computes no other."""
     own = [call for call in calls if which == "fprop" or _computed(call) == (which,)]
     return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
-
-
-def _taken(parts: Parts) -> float:
-    return sum(parts.values())
 
 
 def _computed(call: Call) -> tuple[Pass, ...]:
