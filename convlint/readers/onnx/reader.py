@@ -13,7 +13,6 @@ from convlint.model.report import InputError
 from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
-from convlint.readers.onnx.channels import BODIES, NORMS, WEIGHT_INPUT, GraphScope
 from convlint.readers.onnx.file import (
     infer,
     load,
@@ -23,7 +22,7 @@ from convlint.readers.onnx.file import (
     set_input_sizes,
     text,
 )
-from convlint.readers.onnx.graph import GraphConv, GraphWalk
+from convlint.readers.onnx.graph import BODIES, NORMS, WEIGHT_INPUT, GraphConv, GraphScope, GraphWalk
 from convlint.readers.operations import Shape, is_first
 
 if TYPE_CHECKING:
