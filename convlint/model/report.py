@@ -156,7 +156,7 @@ class Suppressed(Struct, frozen=True, kw_only=True):
     by: Literal["comment", "config", "baseline"]
 
 
-class InputError(Struct, frozen=True, kw_only=True):
+class InputError(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Something that could not be read or resolved."""
 
     path: str

@@ -55,7 +55,7 @@ def _read(text: str) -> Version:
 
 
 @equal_without("spans")
-class Runtime(Struct, frozen=True, kw_only=True):
+class Runtime(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What runs the network. None: not given, so that rules which need it are skipped; nothing is guessed."""
 
     framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
@@ -40,27 +40,16 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     again: bool = False  # the module has been read before: what its code prints is dropped
 
 
-class ReadFunction(Protocol):
-    """Reads an input by its name."""
-
-    def __call__(self, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
-        """The network in `path`, or None, and everything that could not be read or resolved."""
-        ...
-
-
-class ReadText(Protocol):
-    """Reads the text of a file, which discovery has opened already."""
-
-    def __call__(self, text: str, path: str, options: ReadOptions, /) -> tuple[Network | None, tuple[InputError, ...]]:
-        """The network in `text`, the content of `path`, or None, and everything that could not be read."""
-        ...
+# The network of an input, or None, and everything that could not be read or resolved.
+Outcome = tuple["Network | None", tuple["InputError", ...]]
+ReadFunction = Callable[[str, ReadOptions], Outcome]  # of the input at a path
 
 
 class Reader(Struct, frozen=True, kw_only=True):
-    """What a reader module offers."""
+    """What a reader module offers; `read_text` is for a file of a shared format, which discovery has opened already."""
 
     read: ReadFunction
-    read_text: ReadText | None = None  # of shared formats only
+    read_text: Callable[[str, str, ReadOptions], Outcome] | None = None
     load_parser: Callable[[], None] = lambda: None  # imports libraries, before the limits for one file begin
 
 

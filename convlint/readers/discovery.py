@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -17,7 +16,6 @@ from convlint.readers import Format, find_format, known_suffixes
 from convlint.readers.inputs import Input, decide, file_input, source_input
 from convlint.readers.spec.fields import Look, look
 
-_T = TypeVar("_T")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 MOST_FILES = 100_000  # of one argument; a home folder that is named by mistake must not be listed for minutes
 MOST_DEPTH = 200  # of folders inside each other
@@ -64,23 +62,22 @@ def discover(
             continue
         inside, problem = listed
         try:
-            files = dict(_first(_candidates(inside, wanted, held), MOST_FILES + 1))
+            files = dict(islice(_candidates(inside, wanted, held), MOST_FILES + 1))
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
         meant = [files[path] for path in without_shards(sorted(files))]
         inputs = [source for source in meant if source is not None]
-        message = None
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
         elif not files:
             message = nothing_in(argument, problem, source=source)
         elif not inputs:
             message = _NOTHING_WANTED
-        if message is None:
-            found.update(dict.fromkeys(inputs))
         else:
-            errors.append(InputError(path=argument, message=message))
+            found.update(dict.fromkeys(inputs))
+            continue
+        errors.append(InputError(path=argument, message=message))
     return tuple(found), tuple(errors)
 
 
@@ -171,7 +168,7 @@ def files_below(folder: str, source: bool) -> Iterator[str]:
     """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault."""
     depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
-        folders[:] = sorted(name for name in folders if not _is_skipped(name))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         if folders and here.count(os.sep) - depth >= MOST_DEPTH:
             raise InputFault(f"holds folders that nest deeper than {MOST_DEPTH} levels")
         for name in sorted(files):
@@ -196,10 +193,6 @@ def files_matching(pattern: str, source: bool) -> Iterator[str]:
             yield path
 
 
-def _is_skipped(folder: str) -> bool:
-    return (folder.startswith(".") and folder not in {".", ".."}) or folder in SKIPPED_FOLDERS
-
-
 def _is_input(path: str, source: bool) -> bool:
     """Whether a file in a folder is read; one of a refused format is passed over, as its reason is not asked for."""
     known = find_format(path)
@@ -215,10 +208,6 @@ def without_shards(files: list[str]) -> list[str]:
     """The files without the parts of a sharded checkpoint whose index is among them, since the index names them."""
     folders = {Path(path).parent for path in files if path.endswith(".safetensors.index.json")}
     return [path for path in files if not (_SHARD.search(path) and Path(path).parent in folders)]
-
-
-def _first(items: Iterator[_T], most: int) -> list[_T]:
-    return [item for item, _ in zip(items, range(most), strict=False)]
 
 
 def streamed(
@@ -238,7 +227,7 @@ def streamed(
     try:
         for _, several in groupby(inside, os.path.dirname):
             for path in without_shards(list(several)):  # an index lies in the folder of its shards
-                kind = _kind(path)
+                kind = look(path).verdict if is_shared(find_format(path)) else "spec"
                 any_file = any_file or kind != "foreign"
                 if kind == "spec" and wanted(path):
                     any_wanted = True
@@ -250,8 +239,3 @@ def streamed(
         yield InputError(path=argument, message=nothing_in(argument, problem, source=False))
     elif not any_wanted:
         yield InputError(path=argument, message=_NOTHING_WANTED)
-
-
-def _kind(path: str) -> str:
-    """The verdict of `look` for YAML and JSON; "spec" for files of all other formats."""
-    return look(path).verdict if is_shared(find_format(path)) else "spec"

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import AXES, ConvLayer
 from convlint.model.network import Operation, OperationKind, Work, WorkKind
 from convlint.readers.bounded_json import MOST_TEXT
 
@@ -49,23 +49,46 @@ class ConvFlow:
     def __init__(self) -> None:
         self.written: list[ConvOutput] = []
 
-    def convolution(self, source: ValueOrigin | None, fault: str | None = None) -> tuple[int, ValueOrigin]:
-        """Adds a convolution that reads `source`: its index, and the origin of its output."""
+    def convolution(self, source: ValueOrigin | None, kind: str, fault: str | None = None) -> tuple[int, ValueOrigin]:
+        """Adds a convolution, an operation of this kind, that reads `source`: its index, and its output's origin."""
         if source is not None:
-            self.consume(source)
+            self.read((source,), kind)
+            self._consume(source)
             fault = fault or source.fault
         index = len(self.written)
         written = ConvOutput()
         self.written.append(written)
         return index, ValueOrigin((index,), fault=fault, direct=written)
 
-    def consume(self, source: ValueOrigin) -> None:
-        """Notes that a layer with weights reads this value, so that its producers are not heads."""
+    def read(self, origins: Iterable[ValueOrigin], kind: str) -> list[ValueOrigin]:
+        """Notes that an operation of this kind reads these values; the origins of what is computed from each."""
+        past = []
+        for origin in origins:
+            if origin.direct is not None:
+                origin.direct.readers.append(kind)
+            past.append(origin.past)
+        return past
+
+    def operation(
+        self, origins: Iterable[ValueOrigin], kind: str, fault: str | None = None, *, learned: bool = False
+    ) -> ValueOrigin:
+        """The origin of what an operation of this kind, which is no convolution, makes of the values that it reads.
+
+        `learned`: it has weights, so that the producers of these values are not heads.
+        """
+        past = self.read(origins, kind)
+        for origin in past if learned else ():
+            self._consume(origin)
+        return self.merge(past, fault, learned=learned)
+
+    def _consume(self, source: ValueOrigin) -> None:
         for index in source.producers:
             self.written[index].head = False
 
-    def merge(self, origins: Iterable[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
-        """The origin of a value that is computed from several."""
+    def merge(self, origins: Sequence[ValueOrigin], fault: str | None = None, *, learned: bool = False) -> ValueOrigin:
+        """The origin of a value that is computed from several, none of which a convolution has just written."""
+        if len(set(origins)) == 1 and fault is None and (origins[0].learned or not learned):
+            return origins[0]
         producers: dict[int, None] = {}
         for origin in origins:
             producers.update(dict.fromkeys(origin.producers))
@@ -236,6 +259,23 @@ WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "grou
 def elements(shape: Shape) -> int:
     """How many a tensor has; a size that is unknown counts as 0."""
     return prod([size or 0 for size in shape])
+
+
+def axis_fields(
+    sizes: Sequence[int | None], taps: Sequence[int | None], strides: Sequence[int], begin: Sequence[int | None],
+    end: Sequence[int | None], dilations: Sequence[int], output_padding: Sequence[int],
+    out: Sequence[int | None] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of a ConvLayer that belong to its 1 to 3 axes of space; each argument has a value for every axis.
+
+    `begin` and `end` are the padding. Without `out`, the sizes of the output, `with_output` computes them.
+    """
+    dims = len(taps)
+    fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
+    columns = (sizes, out or (None,) * dims, taps, strides, begin, end, dilations, output_padding)
+    for names, values in zip(AXES[3 - dims :], zip(*columns, strict=True), strict=True):
+        fields.update(zip(names, values, strict=True))
+    return fields
 
 
 def one_element(before: Shape, after: Shape, axis: int) -> int | None:

@@ -24,6 +24,7 @@ from convlint.readers import (
     SPEC,
     TRACE,
     Format,
+    Outcome,
     ReadOptions,
     find_format,
     known_suffixes,
@@ -32,13 +33,10 @@ from convlint.readers.bounded_json import refuse_layers, refuse_sizes
 from convlint.readers.inputs import Input, Model, of_model
 
 if TYPE_CHECKING:
-    from convlint.model.network import Network
     from convlint.readers.children.child import Child, ChildDied
 
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
-
-Outcome = tuple["Network | None", tuple[InputError, ...]]
 
 
 class Reading:
@@ -111,8 +109,7 @@ class Reading:
         request = encode_request(known.module, source.name, options)
         module = known.runs == "modules"
         try:
-            answer = self._ask_modules(known, request, options) if module else self._ask_parser(known, request)
-            return decode(answer)
+            return decode(self._ask(known, request, options))
         except ChildDied as died:
             message = _death_of_module(died, options) if module else _death_of_parser(died)
         except WireError:
@@ -120,15 +117,14 @@ class Reading:
         self._end(known)
         return None, (InputError(path=source.name, message=message),)
 
-    def _ask_parser(self, known: Format, request: bytes) -> bytes:
-        from convlint.readers.children.parser import WALL_S
+    def _ask(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
+        child = self._child(known)
+        if known.runs == "parser":
+            from convlint.readers.children.parser import WALL_S
 
-        return self._child(known).ask(request, WALL_S)
-
-    def _ask_modules(self, known: Format, request: bytes, options: ReadOptions) -> bytes:
+            return child.ask(request, WALL_S)
         from convlint.readers.children.modules import FORKS
 
-        child = self._child(known)
         if not self._torch_is_loaded:
             child.answer(_TORCH_S)
             self._torch_is_loaded = True

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 
 if TYPE_CHECKING:
-    from convlint.model.network import Network
+    pass
 
 _PICKLE = (
     "a pickled checkpoint is not read, because unpickling runs the code inside it; "
@@ -31,7 +31,7 @@ _REASONS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:  # noqa: ARG001
+def read(path: str, options: ReadOptions) -> Outcome:  # noqa: ARG001
     """An error that says what to use instead; the file is not opened."""
     name = path.lower()
     message = next((reason for suffix, reason in _REASONS.items() if name.endswith(suffix)), _PICKLE)

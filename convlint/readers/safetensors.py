@@ -15,7 +15,7 @@ from convlint.model.errors import InputFault, shown
 from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.network import Network
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_AXES,
     MOST_BYTES,
@@ -145,7 +145,7 @@ _WIDE = 64  # channels per group; hardly any grouped convolution has as many
 MOST_SHARDS = 1_000
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """Each weight of 3 to 5 dimensions as a convolution of unknown input size, in the order of the file."""
     try:
         if path.lower().endswith(".json"):
@@ -156,7 +156,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
     return Network(path=path, layers=layers, weights_only=True), ()
 
 
-def _read_index(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def _read_index(path: str, options: ReadOptions) -> Outcome:
     """A checkpoint in several files, by the index that lists them. Raises InputFault."""
     with open_regular(path) as stream:
         index = parse(stream.read(MOST_BYTES + 1), "the index")

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from convlint.model.layer import AXES, ConvLayer, Dtype, same_padding, with_output
+from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
 from convlint.model.network import Edge
 from convlint.readers.bounded_json import MOST_SIZE, Node
 from convlint.readers.keras.shapes import number, numbers, spatial_axes, text
-from convlint.readers.operations import ConvOutput, Shape, ValueOrigin, is_first
+from convlint.readers.operations import ConvOutput, Shape, ValueOrigin, axis_fields, is_first
 
 _KIND = re.compile(r"(Depthwise|Separable)?Conv(?:olution)?([123])D(Transpose)?")
 _DTYPES = {
@@ -95,23 +95,19 @@ def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, 
         raise given.must_be("same or valid")
     wanted = config.get("output_padding") if transposed else None
     extra = wanted.integers(dims, 0) if wanted is not None else [0] * dims
-    fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
+    begin: list[int | None] = [0] * dims
+    end: list[int | None] = [0] * dims
     for i in range(dims):
         extent = dilations[i] * (taps[i] - 1) + 1
-        begin: int | None = 0
-        end: int | None = 0
         if transposed:
             asked = None if wanted is None else extra[i]
-            begin, end, extra[i] = _transposed_padding(padding, extent, strides[i], asked, taps[i])
+            begin[i], end[i], extra[i] = _transposed_padding(padding, extent, strides[i], asked, taps[i])
         elif padding == "same":
             both = same_padding(sizes[i], stride=strides[i], dilation=dilations[i], taps=taps[i])
-            begin, end = both if both is not None else (None, None)
+            begin[i], end[i] = both or (None, None)
         elif padding == "causal":  # all of it before the first step, so that no step reads a later one
-            begin = extent - 1
-        # None: `with_output` computes the size of the output.
-        values = (sizes[i], None, taps[i], strides[i], begin, end, dilations[i], extra[i])
-        fields.update(zip(AXES[3 - dims + i], values, strict=True))
-    return fields
+            begin[i] = extent - 1
+    return axis_fields(sizes, taps, strides, begin, end, dilations, extra)
 
 
 def _transposed_padding(padding: str, extent: int, stride: int, extra: int | None, taps: int) -> tuple[int, int, int]:
@@ -139,12 +135,6 @@ def _dtype(config: Node) -> Dtype | None:
 
 # One call of a convolution: the layer, where its input comes from, and its output.
 ConvCall = tuple[ConvLayer, ValueOrigin, ConvOutput]
-
-
-def read_by(origin: ValueOrigin, kind: str) -> None:
-    """Notes that a layer of class `kind` reads the value."""
-    if origin.direct is not None:
-        origin.direct.readers.append(kind)
 
 
 def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:

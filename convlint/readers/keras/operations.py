@@ -11,20 +11,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, Work, WorkKind
+from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS
-from convlint.readers.operations import Effect, Operations, Shape, one_element
+from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, channels_first
+from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
 
-_FIRST = "channels_first"
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
-_SAME = (
-    "Activation ActivityRegularization AlphaDropout Dropout ELU GaussianDropout GaussianNoise Identity "
-    "LayerNormalization LayerScale LeakyReLU Normalization PReLU RMSNormalization RandomBrightness RandomContrast "
-    "RandomFlip RandomRotation RandomTranslation RandomZoom ReLU Rescaling Softmax SpatialDropout1D SpatialDropout2D "
-    "SpatialDropout3D ThresholdedReLU UnitNormalization"
-)
 _SAME_OPS = (
     "Abs Absolute Cast Celu Clip Elu Erf Exp Gelu HardShrink HardSigmoid HardSilu HardTanh LeakyRelu Log LogSigmoid "
     "LogSoftmax Negative Relu Relu6 Rsqrt Selu Sigmoid Silu SoftShrink Softmax Softplus Softsign Sqrt Square "
@@ -35,63 +28,47 @@ _ADD_OPS = frozenset(["Add", "Divide", "Maximum", "Minimum", "Multiply", "Power"
 _POOLS = ("Max", "Average", "GlobalMax", "GlobalAverage", "AdaptiveMax", "AdaptiveAverage")
 
 
-class CallTensor(NamedTuple):
-    """A tensor that a call reads: the operation that made it, and its shape."""
+class LayerTensor(NamedTuple):
+    """A tensor between layers: its shape, where it comes from, and the operation that makes it."""
 
-    operation: int
     shape: Shape | None
+    origin: ValueOrigin
+    operation: int
 
 
-class ModelOperations:
+class ModelOperations(Operations):
     """The operations of a model that is being walked. `channels_first`: channels come before the axes of space."""
 
     def __init__(self, model: Node) -> None:
+        super().__init__()
         self.channels_first = _mentions_channels_first(model.value)
-        self._operations = Operations()
 
     def axis(self, shape: Shape | None) -> int:
         """The axis of a map's channels."""
         return 1 if self.channels_first or shape is None else len(shape) - 1
-
-    @property
-    def whole(self) -> bool:
-        """Whether the work of each operation is known."""
-        return self._operations.whole
 
     def add(
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
         work: Work | None = None,
     ) -> int:  # fmt: skip
         """Adds an operation whose channels are where the model's maps have them; its number."""
-        return self._operations.add(replace(effect, axis=self.axis(shape)), name, inputs, shape, where, work)
-
-    def opaque(
-        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None
-    ) -> int:  # fmt: skip
-        """Adds an operation that may do anything; its number."""
-        return self.add(Effect("reshape"), name, inputs, shape, where, work)
+        return super().add(replace(effect, axis=self.axis(shape)), name, inputs, shape, where, work)
 
     def activation(self, name: str, source: int, shape: Shape | None) -> int:
         """Adds the activation that a layer has in itself; its number."""
-        work = self._operations.worked("activation", "Activation", [shape], shape)
+        work = self.worked("activation", "Activation", [shape], shape)
         return self.add(Effect("identity"), name, (source,), shape, work=work)
 
-    def convolution(self, call: int, name: str, config: Node, source: int) -> int:
-        """Adds the convolution that is call number `call`; its number."""
-        if _is_first(config) != self.channels_first:
-            self._operations.set_apart(call, f"{name}, which takes another axis for channels,")
-        return self._operations.convolution(call, source)
-
-    def other(self, kind: str, layer: Node, name: str, given: Sequence[CallTensor], shape: Shape | None) -> int:
+    def other(self, kind: str, layer: Node, name: str, given: Sequence[LayerTensor], shape: Shape | None) -> int:
         """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
         inputs = [tensor.operation for tensor in given]
         effect = self._effect(kind, layer, given, shape) if given else None
         work = self._work(kind, layer, given, shape) if given else None
         if effect is None:
-            return self.opaque(name, f"{kind} {name}", inputs, shape, work)
+            return self.opaque(name, f"{kind} {name}", inputs, shape, work=work)
         return self.add(effect, name, inputs, shape, work=work)
 
-    def _work(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Work | None:
+    def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
         """What a call does. A view, and what runs in training alone, does nothing."""
         module = layer.get("module")
         foreign = module is not None and not module.text().startswith("keras")
@@ -106,9 +83,9 @@ class ModelOperations:
             constants = [(before[0][-1], after[-1])]
         elif done.endswith("norm"):
             constants = [(channels,), (channels,)]
-        return self._operations.worked(done, kind, before, after, constants)
+        return self.worked(done, kind, before, after, constants)
 
-    def _effect(self, kind: str, layer: Node, given: Sequence[CallTensor], after: Shape | None) -> Effect | None:
+    def _effect(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Effect | None:
         """The effect of a call on its maps; None where it may do anything."""
         module, config = layer.get("module"), layer.at("config")
         where = "keras" if module is None else module.text()
@@ -127,19 +104,6 @@ class ModelOperations:
             return Effect("concat") if known and _along(config, before) == [self.axis(before)] else None
         rule = (_RULES_OF_OPS if ops else _RULES).get(kind)
         return None if rule is None or len(given) > 1 else rule(self, config, before, after)
-
-    def finished(
-        self, outputs: Sequence[int], layers: Sequence[ConvLayer], calls: Sequence[str], layer_of: Sequence[int]
-    ) -> tuple[Operation, ...]:
-        """All operations of the model; `outputs` leave it. `calls` has the name, `layer_of` the layer of each call."""
-        for number in outputs:
-            self._operations.hand_out(number)
-        calls_of_name: dict[str, list[int]] = {}
-        for call, name in enumerate(calls):
-            calls_of_name.setdefault(name, []).append(call)
-        for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
-            self._operations.share(same)
-        return self._operations.finished(layers, layer_of)
 
 
 _WORK: Mapping[str, WorkKind] = {
@@ -165,16 +129,11 @@ _NO_WORK = frozenset(
 def _kind_of_work(kind: str) -> WorkKind | None:
     if kind in _NO_WORK:
         return None
-    same = kind in _SAME.split() or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
+    same = kind in SAME or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
     return _WORK.get(kind, "activation" if same else "unknown")
 
 
 Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], Effect | None]
-
-
-def _is_first(config: Node) -> bool:
-    given = config.get("data_format")
-    return given is not None and given.value == _FIRST
 
 
 def _mentions_channels_first(value: Any) -> bool:
@@ -183,7 +142,7 @@ def _mentions_channels_first(value: Any) -> bool:
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, dict):
-            if inner.get("data_format") == _FIRST:
+            if inner.get("data_format") == CHANNELS_FIRST:
                 return True
             waiting += inner.values()
         elif isinstance(inner, list):
@@ -202,7 +161,7 @@ def _along(config: Node, shape: Shape | None) -> list[int] | None:
 
 
 def _spatial(steps: ModelOperations, config: Node, _: Shape | None, __: Shape | None) -> Effect | None:
-    return Effect("resize") if _is_first(config) == steps.channels_first else None
+    return Effect("resize") if channels_first(config) == steps.channels_first else None
 
 
 def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
@@ -227,7 +186,7 @@ def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Sh
 
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME.split(), lambda *_: Effect("identity")),
+    **dict.fromkeys(SAME, lambda *_: Effect("identity")),
     **dict.fromkeys(NORMS, lambda *_: Effect("batchnorm")),
     **{f"{kind}Pooling{n}D": _spatial for kind in _POOLS for n in (1, 2, 3)},
     **{f"{kind}{n}D": _spatial for kind in ("UpSampling", "ZeroPadding", "Cropping") for n in (1, 2, 3)},

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from convlint.model.errors import InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import (
     MOST_BYTES,
     MOST_READS,
@@ -22,9 +22,9 @@ from convlint.readers.bounded_json import (
 )
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
-from convlint.readers.keras.layer import ConvCall, build, is_convolution, read_by, without_copies
-from convlint.readers.keras.operations import CallTensor, ModelOperations
-from convlint.readers.keras.shapes import Reference, output_shape, references, text, unify
+from convlint.readers.keras.layer import ConvCall, build, is_convolution, without_copies
+from convlint.readers.keras.operations import LayerTensor, ModelOperations
+from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
 from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
 
 _LEARNED = frozenset(
@@ -34,15 +34,6 @@ MOST_CALLS = 50_000  # of layers; a model that is called twice calls its layers 
 _DEEPEST = 50  # models inside each other
 
 Call: TypeAlias = tuple[str, int]  # a layer's name, and which of its calls
-
-
-class LayerTensor:
-    """A tensor between layers: its shape, where it comes from, and the operation that makes it."""
-
-    __slots__ = ("operation", "origin", "shape")
-
-    def __init__(self, shape: Shape | None, origin: ValueOrigin, operation: int) -> None:
-        self.shape, self.origin, self.operation = shape, origin, operation
 
 
 class ModelWalk:
@@ -62,10 +53,16 @@ class ModelWalk:
             LayerTensor(shape, ValueOrigin(), self._steps.add(Effect("input"), name, (), shape))
             for name, shape in inputs.items()
         ]
-        outputs = [value.operation for value in self._walk(self._model, given)]
+        for value in self._walk(self._model, given):
+            self._steps.hand_out(value.operation)
         layers, edges, layer_of = without_copies(self._conv_calls)
         refuse_layers(len(layers))
-        operations = self._steps.finished(outputs, layers, [layer.name for layer, _, _ in self._conv_calls], layer_of)
+        calls_of_name: dict[str, list[int]] = {}
+        for call, (layer, _, _) in enumerate(self._conv_calls):
+            calls_of_name.setdefault(layer.name, []).append(call)
+        for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
+            self._steps.share(same)
+        operations = self._steps.finished(layers, layer_of)
         whole = bool(operations) and self._steps.whole and not self._messages
         network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
         return network, list(self._messages)
@@ -163,9 +160,8 @@ class ModelWalk:
             raise layer.fault(f"is nested so deep that its name is longer than {MOST_TEXT} characters")
         inside = config.get("layers")
         if inside is not None and inside.is_list and given:  # a model as a layer
-            for value in given:
-                read_by(value.origin, kind)
-            inner = [LayerTensor(value.shape, value.origin.past, value.operation) for value in given]
+            origins = self._flow.read([value.origin for value in given], kind)
+            inner = [value._replace(origin=origin) for value, origin in zip(given, origins, strict=True)]
             return self._walk(layer, inner, f"{name}/", depth + 1) or [self._unknown(kind, name, given)]
         if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
             return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
@@ -186,16 +182,10 @@ class ModelWalk:
         )
 
     def _other(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
-        learned = kind in _LEARNED
-        for value in given:
-            read_by(value.origin, kind)
-            if learned:
-                self._flow.consume(value.origin)
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
-        tensors = [CallTensor(value.operation, value.shape) for value in given]
-        operation = self._steps.other(kind, layer, name, tensors, shape)
-        return LayerTensor(shape, self._flow.merge([value.origin.past for value in given], learned=learned), operation)
+        origin = self._flow.operation([value.origin for value in given], kind, learned=kind in _LEARNED)
+        return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
     def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:
         """A TimeDistributed layer: the one inside runs on batch times steps images."""
@@ -229,15 +219,15 @@ class ModelWalk:
                 shape = value.shape
         parts, out = build(kind, config, name, self._path, shape)
         for part in parts:
-            read_by(value.origin, kind)
-            index, origin = self._flow.convolution(value.origin)
+            index, origin = self._flow.convolution(value.origin, kind)
             self._conv_calls.append((part, value.origin, self._flow.written[index]))
-            value = LayerTensor(out, origin, self._steps.convolution(index, name, config, value.operation))
+            if channels_first(config) != self._steps.channels_first:
+                self._steps.set_apart(index, f"{name}, which takes another axis for channels,")
+            value = LayerTensor(out, origin, self._steps.convolution(index, value.operation))
         activation = config.get("activation")
         if activation is not None and activation.value != "linear":
-            read_by(value.origin, "Activation")
-            operation = self._steps.activation(f"{name}/activation", value.operation, out)
-            value = LayerTensor(out, value.origin.past, operation)
+            (origin,) = self._flow.read((value.origin,), "Activation")
+            value = LayerTensor(out, origin, self._steps.activation(f"{name}/activation", value.operation, out))
         return value
 
     @staticmethod
@@ -261,7 +251,7 @@ def _by_name(listed: list[Node]) -> dict[str, Node]:
     return layers
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of a Keras model, in call order."""
     try:
         with open_zip(path, ".keras") as archive:

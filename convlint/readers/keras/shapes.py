@@ -10,6 +10,7 @@ from convlint.readers.bounded_json import MOST_AXES, MOST_READS, MOST_SIZE, Node
 from convlint.readers.operations import Shape
 
 Rule = Callable[[Node, Sequence[Shape]], Shape | None]
+CHANNELS_FIRST = "channels_first"
 
 
 def output_shape(kind: str, config: Node, shapes: Sequence[Shape]) -> Shape | None:
@@ -28,8 +29,13 @@ def output_shape(kind: str, config: Node, shapes: Sequence[Shape]) -> Shape | No
 
 def spatial_axes(config: Node, rank: int) -> range:
     """The axes between batch and channels, by the layer's data_format."""
+    return range(2, rank) if channels_first(config) else range(1, rank - 1)
+
+
+def channels_first(config: Node) -> bool:
+    """Whether a layer has its channels before the axes of space."""
     given = config.get("data_format")
-    return range(2, rank) if given is not None and given.value == "channels_first" else range(1, rank - 1)
+    return given is not None and given.value == CHANNELS_FIRST
 
 
 def number(config: Node, key: str, default: int) -> int:
@@ -122,14 +128,13 @@ def _margins(given: Node, dims: int) -> list[int]:
     return [sum(side.integers(2, 0)) for side in sides]
 
 
-def _pad(config: Node, shape: Shape, dims: int) -> Shape:
-    margins = _margins(config.at("padding"), dims)
-    return _map(config, shape, lambda i, size: size + margins[i])
+def _pad(config: Node, shape: Shape, dims: int, key: str = "padding", sign: int = 1) -> Shape:
+    margins = _margins(config.at(key), dims)
+    return _map(config, shape, lambda i, size: size + sign * margins[i])
 
 
 def _crop(config: Node, shape: Shape, dims: int) -> Shape:
-    margins = _margins(config.at("cropping"), dims)
-    return _map(config, shape, lambda i, size: size - margins[i])
+    return _pad(config, shape, dims, "cropping", -1)
 
 
 def _resize(config: Node, shape: Shape, _: int) -> Shape:
@@ -164,13 +169,15 @@ def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape:
 
 
 _SAME = (
-    "Activation ActivityRegularization AlphaDropout BatchNormalization Dropout ELU GaussianDropout GaussianNoise "
-    "GroupNormalization Identity LayerNormalization LayerScale LeakyReLU Normalization PReLU ReLU RMSNormalization "
-    "Rescaling Softmax SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization ThresholdedReLU "
-    "UnitNormalization RandomFlip RandomRotation RandomZoom RandomContrast RandomBrightness RandomTranslation"
+    "Activation ActivityRegularization AlphaDropout Dropout ELU GaussianDropout GaussianNoise Identity "
+    "LayerNormalization LayerScale LeakyReLU Normalization PReLU RMSNormalization RandomBrightness RandomContrast "
+    "RandomFlip RandomRotation RandomTranslation RandomZoom ReLU Rescaling Softmax SpatialDropout1D SpatialDropout2D "
+    "SpatialDropout3D ThresholdedReLU UnitNormalization"
 )
+# Layers whose maps keep their size, and whose channels may have any number; norms of channels keep sizes as well.
+SAME = frozenset(_SAME.split())
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME.split(), _same),
+    **dict.fromkeys((*SAME, "BatchNormalization", "GroupNormalization", "SpectralNormalization"), _same),
     **dict.fromkeys(("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"), _broadcast),
     **{f"{kind}Pooling{n}D": _over(n, _pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},

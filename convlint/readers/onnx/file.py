@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -250,10 +251,9 @@ def infer(model: onnx.ModelProto) -> Inferred:
             model = inliner.inline_local_functions(model)
         except (RuntimeError, ValueError, ValidationError) as error:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
-    try:
+    failures = (InferenceError, RuntimeError, ValueError)
+    with suppress(*failures):
         return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
-    except (InferenceError, RuntimeError, ValueError):
-        pass
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
@@ -261,23 +261,21 @@ def infer(model: onnx.ModelProto) -> Inferred:
     for node in all_nodes(model.graph):  # names, so that the next message says which node fails
         if not node.name and node.output:
             node.name = f"to {node.output[0]}"
-    faults: dict[str, str] = {}
     try:
-        return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
-    except (InferenceError, RuntimeError, ValueError) as error:
-        faults = {
-            m["node"]: f"{m['op']} {m['node']!r}: {m['reason']}" for m in _NODE_FAULT.finditer(str(error)) if m["node"]
-        }
-        if not faults:
-            raise InputFault(f"shape inference fails: {_first_line(error)}") from None
-    try:
+        try:
+            return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
+        except failures as error:
+            found = [match for match in _NODE_FAULT.finditer(str(error)) if match["node"]]
+            if not found:
+                raise
+        faults = {match["node"]: f"{match['op']} {match['node']!r}: {match['reason']}" for match in found}
         return Inferred(model=infer_shapes(model, data_prop=True), faults=faults)
-    except (InferenceError, RuntimeError, ValueError) as error:
+    except failures as error:
         raise InputFault(f"shape inference fails: {_first_line(error)}") from None
 
 
-def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of the bodies inside them."""
+def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph or a function, and of the bodies inside them."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -310,19 +308,9 @@ def _refuse_runaway_functions(model: onnx.ModelProto) -> None:
     cost: dict[tuple[str, str], int] = {}
     open_calls: set[tuple[str, str]] = set()
 
-    def nodes_after_inlining(nodes: Any) -> int:
-        total = 0
-        for node in nodes:
-            total += 1
-            key = (node.domain, node.op_type)
-            if key in bodies:
-                total += size_of(key)
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    total += nodes_after_inlining(attribute.g.node)
-                for body in attribute.graphs:
-                    total += nodes_after_inlining(body.node)
-        return total
+    def nodes_after_inlining(body: Any) -> int:
+        keys = [(node.domain, node.op_type) for node in all_nodes(body)]
+        return len(keys) + sum(size_of(key) for key in keys if key in bodies)
 
     def size_of(key: tuple[str, str]) -> int:
         if key in open_calls:
@@ -331,11 +319,11 @@ def _refuse_runaway_functions(model: onnx.ModelProto) -> None:
             open_calls.add(key)
             if len(open_calls) > 100:
                 raise InputFault("local functions call each other more than 100 deep")
-            cost[key] = nodes_after_inlining(bodies[key].node)
+            cost[key] = nodes_after_inlining(bodies[key])
             open_calls.discard(key)
         return cost[key]
 
-    if nodes_after_inlining(model.graph.node) > MOST_NODES:
+    if nodes_after_inlining(model.graph) > MOST_NODES:
         raise InputFault(f"inlining its local functions gives more than {MOST_NODES:,} nodes")
 
 

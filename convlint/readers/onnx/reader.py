@@ -10,10 +10,9 @@ from convlint.model.errors import InputFault
 from convlint.model.layer import AXES, ConvLayer, Dtype, output_size, same_padding, transposed_output_size
 from convlint.model.network import Edge, Network
 from convlint.model.report import InputError
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
-from convlint.readers.onnx.channels import BODIES, NORMS, WEIGHT_INPUT, GraphScope
 from convlint.readers.onnx.file import (
     infer,
     load,
@@ -23,7 +22,7 @@ from convlint.readers.onnx.file import (
     set_input_sizes,
     text,
 )
-from convlint.readers.onnx.graph import GraphConv, GraphWalk
+from convlint.readers.onnx.graph import BODIES, NORMS, WEIGHT_INPUT, GraphConv, GraphScope, GraphWalk
 from convlint.readers.operations import Shape, is_first
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def load_parser() -> None:
         import onnx.shape_inference  # noqa: F401
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of an ONNX model, in graph order, and what could not be resolved."""
     try:
         import onnx  # noqa: F401
@@ -194,7 +193,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
         messages.append(f"node {label!r}: {op} looks like a convolution, but is not one that convlint knows")
     if not untrusted:
         messages += _unresolved(graph, inputs, layers)
-    operations = walk.steps.finished([value.name for value in graph.output], layers)
+    operations = walk.steps.graph_finished([value.name for value in graph.output], layers)
     # What a body runs several times, or one of two branches, is no single step.
     bodies = any(node.op_type in BODIES for node in graph.node)
     network = Network(
@@ -226,27 +225,23 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer]) -> list[
     disorder = out_of_order(graph)
     if disorder is not None:
         return [disorder]
+    left = f"left without sizes: {_convolutions(unknown)}"
     for value in inputs:
         axes = value.type.tensor_type.shape.dim
         if not axes and value.type.tensor_type.HasField("shape"):
             continue
         if not axes or not all(axis.dim_value for axis in axes):
             shape = "x".join(str(axis.dim_value or text(axis.dim_param) or "?") for axis in axes) or "of unknown rank"
-            return [
-                f"left without sizes: {_convolutions(unknown)}; input {value.name!r} is {shape}; "
-                f"set it with --batch N or --input {value.name}=Nx3x224x224"
-            ]
+            how = f"set it with --batch N or --input {value.name}=Nx3x224x224"
+            return [f"{left}; input {value.name!r} is {shape}; {how}"]
     scope = GraphScope(graph)
     for node in graph.node:
         known = [scope.shape(name) for name in node.input if name]
         out = scope.shape(node.output[0]) if node.output else ()
         if (out is None or None in out) and all(shape is not None and None not in shape for shape in known):
             label = f"{text(node.domain)}.{text(node.op_type)}" if node.domain else text(node.op_type)
-            return [
-                f"left without sizes: {_convolutions(unknown)}; "
-                f"shape inference stops at {label} {node.name or node.output[0]!r}"
-            ]
-    return [f"left without sizes: {_convolutions(unknown)}; shape inference does not reach them"]
+            return [f"{left}; shape inference stops at {label} {node.name or node.output[0]!r}"]
+    return [f"{left}; shape inference does not reach them"]
 
 
 def _convolutions(count: int) -> str:

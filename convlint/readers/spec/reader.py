@@ -12,7 +12,7 @@ from convlint.model.location import Span
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import VERSIONS, Runtime, Version
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.spec.fields import boolean, choice, integer, word
 from convlint.readers.spec.graph import Defaults, SpecErrors, SpecGraph, TooManyErrors
 
@@ -114,7 +114,7 @@ MODES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The network that the spec at `path` ("-": standard input) describes, and everything wrong with it."""
     shown_path = "<stdin>" if path == "-" else path
     try:
@@ -123,7 +123,7 @@ def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputEr
         return None, (_error(shown_path, error),)
 
 
-def read_known(text: str, path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read_known(text: str, path: str, options: ReadOptions) -> Outcome:
     """`read` for the text of a file that has been opened already."""
     try:
         return read_spec(text, path, options)
@@ -135,9 +135,7 @@ def _error(path: str, fault: InputFault) -> InputError:
     return InputError(path=path, message=fault.message, line=fault.line, column=fault.column)
 
 
-def read_spec(
-    text: str, path: str, options: ReadOptions | None = None
-) -> tuple[Network | None, tuple[InputError, ...]]:
+def read_spec(text: str, path: str, options: ReadOptions | None = None) -> Outcome:
     """The network in the text of a spec, and its errors. Raises InputFault only where the text is not YAML."""
     document = parse(text)
     if document is None:
@@ -145,7 +143,7 @@ def read_spec(
     return _Spec(path, options or ReadOptions()).read(document, text)
 
 
-def read_fragment(document: Value, path: str) -> tuple[Network | None, tuple[InputError, ...]]:
+def read_fragment(document: Value, path: str) -> Outcome:
     """The network of a rule's example: a spec whose layers may leave out K, the filter and any size."""
     return _Spec(path, ReadOptions(), complete=False).read(document, "")
 
@@ -157,7 +155,7 @@ class _Spec:
         self.path, self.options, self.complete = path, options, complete
         self.errors = SpecErrors(path)
 
-    def read(self, document: Value, text: str) -> tuple[Network | None, tuple[InputError, ...]]:
+    def read(self, document: Value, text: str) -> Outcome:
         if not isinstance(document.data, dict):
             raise fault(f"a spec is a mapping with version: and layers:, not {document.kind}", document.span)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import mul
 from typing import Any
 
 from msgspec import Struct
@@ -123,9 +124,11 @@ def _carried(
     if kind == "resize_to":
         return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
-        return _upsampled(base, mapping, dims)
+        if "size" in mapping:
+            return _resized(base, mapping["size"], dims)
+        return _scaled(base, mapping, dims, mul, "scale or size")
     if kind == "downsample":
-        return _each_axis(base, "scale", mapping, dims, lambda size, factor: max(1, size // factor))
+        return _scaled(base, mapping, dims, lambda size, factor: max(1, size // factor))
     if kind in ("pixel_shuffle", "pixel_unshuffle"):
         factor = factor_of(kind, mapping)
         squared = factor * factor
@@ -194,20 +197,13 @@ def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
     return replace(base, D=D, H=H, W=W)
 
 
-def _upsampled(base: Shape, mapping: Mapping[str, Value], dims: int) -> Shape:
-    if "size" in mapping:
-        return _resized(base, mapping["size"], dims)
-    if "scale" not in mapping:
-        raise InputFault("needs scale or size")
-    return _each_axis(base, "scale", mapping, dims, lambda size, factor: size * factor)
-
-
-def _each_axis(
-    base: Shape, key: str, mapping: Mapping[str, Value], dims: int, change: Callable[[int, int], int]
+def _scaled(
+    base: Shape, mapping: Mapping[str, Value], dims: int, change: Callable[[int, int], int], needed: str = "scale"
 ) -> Shape:
-    if key not in mapping:
-        raise InputFault(f"needs {key}")
-    factors = axes(key, mapping[key], dims, minimum=1, neutral=1)
+    """The base with each axis of space changed by its `scale`. Raises InputFault where there is none."""
+    if "scale" not in mapping:
+        raise InputFault(f"needs {needed}")
+    factors = axes("scale", mapping["scale"], dims, minimum=1, neutral=1)
     sizes = {
         axis: None if (size := getattr(base, axis)) is None else change(size, factor)
         for axis, factor in zip("DHW", factors, strict=True)

@@ -1,35 +1,292 @@
-"""Writes a network as a spec, such that reading it back gives the same layers, edges and findings."""
+"""Writes a network as a spec, such that reading it back gives the same layers, edges and findings.
+
+First the entries: names, the keys of each layer, and the shapes between them; then what connects the layers.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from convlint.files.located_yaml import flow
+from convlint.files.located_yaml import Value, flow
 from convlint.files.safe import clean, clean_path
-from convlint.model.channels import channels_of
+from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, Version
-from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
-from convlint.readers.spec.graph import ACTIVATIONS
-from convlint.readers.spec.items import (
-    CannotWire,
-    SpecItem,
-    SpecItems,
-    SpecNames,
-    Use,
-    compact,
-    entry_of,
-    keeps_channels,
-    shared_by,
-    uses,
-)
-from convlint.readers.spec.shapes import AGAIN, Shape, normalised, written_by
+from convlint.readers.bounded_json import MOST_READS
+from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
+from convlint.readers.spec.graph import ACTIVATIONS, MAX_INPUTS, MAX_OPERATIONS
+from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, dims_of, latest, normalised, written_by
+
+if TYPE_CHECKING:
+    from convlint.model.channels import Axis
+
+LONGEST_NAME = 480  # characters; a spec allows 500, which leaves room for a number
+_HALF = re.compile("[\ud800-\udfff]")  # lone surrogates, which no encoding can write
+
+
+class SpecNames:
+    """Gives each entry of a spec a name of its own."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        # The last number behind each name: counting up from 1 each time would take quadratic time.
+        self._counts: dict[str, int] = {}
+
+    def give(self, name: str, otherwise: str) -> str:
+        """The name, or `otherwise` where it is empty, with a number if it is taken."""
+        stem = _HALF.sub("\ufffd", name[:LONGEST_NAME]) if name.strip() else otherwise
+        result, count = stem, self._counts.get(stem, 1)
+        while result in self._taken:
+            count += 1
+            result = f"{stem}#{count}"
+        self._counts[stem] = count
+        self._taken.add(result)
+        return result
+
+
+Use = Literal["left out", "passed through", "written"]
+_ONE_INPUT = ("identity", "batchnorm", "resize")
+
+
+def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis | None]) -> bool:
+    """Whether an operation hands on the channels of its inputs as its kind has it; otherwise it is opaque.
+
+    `own` is the axis of its tensor, `before` are those of its inputs.
+    """
+    kind = operation.kind
+    known = [axis for axis in before if axis is not None]
+    if kind in _ONE_INPUT:
+        return len(before) == 1 and own == before[0]
+    if not before or len(known) < len(before):
+        return False
+    if kind == "add":
+        return own in known
+    if kind == "concat":
+        # The lengths are compared first, because joining the parts of many long axes takes memory.
+        whole = own is not None and len(own) == sum(map(len, known))
+        return whole and own == tuple([part for axis in known for part in axis])
+    if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
+        by = reshaping(operation)
+        return own == tuple([(number, scale * by) for number, scale in known[0]])
+    return False
+
+
+def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
+    """What becomes of each operation when the spec is written.
+
+    "left out": no rule can see it. "written": its channels are those of a layer. "passed through": it lies among opaque
+    operations, so that an entry which reads it names what it was made of instead.
+    """
+    axes, of_layers = channels.axes, [bool(group.layers) for group in channels.groups]
+    matters = [any(of_layers[group] for group, _ in axis or ()) for axis in axes]
+    needed = [False] * len(operations)
+    written = [operation.kind in ("input", "conv") for operation in operations]
+    for number in reversed(range(len(operations))):  # backwards: what reads an operation decides on it
+        operation = operations[number]
+        is_conv = operation.kind == "conv"
+        inputs = operation.inputs[:1] if is_conv else operation.inputs
+        kept = is_conv or keeps_channels(operation, axes[number], [axes[index] for index in inputs])
+        touches = any(matters[index] for index in inputs)
+        idle = kept and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat")
+        needed[number] |= is_conv or (operation.output and matters[number]) or (touches and not idle)
+        written[number] |= matters[number] or touches
+        for index in inputs if needed[number] else ():
+            needed[index] = True
+            written[index] |= kept and written[number]
+    return [
+        "left out" if not is_needed else "written" if is_written else "passed through"
+        for is_needed, is_written in zip(needed, written, strict=True)
+    ]
+
+
+_SHARED = ("N", "dtype", "layout")
+_ROLES = ("first", "head")
+
+
+def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
+    """The entry of a layer, with all its sizes; `first` and `head` are always stated."""
+    dims = layer.dims
+    axes = slice(3 - dims, None)
+    entry: dict[str, Any] = {"name": name}
+    if layer.op != "conv":
+        entry["op"] = layer.op
+    if dims != 2:
+        entry["dims"] = dims
+    sizes = {"N": layer.N, "C": layer.C, "D": layer.D if dims == 3 else None, "H": layer.H, "W": layer.W, "K": layer.K}
+    entry |= {letter: size for letter, size in sizes.items() if size is not None}
+    if None not in (layer.T, layer.R, layer.S):
+        entry["kernel_size"] = compact([layer.T, layer.R, layer.S][axes])
+    for key, values, neutral in (
+        ("stride", [layer.StrideD, layer.U, layer.V], 1),
+        ("dilation", [layer.DilD, layer.DilH, layer.DilW], 1),
+        ("output_padding", [layer.OutPadD, layer.OutPadH, layer.OutPadW], 0),
+    ):
+        if any(value != neutral for value in values[axes]):
+            entry[key] = compact(values[axes])
+    padding = _padding(layer)
+    if padding not in (None, 0):
+        entry["padding"] = padding
+    if layer.groups != 1:
+        entry["groups"] = layer.groups
+    if layer.dtype is not None:
+        entry["dtype"] = layer.dtype.value
+    entry["layout"] = layer.layout
+    declared = {"Z": layer.declared_Z, "P": layer.declared_P, "Q": layer.declared_Q}
+    entry |= {letter: size for letter, size in declared.items() if size is not None}
+    if layer.bias is not None:
+        entry["bias"] = layer.bias
+    entry["first"], entry["head"] = layer.first, layer.head
+    if layer.calls != 1:
+        entry["calls"] = layer.calls
+    if layer.unfolded:
+        entry["unfolded"] = True
+    if layer.residual_inputs:
+        entry["residual_inputs"] = layer.residual_inputs
+    return entry
+
+
+def compact(values: Sequence[Any]) -> Any:
+    """The values, as one number where all axes have the same."""
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def _padding(layer: ConvLayer) -> Any:
+    """Padding as one number, one for each axis, or two for each axis (begin, end); None where unknown."""
+    begin = [layer.PadD, layer.PadH, layer.PadW][3 - layer.dims :]
+    end = [layer.PadD_end, layer.PadH_end, layer.PadW_end][3 - layer.dims :]
+    if None in begin or None in end:
+        return None
+    if begin == end:
+        return compact(begin)
+    return [side for sides in zip(begin, end, strict=True) for side in sides]
+
+
+def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Moves what all entries have in common into defaults, which it returns."""
+    shared: dict[str, Any] = {}
+    for key in _SHARED:
+        values = {entry.get(key) for entry in entries}
+        if len(values) == 1 and None not in values and len(entries) > 1:
+            shared[key] = values.pop()
+            for entry in entries:
+                del entry[key]
+    for key in _ROLES:  # stated, if only as a default, so that the reader does not derive them from the wiring
+        if any(not entry[key] for entry in entries):
+            shared[key] = False
+            for entry in entries:
+                if not entry[key]:
+                    del entry[key]
+    if shared.get("layout") == "auto":
+        del shared["layout"]
+    for entry in entries:
+        if entry.get("layout") == "auto" and "layout" not in shared:
+            del entry["layout"]
+    return shared
+
+
+_NOWHERE = (1, 1, 1, 1)  # the span of a value that stands in no file
+
+
+def shape_after(item: Mapping[str, Any], inputs: Sequence[Shape], batch: int | None) -> Shape:
+    """The shape that an item other than a convolution hands on; `batch` is the default N. Raises InputFault.
+
+    It is computed by the reader of specs, so that reading the spec back gives the same shapes.
+    """
+    mapping = {key: _value(value) for key, value in item.items() if key not in ("name", "input", "inputs")}
+    op = item["op"]
+    carrier = carrier_of(op, mapping["op"])
+    dims = dims_of(mapping, op) or (inputs[0].dims if inputs else None) or 2
+    fields = read_fields(mapping, dims, _refuse, where="a layer")
+    fields.spans["layer"] = _NOWHERE
+    if carrier in ("input", "declared"):
+        fields.values["N"] = batch
+    return latest(carried(carrier, item["name"], inputs, fields, mapping, dims))[0]
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, list):
+        return Value([_value(item) for item in value], _NOWHERE)
+    return Value(str(value), _NOWHERE, plain=isinstance(value, int))
+
+
+def _refuse(error: InputFault) -> None:
+    raise error
+
+
+_NO_FIELDS: Mapping[str, Any] = {}
+_NOTHING = "input of unknown size"
+
+
+class CannotWire(Exception):
+    """A spec cannot express the wiring of this network; the message says why."""
+
+
+class SpecItem(NamedTuple):
+    """An entry of the spec; `layer` is the index of its convolution, `where` describes a reshape for people."""
+
+    mapping: dict[str, Any]
+    layer: int | None = None
+    where: str = ""
+
+
+class SpecItems:
+    """The entries written so far; `read` are the names of those that another entry reads."""
+
+    def __init__(self, names: SpecNames, batch: int | None) -> None:
+        self.names, self.batch = names, batch
+        self.written: list[SpecItem] = []
+        self.read: set[str] = set()
+        self._reads = 0
+        self._nothing: dict[int, Shape] = {}  # by dimensions
+
+    def put(
+        self, name: str, op: str, inputs: Sequence[Shape], fields: Mapping[str, Any] = _NO_FIELDS, where: str = ""
+    ) -> Shape:
+        """Adds an item that is no convolution; the shape that it hands on. Raises InputFault where they do not fit."""
+        item: dict[str, Any] = {"name": name or op, "op": op}
+        shape = shape_after({**item, **fields}, inputs, self.batch)
+        item["name"] = self.names.give(name, op)
+        sources = [shape.source for shape in inputs]
+        if len(sources) > 1:
+            item["inputs"] = sources
+        elif sources and not (self.written and self.written[-1].mapping["name"] == sources[0]):  # else it is implied
+            item["input"] = sources[0]
+        self._add(SpecItem({**item, **fields}, where=where), sources)
+        return replace(shape, source=item["name"])
+
+    def conv(self, layer: int, entry: Mapping[str, Any], source: Shape | None) -> dict[str, Any]:
+        """Adds a convolution, which states its input even where that is the entry before; the mapping of its item."""
+        item = {"name": entry["name"], **({} if source is None else {"input": source.source}), **entry}
+        self._add(SpecItem(item, layer), [] if source is None else [source.source])
+        return item
+
+    def nothing(self, dims: int) -> Shape:
+        """An input of unknown shape, added once for each number of dimensions."""
+        if dims not in self._nothing:
+            self._nothing[dims] = self.put(_NOTHING, "input", (), {} if dims == 2 else {"dims": dims})
+        return self._nothing[dims]
+
+    def sink(self, title: str, sources: Sequence[str], op: str = "identity") -> None:
+        """Adds items that read these tensors, so that none of them counts as an output of the network."""
+        for start in range(0, len(sources), MAX_INPUTS):
+            self.put(title, op, [Shape(source=name) for name in sources[start : start + MAX_INPUTS]])
+
+    def _add(self, item: SpecItem, sources: Sequence[str]) -> None:
+        self.written.append(item)
+        self.read.update(sources)
+        self._reads += len(sources)
+        if len(sources) > MAX_INPUTS:
+            raise CannotWire(f"an operation reads more than {MAX_INPUTS} tensors")
+        if len(self.written) > MAX_OPERATIONS or self._reads > MOST_READS:
+            raise CannotWire("there are more operations than a spec may have")
+
 
 READ_ON = "read by other operations"
 _HANDED_OUT = "outputs"
@@ -107,14 +364,9 @@ class _Wiring:
         C = None if source is None else source.C
         return work.kind == "reduce" and None not in (N, C) and work.writes == (N or 0) * (C or 0)
 
-    def _is_written(self, number: int) -> bool:
-        """Whether the operation is a convolution behind which its norm stands already."""
-        layer = self.operations[number].layer
-        return layer is not None and bool(self.layers[layer].norm_follows)
-
     def _passed(self, operation: Operation) -> list[Shape]:
         """The shapes that stand for a tensor which is not written: those that it is made of."""
-        given = list({shape.source: shape for index in operation.inputs for shape in self.at[index]}.values())
+        given = _distinct([shape for index in operation.inputs for shape in self.at[index]])
         return given if len(given) <= _MOST_PASSED else [self._sized(operation, "reshape", given)]
 
     def _written(self, number: int, operation: Operation) -> Shape:
@@ -145,8 +397,9 @@ class _Wiring:
         shape, name = given[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
-                if kind == "batchnorm" and self._is_written(operation.inputs[0]):
-                    return shape
+                layer = self.operations[operation.inputs[0]].layer
+                if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
+                    return shape  # it stands behind its convolution already
                 return self.items.put(name, _word_of(work), given)
             joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
@@ -208,8 +461,10 @@ class _Wiring:
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
         """Writes the item of a layer's first run; its name."""
         entry = dict(self.entries[index])
-        if weights is not None and weights in self.convs and _alike(layer, self.layers[weights]):
-            entry["weights"] = self.convs[weights]["name"]
+        if weights is not None and weights in self.convs:
+            other = self.layers[weights]
+            if (layer.C, layer.K, layer.groups) == (other.C, other.K, other.groups):
+                entry["weights"] = self.convs[weights]["name"]
         if source is None and None in (layer.C, layer.H, layer.W) and self.items.written:
             source = self.items.nothing(layer.dims)  # without an input it would read the item before it
         if source is not None:
@@ -280,10 +535,6 @@ def _fits(own: int | None, wanted: int | None, arriving: int | None) -> bool:
 
 def _distinct(shapes: Sequence[Shape]) -> list[Shape]:
     return list({shape.source: shape for shape in shapes}.values())
-
-
-def _alike(layer: ConvLayer, other: ConvLayer) -> bool:
-    return (layer.C, layer.K, layer.groups) == (other.C, other.K, other.groups)
 
 
 def _dims_of(operation: Operation) -> int:
@@ -361,9 +612,12 @@ def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames
 
 def _comment(item: SpecItem, network: Network) -> str:
     """A comment with the layer's place in the user's code, or with what a reshape is there."""
-    if item.layer is not None:
-        return _origin(network.layers[item.layer], network.path)
-    return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
+    if item.layer is None:
+        return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
+    place = network.layers[item.layer].locate()
+    if place.line is None or place.path == network.path or not place.path.isprintable():
+        return ""
+    return f"  # {clean_path(place.path)}:{place.line}"
 
 
 def _runtime(runtime: Runtime) -> Mapping[str, Any]:
@@ -375,11 +629,3 @@ def _runtime(runtime: Runtime) -> Mapping[str, Any]:
         if name != "spans" and (value := getattr(runtime, name)) is not None and value != getattr(usual, name)
     }
     return {name: str(value) if isinstance(value, Version) else value for name, value in changed.items()}
-
-
-def _origin(layer: ConvLayer, path: str) -> str:
-    """A comment with the layer's place in the user's code; empty where it is in `path`, or has no line."""
-    place = layer.locate()
-    if place.line is None or place.path == path or not place.path.isprintable():
-        return ""
-    return f"  # {clean_path(place.path)}:{place.line}"

@@ -162,15 +162,14 @@ def inputs_of(module: Any, options: ReadOptions) -> Arguments:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     for name, text in options.inputs.items():
+        are_shapes = looks_like_shapes(text)
         try:
             refuse_lists(text)
+            shapes = parse_shapes(text, options.batch) if are_shapes else ()
+            tensors = tuple(_tensor(shape, module) for shape in shapes)
         except InputFault as fault:
             raise AskedWrong(fault.message, about="inputs") from None
-        if looks_like_shapes(text):
-            try:
-                tensors = tuple(_tensor(shape, module) for shape in parse_shapes(text, options.batch))
-            except InputFault as fault:
-                raise AskedWrong(fault.message, about="inputs") from None
+        if are_shapes:
             if not name:
                 args = tensors
             elif len(tensors) != 1:

@@ -1,4 +1,4 @@
-"""The effect of each of PyTorch's operators on feature maps."""
+"""PyTorch's operators: the role of each, its effect on feature maps, and its work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,53 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from convlint.model.network import Work, WorkKind
+from convlint.model.network import OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
-from convlint.readers.torch.arguments import NORM, role
+
+_ONE_TO_THREE = ("1d", "2d", "3d")
+# operator -> positions of stride, padding, dilation, transposed (or its constant value), output padding, groups
+CONVOLUTIONS: dict[str, tuple[int, int, int, bool | int, int | None, int]] = {
+    "aten::convolution": (3, 4, 5, 6, 7, 8),
+    "aten::_convolution": (3, 4, 5, 6, 7, 8),
+    "aten::convolution_overrideable": (3, 4, 5, 6, 7, 8),
+    "aten::_convolution_mode": (3, 4, 5, False, None, 6),
+    **{f"aten::conv{n}": (3, 4, 5, False, None, 6) for n in _ONE_TO_THREE},
+    **{f"aten::conv_transpose{n}": (3, 4, 7, True, 5, 6) for n in _ONE_TO_THREE},
+}
+NORMS = frozenset(
+    {
+        "aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::cudnn_batch_norm",
+        "aten::_native_batch_norm_legit_no_training", "aten::_batch_norm_with_update", "aten::instance_norm",
+    }
+)  # fmt: skip
+LEARNED = frozenset(
+    {
+        "aten::linear", "aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "aten::embedding", "aten::einsum",
+        "aten::bilinear", "aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu", "aten::baddbmm",
+        "aten::scaled_dot_product_attention",
+    }
+)  # fmt: skip
+# operators whose result may be a view of their first argument, so that a write to one changes the other
+_VIEWS = """
+    _reshape_alias adjoint alias as_strided broadcast_to chunk contiguous detach diagonal dsplit expand expand_as
+    flatten hsplit lift_fresh moveaxis movedim narrow permute pin_memory positive ravel real reshape reshape_as
+    resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose
+    unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
+"""
+VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
+NORM = "norm"
+
+
+def role(name: str) -> str | None:
+    """The role of an operator: convolution, norm, learned, unknown (its name has `conv` in it), or None for others."""
+    if name in CONVOLUTIONS:
+        return "convolution"
+    if name in NORMS:
+        return NORM
+    if name in LEARNED:
+        return "learned"
+    return "unknown" if "conv" in name.partition("::")[2] else None
+
 
 # Operators that torch tags as pointwise (torch.Tag.pointwise), without max and min, which reduce as well, and
 # without those that do not occur in networks.
@@ -150,18 +194,14 @@ def _concatenated(_: str, call: OperatorCall) -> Effect:
     return _CONCATENATED if known and sum(map(_channels, call.reads)) == call.written[1] else OPAQUE
 
 
-def _shuffled(_: str, call: OperatorCall) -> Effect:
-    factor = call.argument("upscale_factor")
-    squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
-    fits = len(call.written) == 4 and len(call.reads) == 1 and call.reads[0][1] == _channels(call.written) * squared
-    return Effect("pixel_shuffle", factor=factor) if squared and fits else OPAQUE
-
-
-def _unshuffled(_: str, call: OperatorCall) -> Effect:
-    factor = call.argument("downscale_factor")
-    squared = factor * factor if isinstance(factor, int) and factor > 0 else 0
-    fits = len(call.written) == 4 and len(call.reads) == 1 and _channels(call.reads[0]) * squared == call.written[1]
-    return Effect("pixel_unshuffle", factor=factor) if squared and fits else OPAQUE
+def _shuffled(name: str, call: OperatorCall) -> Effect:
+    """Channels become positions, or in an unshuffle positions become channels."""
+    kind, key = _SHUFFLES[name]
+    factor = call.argument(key)
+    if not isinstance(factor, int) or factor <= 0 or len(call.written) != 4 or len(call.reads) != 1:
+        return OPAQUE
+    many, few = (call.reads[0], call.written) if kind == "pixel_shuffle" else (call.written, call.reads[0])
+    return Effect(kind, factor=factor) if many[1] == _channels(few) * factor * factor else OPAQUE
 
 
 def _group_norm(name: str, call: OperatorCall) -> Effect:
@@ -199,6 +239,9 @@ _SPATIAL = (
     "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
     *(f"{kind}_pad{axes}d" for axes in (1, 2, 3) for kind in ("reflection", "replication")),
 )  # fmt: skip
+_SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
+    "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
+}  # fmt: skip
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
@@ -211,8 +254,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
     "expand": _expanded,
-    "pixel_shuffle": _shuffled,
-    "pixel_unshuffle": _unshuffled,
+    **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 
 

@@ -9,13 +9,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.model.layer import AXES, ConvLayer, Dtype, Layout, same_padding, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
-from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, is_first
-from convlint.readers.torch.arguments import NORM
-from convlint.readers.torch.kinds import OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
+from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, axis_fields, is_first
+from convlint.readers.torch.kinds import NORM, OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -142,17 +141,10 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
     name = _unique(name, taken)
     arrives = call.arrives if len(call.arrives) == dims + 2 else (1, *call.arrives)  # an input without batch axis
     output = call.output if len(call.output) == dims + 2 else (1, *call.output)
-    fields: dict[str, Any] = {}
-    strides, dilations = _each(call.stride, dims), _each(call.dilation, dims)
-    extra = _each(call.output_padding, dims)
-    for i in range(dims):
-        size, taps = arrives[2 + i], call.weight[2 + i]
-        begin, end = _padding(call.padding, i, dims, size, dilations[i], taps)
-        # None: `with_output` computes the size of the output.
-        values = (size, None, taps, strides[i], begin, end, dilations[i], extra[i])
-        fields.update(zip(AXES[3 - dims + i], values, strict=True))
-    if dims == 1:
-        fields.update(H=1, R=1)
+    sizes, taps, dilations = arrives[2:], call.weight[2:], _each(call.dilation, dims)
+    pads = [_padding(call.padding, i, dims, sizes[i], dilations[i], taps[i]) for i in range(dims)]
+    begin, end = zip(*pads, strict=True)
+    fields = axis_fields(sizes, taps, _each(call.stride, dims), begin, end, dilations, _each(call.output_padding, dims))
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])
     # In memory, a tensor of one channel, or of maps of 1x1, is the same in both layouts.
     either = arrives[1] == 1 or all(size == 1 for size in arrives[2:])

@@ -23,7 +23,7 @@ from convlint.model.errors import AskedWrong, InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.inputs import parse_reference
 from convlint.readers.torch import building, user_code
 from convlint.readers.torch.building import Arguments, leaves, on_meta
@@ -234,7 +234,7 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions that the module's forward pass reaches, in call order."""
     try:
         with (

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
-from convlint.readers.torch.arguments import CONVOLUTIONS, NORM, role
+from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, role
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
@@ -193,34 +193,21 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if job != "learned":
             self._changes.note(tensors_of(arguments), tensors_of((result,)), partial(self._change, name))
         origins = self._origins
-        found: ValueOrigin | None = None
-        more: list[ValueOrigin] | None = None
-        for tensor in tensors_of(arguments):
-            origin = origins.get(id(tensor))
-            if origin is None:
-                continue
-            if origin.direct is not None:
-                if tensor is not result or job == NORM:
-                    origin.direct.readers.append(job)
-                origin = origin.past
-            if found is None:
-                found = origin
-            elif origin is not found:
-                more = [*(more or ()), origin]
+        # What an operator changes in place it does not read, unless it is a norm.
+        read = [
+            origins[id(tensor)] if tensor is not result or job == NORM else origins[id(tensor)].past
+            for tensor in tensors_of(arguments)
+            if id(tensor) in origins
+        ]
         if job == "view":
             self._look(args[0], result)
-        if found is None:
+        if not read:
             return result
         base = self._bases.get(id(result)) if job == "write" else None
         self._operation(func, args, kwargs, result, job == "write", base)
         if job == "unknown":
             self.unknown[name] = None
-        learned = job == "learned"
-        if learned:
-            for origin in (found, *(more or ())):
-                self.flow.consume(origin)
-        if more is not None or (learned and not found.learned):
-            found = self.flow.merge((found, *(more or ())), learned=learned)
+        found = self.flow.operation(read, job, learned=job == "learned")
         for tensor in tensors_of((result,)):
             self._note(tensor, found)
         if base is not None:  # `out[:, :8] = y` writes into the whole of out
@@ -274,9 +261,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
         data, weight = args[0], args[1]
         source = self._origins.get(id(data))
-        if source is not None and source.direct is not None:
-            source.direct.readers.append("convolution")
-        index, origin = self.flow.convolution(source)
+        index, origin = self.flow.convolution(source, "convolution")
         nhwc = any(suggests_channels_last(tensor.shape, tensor.stride()) for tensor in (data, weight))
         copies = nhwc and layout_of(data) == "NCHW" and source is not None and bool(source.producers)
         change = self._changes.of(data)

@@ -24,6 +24,8 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, MeasuredPas
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
+from convlint.readers import Outcome
+from convlint.readers.operations import axis_fields
 from convlint.readers.trace.events import TraceFile
 from convlint.readers.trace.kernels import uses_tensor_cores
 from convlint.readers.trace.recording import KernelRun
@@ -47,7 +49,7 @@ class _Profile(Struct, frozen=True):
     runs: int
 
 
-def read_engine(path: str, batch: int | None) -> tuple[Network | None, tuple[InputError, ...]]:
+def read_engine(path: str, batch: int | None) -> Outcome:
     """The network of an engine, and what is wrong with it; `batch` is that of layers built for any."""
     try:
         with TraceFile(path) as file:
@@ -95,29 +97,26 @@ def _layer(path: str, name: str, described: Mapping[str, Any]) -> ConvLayer:
     if dims not in (1, 2, 3) or len(shape) != dims + 2:
         raise InputFault(f"{name}: a convolution without the sizes of its filter and its input: {HOW}")
     op = _CONVOLUTIONS[described["ParameterType"]]
-    stride, dilation = (_axes(_sizes(described, key), dims, 1) for key in ("Stride", "Dilation"))
-    begin, end = (_axes(_sizes(described, key), dims, 0) for key in ("PrePadding", "PostPadding"))
-    filters, image = _axes(kernel, dims, 1), _axes(shape[2:], dims, 1)
+    stride, dilation = ([step or 1 for step in _axes(described, key, dims, 1)] for key in ("Stride", "Dilation"))
+    begin, end = (_axes(described, key, dims, 0) for key in ("PrePadding", "PostPadding"))
     stored = str(_first(described, "Inputs").get("Format/Datatype", ""))
     weights = described.get("Weights")
     multiplied = str(weights.get("Type", "")) if isinstance(weights, dict) else ""
     return with_output(
         ConvLayer(
             name=name, path=path, op="conv" if op == "conv" else "conv_transpose", dims=dims, N=shape[0], C=shape[1],
-            D=image[0], H=image[1], W=image[2], K=_count(described.get("OutMaps")), T=filters[0], R=filters[1],
-            S=filters[2], StrideD=stride[0] or 1, U=stride[1] or 1, V=stride[2] or 1, PadD=begin[0], PadH=begin[1],
-            PadW=begin[2], PadD_end=end[0], PadH_end=end[1], PadW_end=end[2], DilD=dilation[0] or 1,
-            DilH=dilation[1] or 1, DilW=dilation[2] or 1, groups=_count(described.get("Groups")) or 1,
+            K=_count(described.get("OutMaps")), groups=_count(described.get("Groups")) or 1,
             dtype=_dtype(multiplied) or _dtype(stored), layout=_layout(stored), bias=described.get("HasBias") == 1,
-            residual_inputs=max(0, len(list(_tensors(described))) - 1),
+            residual_inputs=max(0, _tensors(described) - 1),
+            **axis_fields(shape[2:], kernel, stride, begin, end, dilation, [0] * dims),
         )
     )  # fmt: skip
 
 
-def _axes(sizes: Sequence[int | None], dims: int, missing: int) -> tuple[int | None, int | None, int | None]:
-    """Depth, height and width; axes that the layer does not have get `missing`."""
-    found = [*[missing] * (3 - dims), *(sizes if len(sizes) == dims else [missing] * dims)]
-    return found[0], found[1], found[2]
+def _axes(described: Mapping[str, Any], key: str, dims: int, missing: int) -> list[int | None]:
+    """A number for each axis; `missing` where the layer does not have so many."""
+    sizes = _sizes(described, key)
+    return sizes if len(sizes) == dims else [missing] * dims
 
 
 def _sizes(described: Mapping[str, Any], key: str) -> list[int | None]:
@@ -135,12 +134,10 @@ def _first(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
 
 
-def _tensors(described: Mapping[str, Any], key: str = "Inputs") -> Iterator[str]:
-    """The names of what a layer reads or writes."""
-    found = described.get(key)
-    for tensor in found if isinstance(found, list) else ():
-        if isinstance(tensor, dict):
-            yield str(tensor.get("Name", ""))
+def _tensors(described: Mapping[str, Any]) -> int:
+    """How many tensors a layer reads."""
+    found = described.get("Inputs")
+    return sum(isinstance(tensor, dict) for tensor in found) if isinstance(found, list) else 0
 
 
 def _dtype(text: str) -> Dtype | None:

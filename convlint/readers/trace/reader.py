@@ -19,7 +19,8 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_
 from convlint.model.network import Network, RecordedStep
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
-from convlint.readers import Reader, ReadOptions
+from convlint.readers import Outcome, Reader, ReadOptions
+from convlint.readers.operations import axis_fields
 from convlint.readers.trace.engine import read_engine
 from convlint.readers.trace.events import TraceFile, is_engine
 from convlint.readers.trace.kernels import Parts, backward_parts, combined, forward_parts, uses_tensor_cores
@@ -38,7 +39,7 @@ _Key = tuple[Any, ...]
 _ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
 
 
-def read(path: str, options: ReadOptions) -> tuple[Network | None, tuple[InputError, ...]]:
+def read(path: str, options: ReadOptions) -> Outcome:
     """The network of a trace or an engine, and what is wrong with it."""
     if is_engine(path):
         return read_engine(path, options.batch)
@@ -293,10 +294,6 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
     dims = len(filters) - 2
     ran = [call for call in calls if call.kind == "forward"]
     masks = [call.arguments["mask"].value for call in calls if call.kind == "backward"]
-    T, R, S = (1, 1, 1, *filters[2:])[-3:]
-    D, H, W = (1, 1, 1, *shape[2:])[-3:]
-    strides, pads = (1, 1, *stride)[-3:], (0, 0, *padding)[-3:]
-    spreads, extra = (1, 1, *dilation)[-3:], (0, 0, *output_padding)[-3:]
     place = next((call.place for call in ran if call.place is not None), None)
     where: dict[str, Any] = {}
     if place is not None:
@@ -305,10 +302,9 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
     return with_output(
         ConvLayer(
             name=_module(ran), op="conv_transpose" if transposed else "conv",
-            dims=dims, N=shape[0], C=shape[1], D=D, H=H, W=W, K=filters[1] * groups if transposed else filters[0],
-            T=T, R=R, S=S, StrideD=strides[0], U=strides[1], V=strides[2], PadD=pads[0], PadH=pads[1], PadW=pads[2],
-            PadD_end=pads[0], PadH_end=pads[1], PadW_end=pads[2], DilD=spreads[0], DilH=spreads[1], DilW=spreads[2],
-            OutPadD=extra[0], OutPadH=extra[1], OutPadW=extra[2], groups=groups, dtype=_DTYPES.get(dtype),
+            dims=dims, N=shape[0], C=shape[1], K=filters[1] * groups if transposed else filters[0], groups=groups,
+            **axis_fields(shape[2:], filters[2:], stride, padding, padding, dilation, output_padding),
+            dtype=_DTYPES.get(dtype),
             layout=_layout_of_kernels(ran) if layout == "auto" else layout,
             bias=None if bias is None else bool(bias.sizes), copies_input=copies,
             first=bool(masks) and all(mask.startswith("[False") for mask in masks),
@@ -339,7 +335,7 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
     often = sum(call.kind == "backward" for call in calls) / (ran or 1)
     passes = []
     for which, several in of_pass.items():
-        if any(map(_taken, several)):
+        if any(sum(parts.values()) for parts in several):
             found = combined(several, 1.0 if which == "fprop" else often if ran else 1.0)
             multiplies = _multiplies(which, forward if which == "fprop" else backward)
             passes.append((which, replace(found, tensor_cores=multiplies)))
@@ -351,10 +347,6 @@ def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
     """Whether Tensor Cores multiply in a pass; of a gradient, known only if its call computes no other."""
     own = [call for call in calls if which == "fprop" or _computed(call) == (which,)]
     return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
-
-
-def _taken(parts: Parts) -> float:
-    return sum(parts.values())
 
 
 def _computed(call: Call) -> tuple[Pass, ...]:

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
 from convlint.readers.trace.events import TraceFile, is_count, listed, text_at
-from convlint.readers.trace.operators import INDUCTOR, Kernels, KernelWorks, OperatorLog, place_of
-from convlint.readers.trace.spans import Enclosing, Spans
+from convlint.readers.trace.operators import INDUCTOR, Enclosing, Kernels, KernelWorks, OperatorLog, Spans, place_of
 
 MOST_CALLS = 2_000_000
 _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
@@ -26,34 +25,34 @@ _TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete In
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
 
+
 # Operators whose call is a convolution, and where their arguments stand; one calls another.
-_DEPTHWISE = {"input": 0, "weight": 1, "bias": 3, "stride": 4, "padding": 5, "dilation": 6}
+def _places(*names: str) -> Mapping[str, int]:
+    """Where each argument stands, counted from 0; `_` stands for those that are not looked at."""
+    return {name: place for place, name in enumerate(names) if name != "_"}
+
+
+_USUAL = ("input", "weight", "bias", "stride", "padding", "dilation")
+_DEPTHWISE = _places("input", "weight", "_", "bias", "stride", "padding", "dilation")
 _FORWARD: Mapping[str, Mapping[str, int]] = {
-    "aten::convolution": {
-        "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "transposed": 6,
-        "output_padding": 7, "groups": 8,
-    },
-    "aten::_convolution": {
-        "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "transposed": 6,
-        "output_padding": 7, "groups": 8, "benchmark": 9, "deterministic": 10, "allow_tf32": 12,
-    },
-    "aten::cudnn_convolution_relu": {
-        "input": 0, "weight": 1, "bias": 2, "stride": 3, "padding": 4, "dilation": 5, "groups": 6,
-    },
-    "aten::cudnn_convolution_add_relu": {
-        "input": 0, "weight": 1, "bias": 4, "stride": 5, "padding": 6, "dilation": 7, "groups": 8,
-    },
-    "aten::cudnn_convolution": {"input": 0, "weight": 1, "padding": 2, "stride": 3, "dilation": 4, "groups": 5},
-    "aten::cudnn_convolution_transpose": {
-        "input": 0, "weight": 1, "padding": 2, "output_padding": 3, "stride": 4, "dilation": 5, "groups": 6,
-    },
+    "aten::convolution": _places(*_USUAL, "transposed", "output_padding", "groups"),
+    "aten::_convolution": _places(
+        *_USUAL, "transposed", "output_padding", "groups", "benchmark", "deterministic", "_", "allow_tf32"
+    ),
+    "aten::cudnn_convolution_relu": _places(*_USUAL, "groups"),
+    "aten::cudnn_convolution_add_relu": _places(
+        "input", "weight", "_", "_", "bias", "stride", "padding", "dilation", "groups"
+    ),
+    "aten::cudnn_convolution": _places("input", "weight", "padding", "stride", "dilation", "groups"),
+    "aten::cudnn_convolution_transpose": _places(
+        "input", "weight", "padding", "output_padding", "stride", "dilation", "groups"
+    ),
     "aten::_conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise3d": _DEPTHWISE,
 }  # fmt: skip
 _BACKWARD: Mapping[str, Mapping[str, int]] = {
-    "aten::convolution_backward": {
-        "input": 1, "weight": 2, "stride": 4, "padding": 5, "dilation": 6, "transposed": 7, "output_padding": 8,
-        "groups": 9, "mask": 10,
-    },
+    "aten::convolution_backward": _places(
+        "_", "input", "weight", "_", "stride", "padding", "dilation", "transposed", "output_padding", "groups", "mask"
+    ),
 }  # fmt: skip
 # A template of Inductor's, and the arguments of it that are looked at.
 _TEMPLATE = "triton_tem_fused_"

@@ -15,7 +15,6 @@ from small_graphs import free, groups, live, stored
 from torch import Tensor, nn
 
 from convlint.readers.operations import Effect
-from convlint.readers.torch.arguments import VIEWS
 from convlint.readers.torch.kinds import (
     IN_32_BITS,
     OPAQUE,
@@ -23,6 +22,7 @@ from convlint.readers.torch.kinds import (
     TAGGED,
     UNTAGGED,
     VIEWED,
+    VIEWS,
     OperatorCall,
     effect_of,
     work_of,

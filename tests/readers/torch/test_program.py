@@ -21,8 +21,7 @@ from torch import nn
 
 from convlint.readers import ReadOptions
 from convlint.readers.bounded_json import Node
-from convlint.readers.torch.arguments import Reads, evaluate, line
-from convlint.readers.torch.program import read
+from convlint.readers.torch.program import Reads, evaluate, line, read
 
 pytestmark = [
     pytest.mark.slow,
