@@ -112,6 +112,7 @@ def navigation() -> list[Mapping[str, Any]]:
                 {"Vocabulary": "vocabulary.md"},
                 {"What rules can ask": "reference/quantities.md"},
                 {"Accuracy": "accuracy.md"},
+                {"Tried on other people's code": "tried.md"},
                 {"Speed": "speed.md"},
                 {"What it does not do": "limits.md"},
                 {"Security": "security.md"},

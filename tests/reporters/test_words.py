@@ -434,6 +434,22 @@ def test_a_dtype_that_is_only_that_of_stored_weights_is_said_to_be_so() -> None:
     ]
 
 
+def test_what_autocast_around_a_module_would_save_is_said() -> None:
+    whole = full_report()
+    entry = next(entry for entry in whole.layers if any(entry.times.values()))
+    built = replace(entry, layer=replace(entry.layer, dtype=Dtype.fp32, dtype_source="module"))
+    fix = Fix(describe="fp16", safety="unsafe", set={"dtype": "fp16"}, time_change_us=-1500.0)
+    known = replace(whole.findings[0], fix=fix, advised=False)
+    (said,) = dtype_notes(replace(whole, layers=(built,), findings=(known,)))
+    assert said.endswith("--runtime mixed_precision=true, which takes 1.5 ms off the convolutions")
+    for other in (
+        replace(known, advised=True),
+        replace(known, fix=replace(fix, set={"K": 64})),
+        replace(known, fix=None),
+    ):
+        assert dtype_notes(replace(whole, layers=(built,), findings=(other,))) == []
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0 "), (999, "999 "), (1000, "1.00 k"), (23_454_912, "23.5 M"), (8.17e9, "8.17 G"), (2.09e12, "2.09 T")],
