@@ -178,7 +178,6 @@ def test_numbers_that_a_layer_has_to_have_may_be_unknown() -> None:
 def test_what_a_network_alone_shows_is_unknown() -> None:
     for asked in kinds().values():
         assert asked["network"].time_us is UNKNOWN
-        assert asked["time_us"] is UNKNOWN if "time_us" in QUANTITIES else True
 
 
 def test_what_is_lacking_has_the_name_that_a_user_knows() -> None:

@@ -340,7 +340,7 @@ def test_a_functional_convolution_is_as_wide_as_its_weight(
     layer = one(found).layer
     assert (layer.C, layer.K, layer.groups, layer.R, layer.bias) == expected
     assert (found.constructions, found.known) == (1, int(expected[0] is not None))
-    assert [each.why for each in found.unread] == ([] if expected[0] else [found.unread[0].why])
+    assert len(found.unread) == (0 if expected[0] else 1)
 
 
 @pytest.mark.parametrize(
