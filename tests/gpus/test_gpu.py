@@ -16,6 +16,7 @@ from occupancy import occupancy_warps, resident_warps
 
 from convlint.gpus.gpu import (
     UNCALIBRATED,
+    Factors,
     Gpu,
     aliases,
     factors_of,
@@ -31,7 +32,7 @@ from convlint.model.report import CalibrationUse
 
 def test_what_is_not_determined_changes_nothing() -> None:
     gpu = load_gpu("a100")
-    assert factors_of(None) == factors_of(calibration(gpu)) == UNCALIBRATED == (1.0, 1.0, 1.0, 0.0)
+    assert factors_of(None) == factors_of(calibration(gpu)) == UNCALIBRATED == Factors(1.0, 1.0, 1.0, 0.0)
     assert factors_of(calibration(gpu, bandwidth=0.8, launch_us=4.0)) == (1.0, 1.0, 0.8, 4.0)
 
 

@@ -58,7 +58,7 @@ def test_a_worker_that_dies_takes_one_input_with_it(specs: list[str], monkeypatc
     tasks = [(file_input(name), load_rulebook(), Job()) for name in specs]
     outcomes = check_in_workers(tasks, 2, lambda _: None)
     assert [outcome.result is not None for outcome in outcomes] == [True, True, False, False, True, True]
-    assert [error.message for error in outcomes[2][1]] == ["the process that checks it died (SIGKILL)"]
+    assert [error.message for error in outcomes[2].errors] == ["the process that checks it died (SIGKILL)"]
 
 
 def test_wrong_rules_end_the_run_as_without_workers(specs: list[str]) -> None:
