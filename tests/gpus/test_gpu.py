@@ -33,7 +33,7 @@ from convlint.model.report import CalibrationUse
 def test_what_is_not_determined_changes_nothing() -> None:
     gpu = load_gpu("a100")
     assert factors_of(None) == factors_of(calibration(gpu)) == UNCALIBRATED == Factors(1.0, 1.0, 1.0, 0.0)
-    assert factors_of(calibration(gpu, bandwidth=0.8, launch_us=4.0)) == (1.0, 1.0, 0.8, 4.0)
+    assert factors_of(calibration(gpu, bandwidth=0.8, launch_us=4.0)) == Factors(1.0, 1.0, 0.8, 4.0)
 
 
 def use(path: str, reason: str = "", *, of_no_target: bool = False) -> CalibrationUse:
