@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
+from convlint.model.errors import DEFECT
 from convlint.model.estimates import WEAK, Part, Weakness, weakness
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.location import Location
@@ -326,6 +327,11 @@ def headline(finding: Finding, several_targets: bool) -> str:
 def fault(error: InputError) -> str:
     """`path:line:column: message`, of something that could not be read."""
     return f"{place(error.path, error.line, error.column)}: {clean(error.message)}"
+
+
+def without_kind(error: InputError) -> str:
+    """Its message; of a defect of convlint without the words "internal error", beside a title that has them."""
+    return clean(error.message).removeprefix(DEFECT if error.internal else "")
 
 
 def place(path: str, line: int | None, column: int | None) -> str:
