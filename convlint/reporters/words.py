@@ -131,10 +131,11 @@ def severity_word(severity: Severity) -> str:
 
 
 def partly_read(report: Report) -> frozenset[str]:
-    """The inputs of which layers were read, whatever else is wrong with them."""
+    """The inputs of which layers, or code, were read, whatever else is wrong with them."""
     reached = (network.path for network in report.networks if network.parameters)
-    cells = () if report.source is None else (each.at.path for each in report.source.unread_cells)
-    return frozenset((*(entry.layer.path for entry in report.layers), *reached, *cells))
+    source = report.source
+    code = () if source is None else (*source.files, *(each.at.path for each in source.unread_cells))
+    return frozenset((*(entry.layer.path for entry in report.layers), *reached, *code))
 
 
 def step(mode: Mode) -> str:
