@@ -370,6 +370,7 @@ def _read(paths: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
+_MOST_LOST = 20  # files that are looked for where convlint fails: each takes some readings
 _LEAST = 8  # files of a part: fewer are read sooner than a process starts
 
 
@@ -385,11 +386,22 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
 
 
 def outcome_of_part(source: Input, job: Job) -> InputResult:
-    """What a part says, or a whole input; it is judged with the others."""
+    """What a part says, or a whole input; it is judged with the others. A file that cannot be read costs itself."""
     errors: list[InputError] = []
-    with last_resort(errors, source.name):
-        return InputResult(None, errors, reading=reading_of(source, job))
-    return InputResult(None, errors)
+    readings = _apart(source, job, source.part or source.members, errors)
+    return InputResult(None, errors, reading=joined(readings) if readings else None)
+
+
+def _apart(source: Input, job: Job, paths: Sequence[str], errors: list[InputError]) -> list[SourceReading]:
+    """The files read together; after a defect of convlint in halves, until the file that it costs is an error."""
+    crash: list[InputError] = []
+    with last_resort(crash, source.name):
+        return [reading_of(replace(source, part=tuple(paths)), job)]
+    if len(paths) == 1 or len(errors) >= _MOST_LOST:
+        errors += [replace(each, path=path) for each in crash for path in paths]
+        return []
+    half = len(paths) // 2
+    return [*_apart(source, job, paths[:half], errors), *_apart(source, job, paths[half:], errors)]
 
 
 def outcome_of_parts(task: Task, parts: Sequence[InputResult]) -> InputResult:
@@ -400,9 +412,13 @@ def outcome_of_parts(task: Task, parts: Sequence[InputResult]) -> InputResult:
     if not readings:
         return InputResult(None, errors)
     with last_resort(errors, source.name):
-        reading = joined(readings)
+        reading, lost = joined(readings), bool(errors)
+        if lost:
+            reading = replace(reading, whole=False)
         errors += errors_of(source, reading)
         result = judged_source(reading, rulebook, job)
+        if lost and result.source is not None:
+            result = replace(result, source=replace(result.source, given=len(source.members)))
         if job.fixing is not None:
             if job.fixing.mends and not errors:
                 return mended_source(source, rulebook, job, reading, result)

@@ -39,12 +39,15 @@ class AskedWrong(InputFault):
         self.about = about
 
 
+DEFECT = "internal error: "  # how the message for one begins
+
+
 def defect(error: BaseException) -> str:
     """The message for an error that nobody expected: a defect of convlint itself (exit code 4)."""
     import traceback
 
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"internal error: {type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
+    return f"{DEFECT}{type(error).__name__}: {error} ({place.name}, line {place.lineno}); please report it"
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from convlint.files.languages import say
-from convlint.files.safe import ascii_only, clean
+from convlint.files.safe import ascii_only
 from convlint.model.report import Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.ink import linker
 from convlint.reporters.summary import ending
-from convlint.reporters.words import behind, headline, layer_of, named_in, page_of, place, place_of, severity_word
+from convlint.reporters.words import (
+    behind,
+    headline,
+    layer_of,
+    named_in,
+    page_of,
+    place,
+    place_of,
+    severity_word,
+    without_kind,
+)
 
 
 def render(report: Report, style: Style) -> str:
@@ -31,7 +41,7 @@ def render(report: Report, style: Style) -> str:
             lines.append(line)
     for error in report.errors:
         word = say("internal error") if error.internal else severity_word("error")
-        lines.append(f"{place(error.path, error.line, error.column)}: {word}: {clean(error.message)}")
+        lines.append(f"{place(error.path, error.line, error.column)}: {word}: {without_kind(error)}")
     text = "\n".join([*lines, *ending(report), ""])
     return text if style.unicode else ascii_only(text)
 

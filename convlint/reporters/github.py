@@ -8,7 +8,7 @@ from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
 from convlint.reporters.causes import Cause, causes
 from convlint.reporters.summary import ending
-from convlint.reporters.words import behind, layer_of, partly_read, place_of, said
+from convlint.reporters.words import behind, layer_of, partly_read, place_of, said, without_kind
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
@@ -63,7 +63,7 @@ def _other(finding: Finding) -> str:
 def _error(error: InputError, kind: str) -> str:
     place = Location(path=error.path, line=error.line, column=error.column)
     title = f"convlint: {'internal error' if error.internal else kind}"
-    return _command("error", place, title, clean(error.message))
+    return _command("error", place, title, without_kind(error))
 
 
 def _command(command: str, at: Location, title: str, message: str) -> str:

@@ -25,6 +25,7 @@ from convlint.reporters.words import (
     place_of,
     severity_word,
     shape,
+    without_kind,
 )
 
 _GUTTER = 5  # columns of the line number
@@ -197,7 +198,7 @@ class _TextReport:
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
         message = say("nothing here that convlint reads; what to type:") if _is_first_contact(self._report) else ""
-        self._title("error", say("internal error:") if error.internal else "", message or clean(error.message))
+        self._title("error", say("internal error:") if error.internal else "", message or without_kind(error))
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 

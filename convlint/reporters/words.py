@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
+from convlint.model.errors import DEFECT
 from convlint.model.estimates import WEAK, Part, Weakness, weakness
 from convlint.model.layer import ConvLayer, Dtype, Mode
 from convlint.model.location import Location
@@ -130,10 +131,11 @@ def severity_word(severity: Severity) -> str:
 
 
 def partly_read(report: Report) -> frozenset[str]:
-    """The inputs of which layers were read, whatever else is wrong with them."""
+    """The inputs of which layers, or code, were read, whatever else is wrong with them."""
     reached = (network.path for network in report.networks if network.parameters)
-    cells = () if report.source is None else (each.at.path for each in report.source.unread_cells)
-    return frozenset((*(entry.layer.path for entry in report.layers), *reached, *cells))
+    source = report.source
+    code = () if source is None else (*source.files, *(each.at.path for each in source.unread_cells))
+    return frozenset((*(entry.layer.path for entry in report.layers), *reached, *code))
 
 
 def step(mode: Mode) -> str:
@@ -326,6 +328,11 @@ def headline(finding: Finding, several_targets: bool) -> str:
 def fault(error: InputError) -> str:
     """`path:line:column: message`, of something that could not be read."""
     return f"{place(error.path, error.line, error.column)}: {clean(error.message)}"
+
+
+def without_kind(error: InputError) -> str:
+    """Its message; of a defect of convlint without the words "internal error", beside a title that has them."""
+    return clean(error.message).removeprefix(DEFECT if error.internal else "")
 
 
 def place(path: str, line: int | None, column: int | None) -> str:

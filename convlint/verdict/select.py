@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,7 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
     """
     if result.source is not None:
         if strict:
-            yield from _unknown(result, result.source)
+            yield from _unknown(result.source)
             yield from _unchecked(result)
         return
     unpriced = [entry for entry in result.layers if lacking_for_time(entry.layer)]
@@ -159,10 +160,17 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
         yield from _unchecked(result)
 
 
-def _unknown(result: NetworkResult, source: SourceReport) -> Iterator[InputError]:
+def _unknown(source: SourceReport) -> Iterator[InputError]:
     if unknown := source.constructions - source.known:
         convolutions = "1 convolution" if source.constructions == 1 else f"{source.constructions} convolutions"
-        yield _error(result, f"unknown widths of {unknown} of {convolutions}")
+        path, here = _most_frequent(each.at.path for each in source.unread)
+        share = f", {here} of them here" if here < unknown else ""
+        yield InputError(path=path, message=f"unknown widths of {unknown} of {convolutions}{share}")
+
+
+def _most_frequent(paths: Iterable[str]) -> tuple[str, int]:
+    """The path that occurs most often, of several the first by name, and how often."""
+    return Counter(sorted(paths)).most_common(1)[0]
 
 
 def _unchecked(result: NetworkResult) -> Iterator[InputError]:
@@ -170,7 +178,9 @@ def _unchecked(result: NetworkResult) -> Iterator[InputError]:
         needs = ", ".join(dict.fromkeys(name for skip in result.skipped for name in skip.needs))
         codes = list(dict.fromkeys(skip.code for skip in result.skipped))
         count = "1 rule" if len(codes) == 1 else f"{len(codes)} rules"
-        yield _error(result, f"{count} not checked for want of {needs}: {shortened(codes, _MOST_NAMED)}")
+        path = result.path if result.source is None else _most_frequent(skip.path for skip in result.skipped)[0]
+        message = f"{count} not checked for want of {needs}: {shortened(codes, _MOST_NAMED)}"
+        yield InputError(path=path, message=message)
 
 
 def _is_explained(result: NetworkResult) -> bool:

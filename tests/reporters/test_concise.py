@@ -6,12 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cases import for_each
 from reports import ALIGNMENT, finding, full_report
 
+from convlint.model.errors import defect
 from convlint.model.location import Location
+from convlint.model.report import InputError
 from convlint.reporters import Style, reporter
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@for_each("form", ["text", "concise", "github"])
+def test_a_defect_is_named_once(form: str) -> None:
+    try:
+        raise RuntimeError("lost my way")
+    except RuntimeError as error:
+        errors = (InputError(path="net.py", message=defect(error), internal=True),)
+    text = reporter(form)(full_report(findings=(), errors=errors), Style())
+    assert (text.count("internal error"), "RuntimeError: lost my way" in text) == (1, True)
 
 
 def test_concise_snapshot(same_as_before: Callable[[Path, str], None]) -> None:

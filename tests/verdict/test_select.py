@@ -279,6 +279,27 @@ def test_strict_source_wants_every_width() -> None:
     assert (ran.code, "unknown widths of 1 of 2 convolutions" in ran.out) == (3, True), ran.out
 
 
+def test_strict_source_names_the_files_that_are_incomplete() -> None:
+    Path("net").mkdir()
+    head = "import sys\nfrom torch import nn\nknown = nn.Conv2d(64, 64, 3)\n"
+    for name, count in (("a", 0), ("b", 1), ("c", 2), ("d", 1)):
+        made = (f"made{number} = nn.Conv2d(64, int(sys.argv[1]), 3)\n" for number in range(count))
+        Path(f"net/{name}.py").write_text(head + "".join(made))
+    Path("net/z.py").write_text(
+        "import torch\nfrom b import known\n\nif __name__ == '__main__':\n    step = torch.optim.SGD([])\n"
+        "    known.cuda()(torch.rand(1)).backward()\n    step.step()\n"
+    )
+    ran = convlint("check", "net", "--strict", "-o", "concise", "--select", "CL102,CL501")
+    widths, rules, last = ran.out.splitlines()
+    assert widths == "net/c.py: error: unknown widths of 4 of 8 convolutions, 2 of them here"
+    assert rules.startswith("net/z.py: error: 1 rule not checked for want of ")
+    assert (ran.code, last.endswith("; 2 inputs incomplete")) == (3, True), last
+    for name in "bdz":
+        Path(f"net/{name}.py").unlink()
+    ran = convlint("check", "net", "--strict", "-o", "concise", "--select", "CL102,CL501")
+    assert ran.out.startswith("net/c.py: error: unknown widths of 2 of 4 convolutions\n"), ran.out
+
+
 def test_the_config_takes_a_truth() -> None:
     Path("good.yaml").write_text(HEAD + "  - { name: a, C: 64, K: 64, R: 3, S: 3 }\n")
     Path("convlint.toml").write_text("strict = 1\n")

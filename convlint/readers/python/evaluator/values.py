@@ -30,7 +30,7 @@ _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
 class Unknown(Struct, eq=False):
-    """A value that only a run of the program would show. `why`: config, parameter, branch, call, limit, caller."""
+    """A value that only a run of the program would show. `why` is one of `REASONS`."""
 
     why: str
 
@@ -290,9 +290,12 @@ class Tensor(Struct, eq=False):
 
 Value = Unknown | Const | Items | Table | Function | Class | Instance | Name | Module | Partial | Tensor
 
+# `weight` is that of a functional convolution whose weight has an unknown shape.
+REASONS = ("config", "parameter", "branch", "call", "limit", "caller", "weight")
+
 # The unknown for a reason: one object for each
 # Shared, so that a comparison by identity is enough where paths meet.
-unknown = {why: Unknown(why) for why in ("config", "parameter", "branch", "call", "limit", "caller")}.__getitem__
+unknown = {why: Unknown(why) for why in REASONS}.__getitem__
 NONE = Const(None)
 
 

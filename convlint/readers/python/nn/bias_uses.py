@@ -142,12 +142,13 @@ class _Uses:
     def _visit(self, node: ast.AST, safe: _Layers, *, asked: bool = False) -> None:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 before = self._own, self._in_class
                 is_class = isinstance(node, ast.ClassDef)
-                keeps = self._own and (self._in_class or "self" not in [each.arg for each in _parameters(node)])
+                keeps = self._own and (self._in_class or "self" not in _parameters(node))
                 self._own, self._in_class = is_class or keeps, is_class
-                self._children(node, _NONE)  # it may run when all is otherwise
+                # A function may run when all is otherwise.
+                self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else _NONE)
                 self._own, self._in_class = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (each for each in every(node.test) if isinstance(each, ast.expr))
@@ -322,8 +323,10 @@ def _is_other_layer(value: str) -> bool:
     return "(" in value and _OTHER_KIND.match(value.partition("(")[0].rpartition(".")[2]) is not None
 
 
-def _parameters(node: ast.AST) -> list[ast.arg]:
-    return [each for each in every(node.args) if isinstance(each, ast.arg)] if hasattr(node, "args") else []
+def _parameters(node: ast.AST) -> list[str]:
+    """Return the names of a function's own parameters, without those of lambdas in their defaults."""
+    args = getattr(node, "args", None)
+    return [each.arg for each in ast.iter_child_nodes(args) if isinstance(each, ast.arg)] if args else []
 
 
 def _key(node: ast.AST) -> str:

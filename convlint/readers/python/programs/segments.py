@@ -217,7 +217,7 @@ class Reach:
                 live.setdefault(method.name.encode(), []).append(method)
                 if _runs(method, said):
                     waiting.append(method)
-            for word in segment.words - said:
+            for word in sorted(segment.words - said):  # in the same order in each run
                 said.add(word)
                 waiting += named.get(word, ())
                 waiting += live.get(word, ())
@@ -278,7 +278,8 @@ class Followed:
             said |= segment.words
             if segment.kind == "class":
                 live += methods.get((segment.path, segment.name), ())
-            waiting += [others[place] for place in segment.once(_leads_to) if place in others]
+            # The last is taken first, so that the code comes in the order in which it is written.
+            waiting += [others[place] for place in sorted(segment.once(_leads_to), reverse=True) if place in others]
             waiting += [each for each in live if _runs(each, said)]
             live = [each for each in live if not _runs(each, said)]
         return list(found)

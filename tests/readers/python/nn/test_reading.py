@@ -384,6 +384,16 @@ def test_a_weight_without_a_shape_is_the_reason(tmp_path: Path) -> None:
     assert [(each.why, each.at.line) for each in found.unread] == [("weight", 5)]
 
 
+def test_what_is_computed_from_a_weight_without_a_shape_is_unknown(tmp_path: Path) -> None:
+    text = (
+        "from math import sqrt\ndef scaled(x, kernel):\n    x = F.conv2d(x, kernel)\n    n = x.shape[1]\n"
+        "    return nn.Conv2d(8, 62, 3)(x * sqrt(n) / -n) + f'{n}{not n}' + x[:n] + [n] * n\n"
+    )
+    found = read(tmp_path, text)
+    assert [(each.layer.C, each.layer.K) for each in found.layers] == [(None, None), (8, 62)]
+    assert [each.why for each in found.unread] == ["weight"]
+
+
 def test_a_home_made_function_is_followed_to_the_framework_s(tmp_path: Path) -> None:
     text = "def conv(x, w, up=1):\n    if up > 1:\n        w = w.flip([2, 3])\n    return F.conv2d(input=x, weight=w)\n"
     init = "self.w = nn.Parameter(torch.randn(64, 32, 3, 3))"

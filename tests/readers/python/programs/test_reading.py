@@ -39,6 +39,11 @@ class TestConflict:
                 "from torch.backends import cudnn\ncudnn.deterministic = cudnn.benchmark = True\n",
                 (2, 2),
             ),
+            (  # a process of its own inherits no settings, but has both
+                "def work(gpu):\n    if args.seed is not None:\n        torch.backends.cudnn.deterministic = True\n"
+                "    torch.backends.cudnn.benchmark = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
+                (3, 4),
+            ),
         ],
     )
     def test_found(self, tmp_path: Path, body: str, lines: tuple[int, int]) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cases import slow_contract
+from checkout import ROOT
 from training_scripts import LOOP, program, programs
 
 from convlint.readers.python.imports import ProjectImports
@@ -148,3 +153,35 @@ class TestWhatShowsOneSize:
         lib = "from torchvision import datasets\ndef photos():\n    return datasets.ImageFolder('d')\n"
         entry = "import lib\n" + LOOP + "make = getattr(lib, 'photos')\n" + GUARD + "    train()\n"
         assert program(tmp_path, {"run.py": entry, "lib.py": lib}).fixed_input_size is None
+
+
+SHOW = """
+import sys
+from pathlib import Path
+from training_scripts import program
+
+(found,) = [program(Path(sys.argv[1]), sys.stdin.read())]
+print([each.at.line for each in found.settings], [at.line for _, at in found.evidence])
+"""
+
+
+@slow_contract
+def test_the_order_does_not_depend_on_how_python_hashes(tmp_path: Path) -> None:
+    names = ("alpha", "beta", "gamma", "delta", "epsilon")
+    train = LOOP[LOOP.index("def train") :]
+    loops = "".join(train.replace("train(", f"{name}(", 1) for name in names)
+    methods = "".join(f"    def set_{name}(self):\n        torch.backends.cudnn.benchmark = self.x\n" for name in names)
+    calls = "".join(f"    {name}()\n    thing.set_{name}()\n" for name in names)
+    text = f"{LOOP}{loops}\nclass Thing:\n    x = 1\n{methods}\ndef main(thing):\n{calls}    train()\n"
+    text += "\nif __name__ == '__main__':\n    main(eval('Thing')())\n"
+    outputs = []
+    for seed in "1", "2", "3":
+        paths = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "helpers")))
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths}
+        ran = subprocess.run(
+            (sys.executable, "-c", SHOW, str(tmp_path)),
+            input=text, env=environment, capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        outputs.append(ran.stdout)
+    assert outputs[0].count(", ") > 8
+    assert outputs[1:] == outputs[:1] * 2
