@@ -91,8 +91,9 @@ class Calls:
                 method = self.method_of(value, "__call__")
                 if method is not None:
                     return self.apply(method, call)
-        self.into_unknown(call.values)
-        return unknown(reason(value))
+        why = reason(value)
+        self.into_unknown(call.values, why)
+        return unknown(why)
 
     def ask(self, method: Value, *args: Value) -> Value:
         """Return the result of a bound method, such as `__len__`, for which no call is written but its definition.
@@ -123,9 +124,9 @@ class Calls:
         fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
-    def into_unknown(self, values: Sequence[Value]) -> None:
-        """Give arguments to unknown code, which may change all of them."""
-        self.machine.give_away(values)
+    def into_unknown(self, values: Sequence[Value], why: str = "call") -> None:
+        """Give arguments to code that is unknown for the reason `why`, and may change all of them."""
+        self.machine.give_away(values, why)
         self._may_change(values)
         for value in values:
             thing = value.of if isinstance(value, Table) else value

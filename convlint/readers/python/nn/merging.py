@@ -31,7 +31,7 @@ from convlint.readers.python.nn.layers import (
     per_axis,
 )
 from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
-from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_sizes
+from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
 
 # Opinions of roots on a convolution
 
@@ -39,7 +39,7 @@ from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_size
 SILENT: Final = "silent"  # as nothing was seen: in contrast to None, it contradicts no other opinion
 Opinion = bool | None | Literal["silent"]
 Neighbours = dict[int, list[Opinion]]  # by the identity of the convolution: what stands behind it in each Sequential
-_LEARNED = frozenset(("conv", "opaque", "unknown"))  # readers that have weights, or may have
+_LEARNED = frozenset(("conv", "opaque", "unknown", *UP_TO_CALLERS))  # readers that have weights, or may have
 _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 
@@ -51,11 +51,14 @@ def joined(opinions: Iterable[Opinion]) -> Opinion:
     return False if False in found else None if None in found else True
 
 
-def _read_by_norm(use: ConvRun) -> bool | None:
-    """Whether a norm reads the output of a run, and nothing else does."""
+def _read_by_norm(use: ConvRun) -> Opinion:
+    """Whether a norm reads the output of a run, and nothing else does; SILENT if that is up to callers."""
     readers = use.writes.readers
-    if not readers or any(reader.kind == "unknown" for reader in readers):
+    kinds = {reader.kind for reader in readers}
+    if not readers or "unknown" in kinds:
         return None
+    if kinds & UP_TO_CALLERS:
+        return SILENT
     if len(readers) == 1 and readers[0].kind == "norm":
         return True if readers[0].conditions == use.conditions else None
     return False
@@ -160,6 +163,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self.seen: dict[tuple[int, str], Seen] = {}
+        self._open: set[tuple[ast.Call, str]] = set()  # constructions whose reader is a parameter of that root
 
     def add(
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
@@ -189,8 +193,13 @@ class Gathering:
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
             opinion = joined(map(_read_by_norm, uses)) if uses else joined(near.get(id(layer), ()))
+            construction = layer.place.node, root
+            if certainty == "stated" and any(each.kind == "parameter" for use in uses for each in use.writes.readers):
+                self._open.add(construction)
             if id(layer) in escaped:
                 opinion = None
+            elif opinion is True and certainty != "stated" and construction in self._open:
+                opinion = SILENT  # whether anybody leaves the default in place, only callers show
             elif uses and opinion is True and not whole:
                 opinion = SILENT
             if opinion != SILENT:

@@ -182,3 +182,34 @@ def test_a_norm_that_runs_in_training_alone(tmp_path: Path, forward: str, expect
         f"    def forward(self, x):\n        {forward}\n"
     )
     assert follows(tmp_path, text) == [expected]
+
+
+CHOSEN = """
+class Net(nn.Module):
+    def __init__(self, norm_layer=nn.BatchNorm2d):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(16, 32, 1), norm_layer(32), nn.ReLU())
+
+    def forward(self, x):
+        return self.body(x)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("callers", "expected"),
+    [
+        ("", None),  # nobody is seen to leave the default in place
+        ("net = Net()", True),
+        ("def make():\n    return Net()", True),
+        ("def make():\n    return Net(nn.InstanceNorm2d)", True),
+        ("def make():\n    return Net(nn.Identity)", False),
+        ("net = Net()\ndef make():\n    return Net(nn.Identity)", False),
+        ("net = Net()\ndef make():\n    return Net(wrapped)", None),
+        ("net = Net()\ndef make(norm):\n    return Net(norm)", True),
+    ],
+)  # fmt: skip
+def test_a_norm_that_a_parameter_brings_is_what_its_callers_make_it(
+    tmp_path: Path, callers: str, expected: bool | None
+) -> None:
+    assert set(follows(tmp_path, CHOSEN + callers)) == {expected}
