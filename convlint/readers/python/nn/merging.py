@@ -254,7 +254,10 @@ class Gathering:
                 seen.alternatives = alternatives[id(layer)]
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
-            opinion = joined(map(_read_by_norm, uses)) if uses else joined(near.get(id(layer), ()))
+            opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
+            opinion = joined(opinions)
+            if uses and opinion is True and SILENT in opinions:
+                opinion = SILENT
             construction = layer.place.node, root
             if certainty == "stated" and any(each.kind == "parameter" for use in uses for each in use.writes.readers):
                 self._open.add(construction)

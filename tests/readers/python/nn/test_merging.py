@@ -284,3 +284,12 @@ def test_what_some_branches_construct_has_a_condition(
     tmp_path: Path, branches: tuple[tuple[str, str | None], ...], expected: set[str]
 ) -> None:
     assert conditions(tmp_path, branches) == expected
+
+
+def test_a_layer_that_a_norm_and_a_parameter_read_in_turn_is_not_known_to_be_normalised(tmp_path: Path) -> None:
+    text = CHOSEN.replace(
+        "return self.body(x)", "y = self.body[0](x)\n        return nn.BatchNorm2d(32)(self.body[0](y))"
+    )
+    assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {False}
+    text = CHOSEN.replace("return self.body(x)", "return self.body(x) + nn.BatchNorm2d(32)(self.body[0](x))")
+    assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {None}
