@@ -202,10 +202,16 @@ def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
     return replace(flaw, message=filled(flaw.message, blanks), describe=filled(flaw.describe, blanks))
 
 
-def widths(rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts) -> list[RuleStatement]:
-    """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule."""
+def widths(
+    rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts,
+    unheld: Collection[Location] = frozenset(),
+) -> list[RuleStatement]:  # fmt: skip
+    """One draft for each literal to blame: it names the layers that get a number by it which breaks the rule.
+
+    Nothing is said of numbers that rest on one of the defaults `unheld`, which every known caller overrides.
+    """
     evaluator = Evaluator(rules)
-    numbers = _numbers(records)
+    numbers = [each for each in _numbers(records) if not _rests_on(unheld, each)]
     broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
     for width in numbers:
         for flaw in _flaws(
@@ -232,6 +238,11 @@ def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> RuleStatem
     return RuleStatement(
         flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place)))
     )
+
+
+def _rests_on(defaults: Collection[Location], width: Width) -> bool:
+    of_defaults = width.record.certainty == "with defaults"
+    return of_defaults and any(each.default and each.at in defaults for each in width.literals)
 
 
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
@@ -481,7 +492,7 @@ def check_source(
         skipped += [each for each in lacking if each.path in given]
         several = [
             *constructions(_of("construction", wanted), records, context),
-            *widths(_of("width", wanted), records, context),
+            *widths(_of("width", wanted), records, context, reading.overridden - reading.kept),
             *of_programs,
         ]
         drafts += [(target.label, draft) for draft in several]

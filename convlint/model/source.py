@@ -154,6 +154,9 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # Branches, by path, first and last line: those that some evaluation left out, and those that some took or may take.
     left: frozenset[tuple[str, int, int]] = frozenset()
     taken: frozenset[tuple[str, int, int]] = frozenset()
+    # Literals in defaults of parameters: those that some call that was read overrides, and those that some call keeps.
+    overridden: frozenset[Location] = frozenset()
+    kept: frozenset[Location] = frozenset()
     bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for only if a convolution has a useless bias
 
 

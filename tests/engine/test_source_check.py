@@ -230,6 +230,15 @@ def test_the_default_that_all_of_them_have_is_named() -> None:
     assert message.endswith(", with scale=0.3, the default at net.py:7 and width=124, the default at net.py:8")
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_default_that_every_known_caller_overrides_is_not_said_to_hold(kept: bool) -> None:
+    default = replace(literal(62, 7, "width"), default=True)
+    given = record("Net.0", 100, K=62, K_of=(default,), certainty="with defaults", root="net.py:Net")
+    places = frozenset({default.at})
+    defaults = {"overridden": places, "kept": places if kept else frozenset()}
+    assert bool(said(checked(given, reading(62), defaults=defaults))) is kept
+
+
 def test_the_map_is_named_where_it_is_the_same_for_all() -> None:
     of = {"K_of": (literal(62, 7),), "K": 62}
     small = {"H": 14, "W": 28}

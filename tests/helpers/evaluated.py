@@ -50,7 +50,7 @@ class RecordingLibrary(Library):
     def set_outside(self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: object) -> None:
         self.outside.append((name, plain(key), plain(value)))
 
-    def escapes(self, machine: Machine, value: Value) -> None:
+    def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:
         self.escaped.append(value)
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:

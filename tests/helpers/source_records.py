@@ -46,8 +46,9 @@ def checked(*found: SourceLayer | TrainingProgram, gpus: tuple[str, ...] = ("a10
     programs = tuple(each for each in found if isinstance(each, TrainingProgram))
     options = {"given": ("net.py", "train.py", "other.py")} | options
     targets = [Target(label=gpu, gpu=load_gpu(gpu)) for gpu in gpus]
-    mode = options.pop("mode", None)
-    return check_source(SourceReading(layers=layers, programs=programs), RULEBOOK, targets, mode, **options)
+    mode, defaults = options.pop("mode", None), options.pop("defaults", {})
+    reading = SourceReading(layers=layers, programs=programs, **defaults)
+    return check_source(reading, RULEBOOK, targets, mode, **options)
 
 
 def said(result: SourceResult) -> list[tuple[str, int | None, str]]:

@@ -136,6 +136,8 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         unread=tuple(unread.values()),
         left=left,
         taken=taken,
+        overridden=frozenset().union(*(part.overridden for part in parts)),
+        kept=frozenset().union(*(part.kept for part in parts)),
         unread_files={path: why for part in parts for path, why in part.unread_files.items()},
         unread_cells=tuple(each for part in parts for each in part.unread_cells),
         lines={path: lines for part in parts for path, lines in part.lines.items()},

@@ -35,6 +35,7 @@ from convlint.readers.python.evaluator.values import (
     same,
     stated_by,
     text_of,
+    undecided,
     unknown,
 )
 
@@ -57,7 +58,7 @@ def is_config(name: str) -> bool:
 
 
 def _why(value: Value) -> str:
-    return value.why if isinstance(value, (Unknown, Items, Table)) else "call"
+    return undecided(value).why
 
 
 def _first(machine: Machine, call: LibraryCall, *, ordered: bool = True) -> list[Value] | None:
@@ -320,7 +321,7 @@ def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call, ordered=False)
     found = ordered(machine, items, call) if items is not None else None
     if found is None:
-        why = _why(call.args[0]) if call.args else "call"
+        why = undecided(*call.args[:1], *(items or [])).why
         return machine.sequence("list", items or [], complete=False, why=why)
     return machine.sequence("list", found)
 

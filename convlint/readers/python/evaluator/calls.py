@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from convlint.model.location import Location
 from convlint.readers.python.evaluator import builtin_types, builtins_table, names_of
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
@@ -34,6 +35,7 @@ from convlint.readers.python.evaluator.values import (
     unknown,
 )
 from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -48,6 +50,9 @@ _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "e
 _TUPLES = frozenset({"typing.NamedTuple"})
 _PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
 _NAMES = ("__name__", "__qualname__")
+_LITERALS = (ast.Constant, ast.UnaryOp)
+_NOWHERE = 10**9  # the position of a parameter that is given by its name alone
+_Shape = tuple[int, tuple[str, ...]]  # of a call: how many positional arguments it has, and the names of the others
 
 
 class Calls:
@@ -57,6 +62,7 @@ class Calls:
         self.machine = machine
         self._codes: dict[ast.AST, Code] = {}
         self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules define
+        self._callers: dict[ast.AST, tuple[Function, set[_Shape]]] = {}  # of functions that have defaults
         self._trying = False  # whether a OneOf is being tried: another one within is unknown, or tries would multiply
 
     # Calls
@@ -91,8 +97,9 @@ class Calls:
                 method = self.method_of(value, "__call__")
                 if method is not None:
                     return self.apply(method, call)
-        self.into_unknown(call.values)
-        return unknown(reason(value))
+        why = reason(value)
+        self.into_unknown(call.values, why)
+        return unknown(why)
 
     def ask(self, method: Value, *args: Value) -> Value:
         """Return the result of a bound method, such as `__len__`, for which no call is written but its definition.
@@ -123,9 +130,9 @@ class Calls:
         fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
-    def into_unknown(self, values: Sequence[Value]) -> None:
-        """Give arguments to unknown code, which may change all of them."""
-        self.machine.give_away(values)
+    def into_unknown(self, values: Sequence[Value], why: str = "call") -> None:
+        """Give arguments to code that is unknown for the reason `why`, and may change all of them."""
+        self.machine.give_away(values, why)
         self._may_change(values)
         for value in values:
             thing = value.of if isinstance(value, Table) else value
@@ -259,6 +266,8 @@ class Calls:
         code = self.code(function)
         height = machine.height + code.height
         active = machine.active.get(function.node, 0)
+        if (function.defaults or function.kw_defaults) and not active:
+            self._callers.setdefault(function.node, (function, set()))[1].add((len(args), (*keywords,)))
         # With known arguments a recursion ends by itself; with unknown ones its test is never decided.
         is_open = not exact or any(isinstance(value, Unknown) for value in values)
         if height > DEEPEST or (active >= RECURSION and is_open):
@@ -272,6 +281,23 @@ class Calls:
         why = "call" if exact else "caller"
         self._bind(scope.first.items, code, function, args, keywords, complete=exact, missing=why, more="caller")
         return self.enter(scope, code, height)
+
+    def defaults(self) -> tuple[frozenset[Location], frozenset[Location]]:
+        """Return the literals in defaults of parameters that some call overrides, and those that some call does not.
+
+        A function that calls itself is no caller, and what unknown arguments may hold overrides nothing.
+        """
+        found: dict[bool, set[Location]] = {True: set(), False: set()}
+        for node, (function, shapes) in self._callers.items():
+            code, args = self.code(function), node.args  # type: ignore[attr-defined]  # that of a function
+            without = len(code.positional) - len(args.defaults)
+            named = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
+            named += [(_NOWHERE, *each) for each in zip(code.keyword_only, args.kw_defaults, strict=True)]
+            for at, name, default in named:
+                literals = [each for each in every(default) if isinstance(each, _LITERALS)] if default else []
+                for overridden in {at < count or name in keywords for count, keywords in shapes}:
+                    found[overridden].update(map(function.file.locate, literals))
+        return frozenset(found[True]), frozenset(found[False])
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
         """Run the body in a scope whose parameters are bound."""

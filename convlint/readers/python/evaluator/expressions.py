@@ -350,15 +350,16 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
 
     def run(scope: Scope) -> Value:
         found: list[Value] = []
-        complete = True
+        complete, why = True, "branch"
         for make, starred in parts:
             value = make(scope)
             items = scope.machine.iterate(value) if starred else [value]
-            complete = complete and items is not None
+            if items is None and complete:
+                complete, why = False, undecided(value).why
             found += items or []
         if kind == "set":
             return scope.machine.as_set(found, complete=complete)
-        return scope.machine.sequence(kind, found, complete=complete)
+        return scope.machine.sequence(kind, found, complete=complete, why=why)
 
     return run
 

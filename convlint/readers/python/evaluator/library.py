@@ -72,8 +72,11 @@ class Library:
         """Return the result of a binary or unary operator, where an operand is a Tensor or an Instance."""
         return None
 
-    def escapes(self, machine: Machine, value: Value) -> None:
-        """Handle a value that leaves the evaluation: an argument of an unknown call, a result that has no caller."""
+    def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:
+        """Handle a value that leaves the evaluation: an argument of an unknown call, a result that has no caller.
+
+        `why` is the reason for which the code that gets it is unknown.
+        """
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:
         """Return the items of a loop over a container such as `nn.Sequential`, in order."""

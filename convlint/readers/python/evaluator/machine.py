@@ -281,15 +281,15 @@ class Machine:
             self.recorded[first:last] = [Recorded(each.thing, each.conditions, each.stack, (*each.doubts, DOOMED))
                                          for each in self.recorded[first:last]]  # fmt: skip
 
-    def lost(self, value: Value) -> None:
-        """Tell the library that a value is no longer followed."""
+    def lost(self, value: Value, why: str = "call") -> None:
+        """Tell the library that a value is no longer followed, as the code that gets it is unknown for that reason."""
         if isinstance(value, (Instance, Tensor, Items, Table, Function, Partial)):
-            self.library.escapes(self, value)
+            self.library.escapes(self, value, why)
 
-    def give_away(self, values: Iterable[Value]) -> None:
-        """Tell the library that arguments were given to unknown code."""
+    def give_away(self, values: Iterable[Value], why: str = "call") -> None:
+        """Tell the library that arguments were given to code that is unknown for the reason `why`."""
         for value in values:
-            self.lost(value)
+            self.lost(value, why)
 
     def copied(self, value: Value, *, deep: bool) -> Value:
         """Return the result of `copy.copy`, or of `copy.deepcopy` if `deep`."""

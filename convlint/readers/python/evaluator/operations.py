@@ -36,6 +36,7 @@ from convlint.readers.python.evaluator.values import (
     same,
     stated_by,
     text_of,
+    undecided,
     union,
     unknown,
 )
@@ -609,7 +610,7 @@ def extend(machine: Machine, given: List, value: Value) -> None:
     cell = machine.heap.edit(given)
     if items is None or not cell.complete or len(cell.items) + len(items) > LONGEST:
         cell.complete = False
-        cell.why = value.why if isinstance(value, Unknown) else cell.why
+        cell.why = undecided(value).why if items is None else cell.why
     cell.items += (items or [])[:LONGEST]
     if cell.kind == "set":
         merge(machine, cell)

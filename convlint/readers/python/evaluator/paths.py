@@ -53,6 +53,12 @@ class Scope(Object):
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
+class Negation(str):
+    """The condition of what stands behind `else`. `last` is the test there, if that is the last `elif` of a chain."""
+
+    last = ""
+
+
 Run = Callable[[Scope], int | None]
 Side = tuple[str, int, int]  # path, first and last line
 

@@ -19,6 +19,7 @@ from convlint.readers.python.evaluator.paths import (
     RETURNED,
     RETURNS,
     LoopChanges,
+    Negation,
     Run,
     Scope,
     Side,
@@ -276,6 +277,9 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
     mode = text if names_of.asks_mode(node.test) else ""
     leaves = [bool(part) and isinstance(part[-1], (ast.Return, ast.Raise)) for part in (node.body, node.orelse)]
     body_fails, other_fails = _fails(node.body), _fails(node.orelse)
+    last = node.orelse[0] if len(node.orelse) == 1 else None
+    negated = Negation(f"not ({text})")
+    negated.last = compiler.text(last.test) if isinstance(last, ast.If) and not last.orelse else ""
 
     def taken(scope: Scope) -> int | None:
         if_true(scope)
@@ -294,10 +298,10 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
             if not asks_root:  # what a root is given nobody knows, which says nothing of those that call it
                 choices.taken.update(sides)
             if body_fails:  # then the program goes on by the other side alone
-                return under(scope, left_out, f"not ({text})")
+                return under(scope, left_out, negated)
             if other_fails:
                 return under(scope, taken, text)
-            return fork(scope, taken, left_out, text, f"not ({text})")
+            return fork(scope, taken, left_out, text, negated)
         choices.taken.add(sides[truth])
         choices.left.add(sides[not truth])
         side = body if truth else other

@@ -31,7 +31,7 @@ from convlint.readers.python.nn.kinds import (
 )
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record, Recording
 from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
-from convlint.readers.python.nn.tensors import Arguments, TensorPath, TensorReader, flow_of
+from convlint.readers.python.nn.tensors import UP_TO_CALLERS, Arguments, TensorPath, TensorReader, flow_of
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -289,15 +289,16 @@ class Frameworks(Library):
             found = tensors.combined(given, conditions, added=isinstance(operator, (ast.Add, ast.Sub)))
         return keras.with_last(given, found)
 
-    def escapes(self, machine: Machine, value: Value, depth: int = 0) -> None:
+    def escapes(self, machine: Machine, value: Value, why: str = "call", depth: int = 0) -> None:
         """Handle a value that is no longer followed: a tensor gets an unknown reader, a convolution an unknown user."""
         if isinstance(value, Tensor):
-            value.data.readers.append(TensorReader("unknown", (), machine.around()))
+            kind = why if why in UP_TO_CALLERS else "unknown"
+            value.data.readers.append(TensorReader(kind, (), machine.around()))
         elif isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("escaped", layer))
         elif isinstance(value, (Items, Table)) and depth < _DEEPEST:
             for item in value.items if isinstance(value, Items) else value.items.values():
-                self.escapes(machine, item, depth + 1)
+                self.escapes(machine, item, why, depth + 1)
 
     def items(self, machine: Machine, receiver: Instance) -> list[Value] | None:  # noqa: ARG002
         """Return the items of a loop over a container."""

@@ -6,6 +6,7 @@ import ast
 import itertools
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal
 
@@ -31,7 +32,7 @@ from convlint.readers.python.nn.layers import (
     per_axis,
 )
 from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
-from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_sizes
+from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
 
 # Opinions of roots on a convolution
 
@@ -39,7 +40,7 @@ from convlint.readers.python.nn.tensors import TensorPath, integer, unknown_size
 SILENT: Final = "silent"  # as nothing was seen: in contrast to None, it contradicts no other opinion
 Opinion = bool | None | Literal["silent"]
 Neighbours = dict[int, list[Opinion]]  # by the identity of the convolution: what stands behind it in each Sequential
-_LEARNED = frozenset(("conv", "opaque", "unknown"))  # readers that have weights, or may have
+_LEARNED = frozenset(("conv", "opaque", "unknown", *UP_TO_CALLERS))  # readers that have weights, or may have
 _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 
@@ -51,11 +52,14 @@ def joined(opinions: Iterable[Opinion]) -> Opinion:
     return False if False in found else None if None in found else True
 
 
-def _read_by_norm(use: ConvRun) -> bool | None:
-    """Whether a norm reads the output of a run, and nothing else does."""
+def _read_by_norm(use: ConvRun) -> Opinion:
+    """Whether a norm reads the output of a run, and nothing else does; SILENT if that is up to callers."""
     readers = use.writes.readers
-    if not readers or any(reader.kind == "unknown" for reader in readers):
+    kinds = {reader.kind for reader in readers}
+    if not readers or "unknown" in kinds:
         return None
+    if kinds & UP_TO_CALLERS:
+        return SILENT
     if len(readers) == 1 and readers[0].kind == "norm":
         return True if readers[0].conditions == use.conditions else None
     return False
@@ -119,6 +123,60 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
     return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
 
 
+_MOST_ALTERNATIVES = 64  # lists of tests under which one convolution is constructed, that are compared
+_MOST_TESTS = 4096  # that are remembered as parsed
+_LONGEST_SAID = 80  # characters of all tests that a report names
+
+
+@lru_cache(_MOST_TESTS)
+def _comparison(test: str) -> tuple[str, Any] | None:
+    """Return the two sides of a comparison with a constant, `name == 'b0'`; None for any other test."""
+    try:
+        node = ast.parse(test, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # one that was cut
+        return None
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=value)]):
+            return ast.unparse(left), value
+    return None
+
+
+def in_words(tests: Iterable[str]) -> str:
+    """Return the tests that say when a place is reached, without those that follow from others of them.
+
+    Where the rest is longer than a line, the outer and the negated ones are left out first: what is left must hold too.
+    """
+    found = list(dict.fromkeys(tests))
+    taken = [each for each in map(_comparison, found) if each is not None]
+
+    def follows(test: str) -> bool:
+        other = _comparison(test[5:-1]) if test.startswith("not (") else None
+        return other is not None and any(name == other[0] and value != other[1] for name, value in taken)
+
+    found = [test for test in found if not follows(test)]
+    while len(found) > 1 and len(" and ".join(found)) > _LONGEST_SAID:
+        found.remove(next((test for test in found[:-1] if test.startswith("not (")), found[0]))
+    return " and ".join(found)
+
+
+def _covered(alternatives: Iterable[tuple[str, ...]]) -> bool:
+    """Whether lists of tests are those of all branches of chains of `if`: one of them holds in any case.
+
+    A chain without `else` has all of them where each of its tests leads to one.
+    """
+    known = set(alternatives)
+    waiting = list(known)
+    while waiting and () not in known:
+        *outer, last = waiting.pop()
+        around = tuple(outer)
+        other = last[5:-1] if last.startswith("not (") else f"not ({last})"
+        ends = bool(outer) and getattr(outer[-1], "last", "") == last
+        if around not in known and (ends or (*around, other) in known):
+            known.add(around)
+            waiting.append(around)
+    return () in known
+
+
 class Seen(Struct, eq=False):
     """What is known of a convolution from one file. `context` counts the convolutions that ran in the largest root."""
 
@@ -126,6 +184,7 @@ class Seen(Struct, eq=False):
     certainty: Certainty
     condition: str
     root: str
+    alternatives: set[tuple[str, ...]] = set()  # the tests of each way that leads to it in that root
     context: int = -1
     head: bool | None = None  # whether its output leaves the network without passing another layer
     reads_input: bool | None = None  # whether each of its runs reads the network's input
@@ -160,6 +219,7 @@ class Gathering:
 
     def __init__(self) -> None:
         self.seen: dict[tuple[int, str], Seen] = {}
+        self._open: set[tuple[ast.Call, str]] = set()  # constructions whose reader is a parameter of that root
 
     def add(
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
@@ -167,13 +227,17 @@ class Gathering:
     ) -> None:  # fmt: skip
         """Add the records of a root, the runs of its forward passes, and its result."""
         layers: dict[int, tuple[Convolution, str]] = {}
+        alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(each.thing.before) for each in recorded if each.thing.what == "constructed"}
         escaped = {id(each.thing.layer) for each in recorded if each.thing.what == "escaped"}
         for each in recorded:
             if each.thing.what == "constructed":
-                layer, condition = each.thing.layer, " and ".join(dict.fromkeys(each.conditions))
+                layer, condition = each.thing.layer, in_words(each.conditions)
                 if id(layer) not in layers or not condition:
                     layers[id(layer)] = layer, condition
+                several = alternatives.setdefault(id(layer), set())
+                if len(several) < _MOST_ALTERNATIVES:
+                    several.add(tuple(dict.fromkeys(each.conditions)))
         tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
         judges = bool(tree.owners) and tree.whole and whole
@@ -186,11 +250,21 @@ class Gathering:
             seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root))
             if (certainty != "stated", bool(condition)) < (seen.certainty != "stated", bool(seen.condition)):
                 seen.certainty, seen.condition, seen.root = certainty, condition, root
+            if (seen.certainty, seen.root) == (certainty, root):
+                seen.alternatives = alternatives[id(layer)]
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
-            opinion = joined(map(_read_by_norm, uses)) if uses else joined(near.get(id(layer), ()))
+            opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
+            opinion = joined(opinions)
+            if uses and opinion is True and SILENT in opinions:
+                opinion = SILENT
+            construction = layer.place.node, root
+            if certainty == "stated" and any(each.kind == "parameter" for use in uses for each in use.writes.readers):
+                self._open.add(construction)
             if id(layer) in escaped:
                 opinion = None
+            elif opinion is True and certainty != "stated" and construction in self._open:
+                opinion = SILENT  # whether anybody leaves the default in place, only callers show
             elif uses and opinion is True and not whole:
                 opinion = SILENT
             if opinion != SILENT:
@@ -355,7 +429,27 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
         if key not in says:
             says[key] = WrittenArguments(each.layer)
     written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
-    return _merged(_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True))
+    layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
+    return _merged(_without_chains(whole, layers))
+
+
+def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:
+    """Return the layers without conditions of which every branch constructs an equal one."""
+    ways: dict[Any, set[tuple[str, ...]]] = {}
+    keys = [(_key(layer), layer.certainty, layer.root) if layer.condition else None for layer in layers]
+    for key, each in zip(keys, seen, strict=True):
+        if key is not None and len(several := ways.setdefault(key, set())) < _MOST_ALTERNATIVES:
+            several |= each.alternatives
+    unconditional = {key for key, several in ways.items() if _covered(several)}
+    return [
+        replace(layer, condition="") if key in unconditional else layer
+        for key, layer in zip(keys, layers, strict=True)
+    ]  # fmt: skip
+
+
+def _key(layer: SourceLayer) -> tuple[Any, ...]:
+    """What makes two layers of one place equal."""
+    return _compared(layer.layer), layer.unknown, layer.made_by, tuple(layer.stated.items())
 
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
@@ -377,8 +471,7 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Return the layers of one place, each set of values once."""
     same: dict[Any, list[SourceLayer]] = {}
     for layer in layers:
-        key = _compared(layer.layer), layer.unknown, layer.made_by, tuple(layer.stated.items())
-        same.setdefault(key, []).append(layer)
+        same.setdefault(_key(layer), []).append(layer)
     found = _without_less([group[0] if len(group) == 1 else _one(group) for group in same.values()])
     return sorted(found, key=_order) if len(found) > 1 else found
 

@@ -210,9 +210,10 @@ def _report(
             why = _why(at.get(key, []))
             left = untaken.holds(where.path, where.line or 0)
             unread.append(Unread(at=where, why="untaken" if left else why, otherwise=why))
+    overridden, kept = machine.calls.defaults()
     return SourceReading(
         layers=tuple(layers), constructions=len(places), known=len(places) - len(unread), unread=tuple(unread),
-        left=frozenset(choices.left), taken=frozenset(choices.taken),
+        left=frozenset(choices.left), taken=frozenset(choices.taken), overridden=overridden, kept=kept,
     )  # fmt: skip
 
 

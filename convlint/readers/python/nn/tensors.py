@@ -60,8 +60,14 @@ class Space:
             mine.says(its._points)
 
 
+UP_TO_CALLERS = frozenset(("parameter", "caller"))  # code that a root gets as its parameter, or in its **kwargs
+
+
 class TensorReader(NamedTuple):
-    """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`."""
+    """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`.
+
+    One that is UP_TO_CALLERS is unknown too, but each caller shows what it is.
+    """
 
     kind: str
     into: tuple[TensorPath, ...]

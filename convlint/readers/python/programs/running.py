@@ -261,7 +261,7 @@ class Runs(Library):
             names = [module, *(f"{module}.{name}".lstrip(".") for name in names)]
         yield from filter(None, (resolve(name, path, level) for name in names))
 
-    def escapes(self, machine: Machine, value: Value) -> None:
+    def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:  # noqa: ARG002
         """Run a function that was given to unknown code, which may call it later or in another process."""
         while isinstance(value, Partial):
             value = value.function

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from evaluated import plain, stated, variable
+from evaluated import plain, roots_of, stated, variable
+
+from convlint.readers.python.evaluator.values import Items
 
 EXPRESSIONS = [
     ("3 * 4 + 1", 13),
@@ -157,3 +159,22 @@ def test_a_value_remembers_no_more_than_sixteen_literals() -> None:
 def test_a_literal_of_a_test_is_quiet() -> None:
     value = variable({"tests/test_a.py": "x = 3"}, path="tests/test_a.py")
     assert [each.quiet for each in value.stated] == [True]  # type: ignore[union-attr]
+
+
+GIVEN = [
+    "l = [1]\n    l.extend(more)\n    return l",
+    "l = [1]\n    l += more\n    return l",
+    "l = {1}\n    l.update(more)\n    return l",
+    "return [1, *more]",
+    "return list(zip([1, 2], more))",
+    "return list(map(str, [1, 2], more))",
+    "return sorted([3, a])",
+    "return sorted(more)",
+]
+
+
+@pytest.mark.parametrize("body", GIVEN)
+def test_a_list_of_more_than_is_known_says_for_whose_sake(body: str) -> None:
+    value = roots_of(f"def f(a, *more):\n    {body}")["f"].value
+    assert isinstance(value, Items)
+    assert (value.complete, value.why) == (False, "parameter")

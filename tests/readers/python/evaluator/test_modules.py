@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from evaluated import machine_of, plain, roots_of, variable
+from evaluated import RecordingLibrary, machine_of, plain, roots_of, variable
+
+from convlint.readers.python.evaluator.library import LibraryCall
+from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.values import Value
+from convlint.readers.python.project import Project
 
 IMPORTS = [
     ({"m.py": "from a import v as x", "a.py": "v = 3"}, 3),
@@ -123,3 +128,24 @@ CLASS = "class R:\n    N = 60\n    opts = {'w': 62}\n"
 def test_an_attribute_of_a_class_that_other_code_sets_is_unknown(files: dict[str, str], value: object) -> None:
     given = {**files, "m.py": files["m.py"] + "def read(): return R.N, R.opts.get('w')\n"}
     assert plain(roots_of(given)["read"].value) == value
+
+
+def test_a_module_runs_in_no_mode_of_the_network_that_imports_it() -> None:
+    around: list[tuple[str, ...]] = []
+
+    class Noting(RecordingLibrary):
+        def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
+            around.append(machine.around())
+            return super().call(machine, name, call)
+
+    importer = (
+        "class A:\n    training = True\n    def f(self):\n        if self.training:\n            from a import v\n"
+        "            note(v)\n"
+    )
+    files = {
+        "m.py": f"from elsewhere import note\n{importer}A().f()",
+        "a.py": "from elsewhere import note\nv = note(1)",
+    }
+    machine = Machine(Project("nowhere", list(files), {path: text.encode() for path, text in files.items()}), Noting())
+    machine.run_module("m.py")
+    assert around == [(), ("self.training",)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.nn.merging import in_words
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
 
@@ -182,3 +183,113 @@ def test_a_norm_that_runs_in_training_alone(tmp_path: Path, forward: str, expect
         f"    def forward(self, x):\n        {forward}\n"
     )
     assert follows(tmp_path, text) == [expected]
+
+
+CHOSEN = """
+class Net(nn.Module):
+    def __init__(self, norm_layer=nn.BatchNorm2d):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(16, 32, 1), norm_layer(32), nn.ReLU())
+
+    def forward(self, x):
+        return self.body(x)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("callers", "expected"),
+    [
+        ("", None),  # nobody is seen to leave the default in place
+        ("net = Net()", True),
+        ("def make():\n    return Net()", True),
+        ("def make():\n    return Net(nn.InstanceNorm2d)", True),
+        ("def make():\n    return Net(nn.Identity)", False),
+        ("net = Net()\ndef make():\n    return Net(nn.Identity)", False),
+        ("net = Net()\ndef make():\n    return Net(wrapped)", None),
+        ("net = Net()\ndef make(norm):\n    return Net(norm)", True),
+    ],
+)  # fmt: skip
+def test_a_norm_that_a_parameter_brings_is_what_its_callers_make_it(
+    tmp_path: Path, callers: str, expected: bool | None
+) -> None:
+    assert set(follows(tmp_path, CHOSEN + callers)) == {expected}
+
+
+TESTS = [
+    ((), ""),
+    (("a", "b", "a"), "a and b"),
+    (("not (m == 'a')", "not (m == 'b')", "m == 'c'"), "m == 'c'"),
+    (("o.k == 1", "not (o.m == 1)", "o.m == 2"), "o.k == 1 and o.m == 2"),
+    (("not (m == 'a')", "not (m == 'b')"), "not (m == 'a') and not (m == 'b')"),
+    # what does not follow from the others
+    (("not (m == 'c')", "m == 'c'"), "not (m == 'c') and m == 'c'"),
+    (("not (m > 1)", "m == 2"), "not (m > 1) and m == 2"),
+    (("not (m == x)", "m == 'c'"), "not (m == x) and m == 'c'"),
+    (("not (n == 'a')", "m == 'c'"), "not (n == 'a') and m == 'c'"),
+    (("not (a...", "not (m == 'c')"), "not (a... and not (m == 'c')"),
+    # longer than a line
+    (("outer", f"not ({'n' * 60})", "inner", "b" * 20), f"outer and inner and {'b' * 20}"),
+    (("o" * 50, "p" * 50, "last"), f"{'p' * 50} and last"),
+    (tuple(map("not (m == {})".format, range(9))), " and ".join(map("not (m == {})".format, range(4, 9)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tests", "words"), TESTS)
+def test_a_condition_leaves_out_what_follows_from_it_and_fits_a_line(tests: tuple[str, ...], words: str) -> None:
+    assert in_words(tests) == words
+
+
+CHAIN = """
+A, B = 62, 64
+
+def block(width):
+    return nn.Conv2d(width, 60, 1)
+
+def make(depth):
+"""
+BRANCHES = [
+    (("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", "A")),
+    (("if depth == 1", "A"), ("elif depth == 2", "A"), ("elif depth > 2", "A")),
+    (("if depth == 1", "A"), ("else", "A")),
+]
+SOME = [
+    ((("if depth == 1", "A"),), {"depth == 1"}),
+    ((("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", "B")),
+     {"depth == 1", "not (depth == 1) and not (depth == 2)"}),
+    ((("if depth == 1", "A"), ("elif depth == 2", "B")), {"depth == 1", "depth == 2"}),
+    ((("if depth == 1", None), ("elif depth == 2", "A")), {"depth == 2"}),
+    ((("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", None)), {"depth == 1"}),
+]  # fmt: skip
+
+
+def conditions(tmp_path: Path, branches: tuple[tuple[str, str | None], ...]) -> set[str]:
+    lines = [f"    {test}:\n        net = {f'nn.Sequential(block({width}))' if width else None}\n"
+             for test, width in branches]  # fmt: skip
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + CHAIN + "".join(lines) + "    return net\n")
+    layers = read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
+    return {each.condition for each in layers if each.layer.C is not None}
+
+
+@pytest.mark.parametrize("branches", BRANCHES)
+def test_what_all_branches_construct_has_no_condition(
+    tmp_path: Path, branches: tuple[tuple[str, str | None], ...]
+) -> None:
+    assert conditions(tmp_path, branches) == {""}
+
+
+@pytest.mark.parametrize(("branches", "expected"), SOME)
+def test_what_some_branches_construct_has_a_condition(
+    tmp_path: Path, branches: tuple[tuple[str, str | None], ...], expected: set[str]
+) -> None:
+    assert conditions(tmp_path, branches) == expected
+
+
+def test_a_layer_that_a_norm_and_a_parameter_read_in_turn_is_not_known_to_be_normalised(tmp_path: Path) -> None:
+    text = CHOSEN.replace(
+        "return self.body(x)", "y = self.body[0](x)\n        return nn.BatchNorm2d(32)(self.body[0](y))"
+    )
+    assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {False}
+    text = CHOSEN.replace("return self.body(x)", "return self.body(x) + nn.BatchNorm2d(32)(self.body[0](x))")
+    assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {None}

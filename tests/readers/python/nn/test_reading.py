@@ -457,3 +457,34 @@ def test_annotated_source(path: Path) -> None:
         line = each.layer.locate().line or 0
         found.setdefault(line, set()).add(told(each, min(said.get(line, {"C= K="}))))
     assert found == said
+
+
+DEFAULT = """
+class Net(nn.Module):
+    def __init__(self, width=12, depth=1):
+        super().__init__()
+        self.conv = nn.Conv2d(64, width, 3)
+        if depth > 1:
+            self.more = Net(depth=depth - 1)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("callers", "holds"),
+    [
+        ("", True),
+        ("def make(n):\n    return Net(TABLE[n])", False),
+        ("def make(n, **kwargs):\n    return Net(width=n, **kwargs)", False),
+        ("def make(n, **kwargs):\n    return Net(**kwargs)", True),
+        ("def make(n):\n    return Net(depth=n)", True),
+        ("def make(n):\n    return Net(n)\ndef other():\n    return Net()", True),
+        ("class Sub(Net):\n    def __init__(self, n):\n        super().__init__(n)", False),
+    ],
+)  # fmt: skip
+def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Path, callers: str, holds: bool) -> None:
+    found = read(tmp_path, DEFAULT + callers)
+    (at,) = {
+        each.at for layer in found.layers for each in layer.stated.get("K", ()) if each.name == "width"
+    }  # fmt: skip
+    assert (at not in found.overridden - found.kept) is holds

@@ -74,7 +74,7 @@ class ConvNorm(nn.Module):
 
     def __init__(self, i, o, kernel=1, norm_layer=nn.BatchNorm2d, act_layer=nn.ReLU, bias=True, dd=None):
         super().__init__()
-        # ? C=8 K=24 R=1 bias=True norm=?; C=24 K=30 R=3 bias=False norm=?; C=30 K=36 R=1 bias=True norm=?
+        # ? C=8 K=24 R=1 bias=True norm=True; C=24 K=30 R=3 bias=False norm=True; C=30 K=36 R=1 bias=True norm=True
         self.conv = nn.Conv2d(i, o, kernel, bias=bias, **(dd or {}))
         self.bn = norm_layer(o)
         self.act = act_layer(inplace=True)
