@@ -221,6 +221,7 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     if times is None:
         return [*cells, say("unknown"), "", ""]
     share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
+    share = say(", host") if total.waits else share
     saved, is_saving = outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
     return [*cells, duration(times.time_us) + share, times.grade, best]
