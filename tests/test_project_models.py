@@ -255,7 +255,8 @@ def test_what_was_reached_of_a_forward_pass_is_checked() -> None:
     assert "at src/mypkg/models.py:48" in error["message"]
     assert error["message"].endswith(
         "--trace train follows another path where the model has one; "
-        "the 1 convolution before that is checked, not reached: b"
+        "the 1 convolution before that is checked, not reached: b; "
+        "what follows is unknown, and with it the time of the step"
     )
     trained = convlint("check", "mypkg.models:Values", "--input", "8x3x32x32", "-o", "json", "--trace", "train")
     assert [layer["name"] for layer in json.loads(trained.out)["layers"]] == ["a", "b"]

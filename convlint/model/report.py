@@ -240,6 +240,16 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
         return sum(known) if known and len(known) == len(self.steps) else None
 
     @property
+    def waits(self) -> bool:
+        """Whether the times of the convolutions, with no step beside them, are what the host needs to start them."""
+        return bool(self.networks) and all(one.step is None and one.waits for one in self.networks)
+
+    @property
+    def gpu_us(self) -> float:
+        """What the GPU needs for that for which it waits for the host."""
+        return sum(one.gpu_us or 0.0 for one in self.networks)
+
+    @property
     def step_parts(self) -> Mapping[Part, float]:
         """What the GPU needs for each part; empty where the step is unknown."""
         if not self.steps:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from convlint.files.languages import duration, plural, say
-from convlint.files.safe import clean
-from convlint.model.report import NetworkTotal, Report
+from convlint.files.safe import clean, clean_path
+from convlint.model.report import NetworkReport, NetworkTotal, Report
 from convlint.reporters.causes import Cause, overlap, ranked, saving
 from convlint.reporters.ink import (
     Glyphs,
@@ -26,6 +26,10 @@ from convlint.reporters.words import named_in, outcome, page_of, step, step_line
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
 _DROPPED = (3, 7, 4, 1)  # columns of the verdict that a narrow terminal does without, the first one first
+_CONVOLUTIONS = 6  # the column of their time, on several networks; it stays where a step is unknown
+_DROPPED_OF_NETWORKS = (8, _CONVOLUTIONS, 4, 5, 2)  # the same of several networks
+_ROWS = 12  # lines of the verdict on several networks
+_LEAST_NAME = 24  # columns of a network's name
 _NUMBER = "   "  # columns of an entry's number
 
 
@@ -56,7 +60,15 @@ class _Brief:
         self._extrapolated = all(one.basis == "extrapolated" for one in known)
 
     def verdict(self) -> None:
-        """A line for each target and mode: step, convolutions, grade, and what all advice makes of them."""
+        """A line for each target and mode: step, convolutions, grade, and what all advice makes of them.
+
+        Of several networks a line for each on each target: nobody can time the sum of their steps.
+        """
+        networks = [one for one in self.report.networks if one.layers or one.step is not None or one.times is not None]
+        known = any(one.step is not None or one.times is not None for one in networks)
+        if known and len({one.path for one in networks}) > 1:
+            self._networks(networks)
+            return
         every = totals(self.report)
         if len(every) > 1 and any(total.times is not None or total.step_us is not None for total in every):
             self._table(every)
@@ -67,21 +79,42 @@ class _Brief:
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
         modes = len({total.mode for total in every}) > 1
-        heads = [
-            "", say("time of") if modes else "", say("step"), say("images/s"), say("advised"), say("convolutions"),
-            say("grade"), say("advised"),
-        ]  # fmt: skip
-        rows = [heads, *(_cells(total, modes=modes) for total in every)]
+        self._rows([["", *_heads(modes=modes)], *(_cells(total, modes=modes) for total in every)], _DROPPED)
+
+    def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
+        """Heads and rows, without what is empty or does not fit; of long names in the first column the ends."""
         rows = [[shown(cell, self.glyphs) for cell in cells] for cells in rows]
         kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
         widths = column_sizes(rows)
-        for place in _DROPPED:
-            if place in kept and sum(widths[each] for each in kept) + 2 * len(kept) > self.width:
+        least = min(widths[0], _LEAST_NAME)
+        for place in dropped:
+            if place in kept and least + sum(widths[each] + 2 for each in kept[1:]) + 2 > self.width:
                 kept.remove(place)
         rows = [[cells[place] for place in kept] for cells in rows]
-        sizes, sides = column_sizes(rows), "l" + "r" * (len(kept) - 1)
+        sizes, sides = column_sizes(rows), "m" + "r" * (len(kept) - 1)
+        sizes[0] = max(least, min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:])))
         self.lines.append(self.paint("faint", f"  {row(rows[0], sizes, sides, self.glyphs.more)}"))
         self.lines += [f"  {row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
+
+    def _networks(self, networks: Sequence[NetworkReport]) -> None:
+        """The networks that take longest on any target, each with all targets."""
+        modes = len({one.mode for one in networks}) > 1
+        by_path: dict[str, list[NetworkTotal]] = {}
+        for one in networks:
+            total = NetworkTotal(gpu=one.gpu, mode=one.mode, times=one.times, networks=(one,))
+            by_path.setdefault(one.path, []).append(total)
+        order = sorted(by_path, key=lambda path: -max(one.step_us or one.time_us or 0.0 for one in by_path[path]))
+        most = max(1, _ROWS // max(1, len(self.targets)))
+        rows = [["", "", *_heads(modes=modes)]]
+        for path in order[:most]:
+            for number, total in enumerate(by_path[path]):
+                gpu, *cells = _cells(total, modes=modes)
+                rows.append(["" if number else clean_path(path), gpu if len(self.targets) > 1 else "", *cells])
+        stepless = any(one.step is None for one in networks)
+        self._rows(rows, [place for place in _DROPPED_OF_NETWORKS if place != _CONVOLUTIONS or not stepless])
+        if len(order) > most:
+            more = say("and {count} more: --output json", count=len(order) - most)
+            self.lines.append(f"  {shown(more, self.glyphs)}")
 
     def first(self, found: Sequence[Cause]) -> None:
         """What saves most, each with what it saves on each target."""
@@ -169,6 +202,14 @@ class _Brief:
         self.lines.append(self.paint("strong", text.rstrip()))
 
 
+def _heads(*, modes: bool) -> list[str]:
+    """What stands above the cells of a total."""
+    return [
+        say("time of") if modes else "", say("step"), say("images/s"), say("advised"), say("convolutions"),
+        say("grade"), say("advised"),
+    ]  # fmt: skip
+
+
 def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     """One target: its step, images a second, the step as advised; its convolutions and their grade, as advised."""
     us, after_us, times = total.step_us, total.step_after_us, total.times
@@ -180,6 +221,7 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     if times is None:
         return [*cells, say("unknown"), "", ""]
     share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
+    share = say(", host") if total.waits else share
     saved, is_saving = outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
     return [*cells, duration(times.time_us) + share, times.grade, best]

@@ -391,9 +391,10 @@ def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
     if times is None:
         return ""
     now = say(
-        "{time} of convolutions per {step}, grade {grade}",
+        "{time} of convolutions per {step}{pace}, grade {grade}",
         time=duration(times.time_us),
         step=step(total.mode),
+        pace=say(" at the pace of the host (GPU: {time})", time=duration(total.gpu_us)) if total.waits else "",
         grade=times.grade,
     )
     after, is_saving = outcome(times)

@@ -12,8 +12,20 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from reports import ALIGNMENT, estimate, finding, full_report, layer_times, priced, priced_report, rendered, total
+from reports import (
+    ALIGNMENT,
+    NETWORK,
+    estimate,
+    finding,
+    full_report,
+    layer_times,
+    priced,
+    priced_report,
+    rendered,
+    total,
+)
 
+from convlint.model.estimates import StepEstimate
 from convlint.model.location import Location
 from convlint.model.report import Alternative, InputError, Report, Severity
 from convlint.readers.discovery import HOLDS_NOTHING
@@ -54,7 +66,33 @@ def several_targets() -> Report:
     return replace(report, findings=(*findings, *report.findings[4:5]), layers=layers, total=totals[0], totals=totals)
 
 
+def several_networks(count: int, *gpus: str) -> Report:
+    """Networks that take 1, 2, 3 ... ms of convolutions in steps of twice that; each GPU takes twice as long."""
+    networks = tuple(
+        replace(
+            NETWORK, path=f"configs/of/some/length/net{number}.yaml", gpu=gpu, layers=4,
+            times=layer_times(1000.0 * number * times, 800.0 * number * times, 500.0 * number * times),
+            step=StepEstimate(parts={"convolution": 1000.0 * number * times, "pointwise": 1000.0 * number * times},
+                              host_us=None), step_after_us=1800.0 * number * times,
+        )
+        for number in range(1, count + 1)
+        for times, gpu in enumerate(gpus, 1)
+    )  # fmt: skip
+    totals = tuple(
+        replace(
+            total(gpu, layer_times(6000.0, 4800.0, 3000.0)), networks=tuple(one for one in networks if one.gpu == gpu)
+        )
+        for gpu in gpus
+    )
+    return full_report(
+        targets=gpus, networks=networks, total=totals[0], totals=totals, findings=(), errors=(), skipped=(),
+        suppressed=(),
+    )  # fmt: skip
+
+
 CASES = {
+    "brief_networks.txt": (several_networks(3, "a100"), Style()),
+    "brief_networks_targets.txt": (several_networks(7, "a100", "t4"), Style()),
     "brief_80.txt": (full_report(), Style()),
     "brief_120.txt": (full_report(), Style(width=120)),
     "brief_several_60.txt": (several_targets(), Style(width=60, unicode=False)),
@@ -85,6 +123,19 @@ def test_colour_changes_colours_only(name: str) -> None:
     coloured = reporter("text")(report, replace(style, color=True))
     assert COLOUR.sub("", coloured) == reporter("text")(report, style)
     assert ("\x1b[" in coloured) is not style.quiet
+
+
+@pytest.mark.parametrize("gpus", [("a100",), ("a100", "t4"), tuple(f"gpu{number}" for number in range(7))])
+def test_steps_of_several_networks_are_not_added_up(gpus: tuple[str, ...]) -> None:
+    text = reporter("text")(several_networks(13, *gpus), Style())
+    assert "step 182 ms" not in text  # the sum of all
+    head, *rows = text.splitlines()[:14]
+    assert head.split()[:3] == ["step", "images/s", "advised"]
+    assert re.search(r"configs/.*net13\.yaml .* 26 ms ", rows[0])  # the one that takes longest comes first
+    shown = sum("net" in line for line in rows)
+    assert shown == max(1, 12 // len(gpus))
+    assert f"  and {13 - shown} more: --output json" in text
+    assert [line for line in text.splitlines()[:-1] if columns(line) > 80] == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])

@@ -403,6 +403,17 @@ def test_inputs_and_targets_are_named_where_there_are_several() -> None:
     ]  # fmt: skip
 
 
+def test_times_that_the_host_sets_are_not_said_of_the_gpu() -> None:
+    waiting = replace(NETWORK, host_us=8440.0, gpu_us=3060.0)
+    one = replace(total("a100", layer_times(8440.0, 8440.0, 8440.0), "inference"), networks=(waiting,))
+    at_pace = "8.44 ms of convolutions per forward pass at the pace of the host (GPU: 3.06 ms), grade A; "
+    assert verdict(one) == f"{at_pace}no fix of theirs is advised"
+    for other in (NETWORK, replace(waiting, step=StepEstimate(parts={}, host_us=8440.0))):
+        assert "host" not in verdict(replace(one, networks=(other,)))
+    both = full_report(targets=("a100", "t4"), networks=(waiting,), totals=(one, replace(one, gpu="t4")))
+    assert reporter("text")(both, Style()).count("8.44 ms, host      A") == 2
+
+
 def test_the_host_is_named_only_where_it_is_the_bound() -> None:
     slow = replace(NETWORK, host_us=6042.0, gpu_us=550.0)
     assert host_notes(report(NETWORK)) == []

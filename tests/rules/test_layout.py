@@ -33,6 +33,13 @@ def test_prefer_nhwc_in_one_dimension(runtime: str, describe: str, gpu: str) -> 
     assert joined.message == "NCW in 2 layers: the library transposes tensors for the Tensor Cores"
 
 
+@pytest.mark.parametrize("runtime", ["", "framework: pytorch"])
+def test_prefer_nhwc_in_three_dimensions(runtime: str) -> None:
+    row = "N: 32, C: 64, K: 64, D: 16, H: 56, W: 56, kernel_size: 3, padding: 1, dims: 3, dtype: fp16, layout: NCHW"
+    (joined,) = findings("CL401", f"{{ {row} }}, {{ {row} }}", gpu="a100", runtime=runtime)
+    assert joined.message == "NCDHW in 2 layers: the library transposes tensors for the Tensor Cores"
+
+
 # what it costs a layer of unknown size is not known: an info
 UNSIZED = "C: 64, K: 64, kernel_size: 3, dtype: fp16, layout: NCHW"
 CASES: dict[str, list[tuple[str, str, str, str]]] = {

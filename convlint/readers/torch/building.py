@@ -75,16 +75,20 @@ def import_module(name: str) -> None:
 def weights_on_meta(*, but_numbers: bool = False) -> Any:
     """A context in which weights take no memory, but computed values (`torch.linspace(...).tolist()`) are real.
 
-    `but_numbers`: tensors of one element are real too, such as `torch.empty(1).uniform_().item()` reads.
+    What is assigned to the `data` of a weight goes to the meta device too. `but_numbers`: tensors of one element are
+    real too, such as `torch.empty(1).uniform_().item()` reads.
     """
     fillers = {
         torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.empty_strided,
         torch.normal,
     }  # fmt: skip
+    sets_data = torch.Tensor.data.__set__
 
     class Context(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = dict(kwargs or {})
+            if func == sets_data and args[0].is_meta and not args[1].is_meta:
+                args = args[0], args[1].to("meta")
             of_tensors = any(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values()))
             if func in fillers and kwargs.get("device") is None and not of_tensors:
                 if but_numbers:
@@ -125,13 +129,17 @@ def _refuse_arguments(factory: Any, reference: Reference, name: str) -> None:
         raise AskedWrong(f"{name} is not called as it wants to be: {error}; it is {takes}", about="model") from None
 
 
+_MIXED = "incompatible tensor type"  # in torch's message for `weight.data = torch.Tensor(...)`, which has real values
+
+
 def call_on_meta(what: str, call: Callable[[], Any]) -> Any:
-    """Calls a factory on the meta device, and again with real small values where it asks for values."""
+    """Calls a factory on the meta device, and again with real small values where it asks for values, or sets them."""
     try:
         with torch.device("meta"):
             return run(what, call)
     except InputFault as fault:
-        if fault.__cause__ is None or not needs_values(fault.__cause__):
+        cause = fault.__cause__
+        if cause is None or not (needs_values(cause) or _MIXED in str(cause)):
             raise
     with weights_on_meta():
         return run(what, call)

@@ -72,6 +72,7 @@ def _names(slots: Any) -> list[str]:
     return [slots] if isinstance(slots, str) else [name for name in slots if isinstance(name, str)]
 
 
+_VIEW_REFUSED = "view size is not compatible"  # in torch's message for .view() of a tensor in channels_last
 _MOST_NAMED = 4  # modules that a message names of those that a forward pass does not reach
 
 
@@ -155,7 +156,7 @@ def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> st
     missing = [name for name, each in module.named_modules() if isinstance(each, _ConvNd) and name not in owners]
     more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
     left = f"not reached: {', '.join(missing[:_MOST_NAMED])}{more}" if missing else "which are all that the model has"
-    return f"{message}; the {reached} checked, {left}"
+    return f"{message}; the {reached} checked, {left}; what follows is unknown, and with it the time of the step"
 
 
 def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
@@ -163,7 +164,12 @@ def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
     cause = fault.__cause__
     layer = "" if cause is None else _layer_that_raised(module, cause)
     hint = ""
-    if trains and cause is not None and not user_code.needs_values(cause) and WRONG_CHANNELS not in fault.message:
+    if cause is not None and _VIEW_REFUSED in str(cause):
+        hint = (
+            "; .view() takes what lies in one order in memory, and tensors in channels_last do not: .reshape(), or "
+            ".contiguous() before, works in every layout"
+        )
+    elif trains and cause is not None and not user_code.needs_values(cause) and WRONG_CHANNELS not in fault.message:
         hint = (
             "; this is the forward pass in train mode, which may need more, such as targets or a larger batch: "
             "--input package.module:function may make its inputs, --trace eval follows it as inference does"

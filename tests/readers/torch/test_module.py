@@ -455,6 +455,38 @@ def test_what_train_mode_needs_beside_is_said(name, said):
     assert [layer.name for layer in one(f"modal:{name}", "1x3x8x8").layers][:1] == ["stem"]
 
 
+FIXED = """
+import torch
+from torch import nn
+
+class Shift(nn.Conv2d):
+    def __init__(self):
+        super().__init__(3, 3, 1)
+        self.weight.data = torch.eye(3).view(3, 3, 1, 1)
+        self.bias.data = torch.Tensor([1.0, 2.0, 3.0])
+        self.bias.data.div_(torch.Tensor([2.0]))
+
+class Viewing(nn.Conv2d):
+    def forward(self, x):
+        norm = self.weight.view(self.weight.size(0), -1).norm()
+        return self._conv_forward(x, self.weight / norm, self.bias)
+"""
+
+
+def test_weights_with_values_are_set_on_the_meta_device(project):
+    project("fixed", FIXED)
+    assert [layer.name for layer in one("fixed:Shift", "1x3x8x8").layers] == [""]
+    sys.modules.pop("fixed", None)
+
+
+def test_a_view_that_channels_last_refuses_is_no_matter_of_targets(project):
+    project("fixed", FIXED)
+    found = message("fixed:Viewing(4, 4, 3)", "1x4x8x8", trains=True, channels_last=True)
+    assert "view size is not compatible" in found
+    assert found.endswith(".reshape(), or .contiguous() before, works in every layout")
+    sys.modules.pop("fixed", None)
+
+
 @pytest.mark.usefixtures("modes")
 @pytest.mark.parametrize(
     ("name", "shape", "said"),
