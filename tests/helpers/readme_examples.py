@@ -96,7 +96,9 @@ def documented_yaml(title: str, words: str) -> Any:
 
 
 def workspace(folder: Path, document: Path = README) -> None:
-    """What the document's commands find in the folder where they are typed."""
+    """What the document's commands find in the folder where they are typed; README's begin in an empty one."""
+    if document == README:
+        return
     source = ROOT / "docs" / "tutorial" if document == TUTORIAL else ROOT / "sample_configs"
     shutil.copytree(source, folder / source.relative_to(ROOT))
     if document == AUDITING:
