@@ -21,11 +21,12 @@ MOST_PARTS = 16  # names joined by dots in one key
 MOST_NESTED = 32  # brackets within brackets
 MOST_WORD = 10_000  # characters of a number or bare key
 
-# Every alternative either matches without going back or not at all, so that no text takes more than one pass.
+# Every alternative either matches without going back or not at all, so that no text takes more than one pass. What long
+# strings repeat is not possessive: with a look-ahead inside, Python before 3.11.5 matches nothing (python/cpython#100061).
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r]++|\#[^\n]*+)
       | (?P<newline>\n)
-      | (?P<string>\"{3}(?:[^"\\]++|\\.|"(?!""))*+\"{3,5}|'{3}(?:[^']++|'(?!''))*+'{3,5}
+      | (?P<string>\"{3}(?:[^"\\]++|\\.|"(?!""))*?\"{3,5}|'{3}.*?'{3,5}
           |(?!\"{3})"(?:[^"\\\n]++|\\[^\n])*+"|(?!'{3})'[^'\n]*+')
       | (?P<mark>[\[\]{}=,.])
       | (?P<bare>[^\s\[\]{}=,.\#"']++)
