@@ -21,25 +21,38 @@ MOST_PARTS = 16  # names joined by dots in one key
 MOST_NESTED = 32  # brackets within brackets
 MOST_WORD = 10_000  # characters of a number or bare key
 
-# Every alternative either matches without going back or not at all, so that no text takes more than one pass. What long
-# strings repeat is not possessive: with a look-ahead inside, Python before 3.11.5 matches nothing (python/cpython#100061).
+# Every alternative either matches without going back or not at all, so that no text takes more than one pass. Of a
+# string of several lines it matches the opening: one pattern for the whole takes memory for each quote in it, or is
+# possessive around a look-ahead, with which Python before 3.11.5 matches nothing (python/cpython#100061).
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r]++|\#[^\n]*+)
       | (?P<newline>\n)
-      | (?P<string>\"{3}(?:[^"\\]++|\\.|"(?!""))*?\"{3,5}|'{3}.*?'{3,5}
-          |(?!\"{3})"(?:[^"\\\n]++|\\[^\n])*+"|(?!'{3})'[^'\n]*+')
+      | (?P<long>\"{3}|'{3})
+      | (?P<string>"(?:[^"\\\n]++|\\[^\n])*+"|'[^'\n]*+')
       | (?P<mark>[\[\]{}=,.])
       | (?P<bare>[^\s\[\]{}=,.\#"']++)
       | (?P<odd>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_LONG_ENDS = {'"""': re.compile(r'\\.|"{3,5}', re.DOTALL), "'''": re.compile("'{3,5}")}
 
 
 def tokens(text: str) -> Iterator[re.Match[str]]:
-    """All but the spaces and comments, up to the first thing that no TOML can hold; `lastgroup` says what each is."""
-    for match in _TOKEN.finditer(text):
+    """All but the spaces and comments, up to the first thing that no TOML can hold; `lastgroup` says what each is.
+
+    That of a string of several lines is its opening.
+    """
+    at = 0
+    while (match := _TOKEN.match(text, at)) is not None:
         if match.lastgroup == "odd":  # a quote that is never closed, for one: tomllib stops here as well
             return
+        at = match.end()
+        if match.lastgroup == "long":
+            ends = _LONG_ENDS[match.group()].finditer(text, at)
+            end = next((found for found in ends if found.group()[0] != "\\"), None)
+            if end is None:
+                return
+            at = end.end()
         if match.lastgroup != "space":
             yield match
 
