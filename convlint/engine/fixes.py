@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from itertools import takewhile
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import NOT_WRITTEN, Hit, Price, with_fix
@@ -346,7 +346,7 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
     many = Counter(hit.rule.info.code for hit in hits)
     for hit in hits:
         if _is_slower(hit, pricer):
-            yield replace(hit, flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+            yield replace(hit, flaw=replace(hit.flaw, refused=True), other={}, others=()), True
             continue
         if not hit.flaw.refused and (not any(any(way) for way in _ways(hit)) or not _names_values(hit)):
             yield hit, True
@@ -360,7 +360,7 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
         elif is_alternative(hit) and hit.severity != "error":
             yield hit, False
         else:
-            yield replace(hit, flaw=structs.replace(hit.flaw, refused=True), other={}, others=()), True
+            yield replace(hit, flaw=replace(hit.flaw, refused=True), other={}, others=()), True
 
 
 def _is_slower(hit: Hit, pricer: Pricer) -> bool:
@@ -420,7 +420,7 @@ def _turned(hit: Hit, pricer: Pricer) -> Hit:
     alone_us = None if change_us is None else max(0.0, -change_us)
     return replace(
         hit,
-        flaw=structs.replace(hit.flaw, describe="", set=way[0], other={}),
+        flaw=replace(hit.flaw, describe="", set=way[0], other={}),
         sets=way,
         other={},
         others=(),

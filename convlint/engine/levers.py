@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from math import lcm
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Evaluator, Flaw, Hit, impossible, stated, with_fix, with_settings
@@ -383,7 +383,7 @@ class Advice:
         for index, flaw in flaws:
             layer = self._coupling.layers[index]
             less, key = narrowing(flaw, layer), _key(index, flaw)
-            if not less or key in levers or not self._is_allowed(index, structs.replace(flaw, set=less)):
+            if not less or key in levers or not self._is_allowed(index, replace(flaw, set=less)):
                 continue
             if flaw.group is None:
                 levers[key] = Lever(key, (index,), ((index, flaw),), changes=less)

@@ -16,7 +16,7 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import Levers
 from convlint.engine.optimum import Choices
-from convlint.model.layer import Mode
+from convlint.model.layer import Layout, Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.runtime import Runtime
@@ -232,6 +232,19 @@ def test_the_step_after_all_advice_counts_torch_compile_where_it_is_advised() ->
     assert report.step_after_us == pytest.approx(promise.step_us(*best(promise), compiled=True))
     silent, _ = promised(network, silences=lambda finding: finding.rule.code == "CL510")
     assert silent.networks[0].step_after_us == pytest.approx(promise.step_us(*best(promise), compiled=False))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_what_settings_save_of_the_step_is_what_the_next_step_lacks(layout: Layout) -> None:
+    """Norms and activations of 16 bits move half of the bytes; widths are good already."""
+    network = told(resnet50((64, 128, 256, 512), dtype="fp32", layout=layout, runtime=Runtime(framework="pytorch")))
+    result, promise = promised(network)
+    (now,) = result.networks
+    settings = [finding for finding in result.findings if finding.advised and finding.lost_step_us is not None]
+    assert {finding.rule.code for finding in settings} == {"CL106"} | ({"CL401"} if layout == "NCHW" else set())
+    assert all(finding.lost_step_us > finding.lost_us for finding in settings if finding.rule.code == "CL106")
+    then_us = promise.step_us(promise.optimum.choices, {})
+    assert sum(finding.lost_step_us for finding in settings) == pytest.approx(now.step.time_us - then_us, rel=0.01)
 
 
 def test_one_image_waits_for_the_host() -> None:

@@ -94,6 +94,14 @@ def test_a_flaw_of_the_step_is_priced_by_the_step() -> None:
     assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
 
 
+def test_a_setting_is_priced_by_the_step_where_that_is_known() -> None:
+    fix = Fix(describe="x", safety="safe", set={})
+    one = finding(AUTOTUNE, "eager", spot(1), lost_us=300.0, lost_percent=40.0, lost_step_us=500.0,
+                  lost_step_percent=19.0, fix=fix)  # fmt: skip
+    (cause,) = causes(report(one))
+    assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
+
+
 @pytest.mark.parametrize(
     ("gpu_us", "host_us", "saved"), [(1000.0, 100.0, 50.0), (1000.0, 980.0, 20.0), (900.0, 1000.0, 0.0)]
 )

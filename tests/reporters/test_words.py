@@ -519,6 +519,8 @@ def test_what_is_lost_of_the_step_is_said_beside_what_is_lost_of_the_convolution
     assert lost(priced(lost_step_us=25.0)) == "25 us of the step"
     both = priced(lost_us=25.0, lost_alone_us=25.0, lost_percent=50.0, lost_step_percent=20.0)
     assert lost(both) == "25 us, 50 % of the convolutions, 20 % of the step"
+    setting = replace(both, lost_step_us=60.0, lost_step_percent=48.0)
+    assert lost(setting) == "25 us, 50 % of the convolutions; 60 us, 48 % of the step"
 
 
 def test_where_the_model_is_weak_the_notes_say_how_far_off_it_is() -> None:
