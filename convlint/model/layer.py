@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.model.location import Location, Span
+from convlint.model.location import Location, Span, WireRecord
 
 _T = TypeVar("_T", bound=Struct)
 
@@ -104,7 +104,7 @@ class Dtype(StrEnum):
 _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 
 
-class MeasuredPass(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class MeasuredPass(WireRecord, frozen=True, kw_only=True):
     """What one call of a pass took on a device, in us: the median of all calls, and its parts.
 
     `spread` is the width of their middle half over it, `times` how often the pass runs for each call of fprop.
@@ -121,7 +121,7 @@ class MeasuredPass(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     tensor_cores: bool | None = None  # None where no kernel's name says whether they multiply
 
 
-class MeasuredScale(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class MeasuredScale(WireRecord, frozen=True, kw_only=True):
     """What predicted times are multiplied by: those of transposes, and all others.
 
     `unpredicted` are transposes that ran and were not predicted, relative to all others: there are some while the layer
@@ -137,7 +137,7 @@ class MeasuredScale(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     changed: float | None = None
 
 
-class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Measured(WireRecord, frozen=True, kw_only=True):
     """What a trace recorded of a layer: the GPU's id, empty where it is unknown, and each pass that ran.
 
     `trained`: the trace has gradients, so that a pass which is not there did not run.
@@ -157,7 +157,7 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
 
 
 @equal_without("spans")
-class ConvLayer(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ConvLayer(WireRecord, frozen=True, kw_only=True):
     """One convolution, in the letters of the guide's section 2.
 
     A 1-D convolution has H = R = P = 1 and `dims` 1. A 3-D one adds D (input depth), T (filter depth),

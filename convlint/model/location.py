@@ -1,4 +1,4 @@
-"""Locations in files, and edits of them."""
+"""Locations in files, and edits of them; the base of what networks are made of."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from msgspec import Struct
 
 # The place of a value: line, column, end line, end column; all count from 1, the end column is exclusive.
 Span = tuple[int, int, int, int]
+
+
+class WireRecord(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What crosses from one process to another: defaults are left out, and a key that it does not have is refused."""
 
 
 class Location(Struct, frozen=True, kw_only=True, cache_hash=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import field
 
 from convlint.model.estimates import Part
 from convlint.model.layer import ConvLayer, Dtype, Mode, equal_without
-from convlint.model.location import Span
+from convlint.model.location import Span, WireRecord
 from convlint.model.runtime import Runtime
 
 # Each is an op of specs as well. `identity` is any operation that keeps all sizes; `resize` any that changes D, H and W
@@ -34,7 +34,7 @@ PART_OF: Mapping[WorkKind, Part] = {
 }  # fmt: skip
 
 
-class Work(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class Work(WireRecord, frozen=True, kw_only=True, gc=False):
     """What one operation between convolutions reads and writes, in elements, and the products in it.
 
     `op` is the operator in the words of its format. `reads` has the elements of each of `Operation.inputs`, `writes`
@@ -52,7 +52,7 @@ class Work(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 
 @equal_without("path", "span", "work")
-class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Operation(WireRecord, frozen=True, kw_only=True):
     """An operation, which hands on one tensor, of `C` channels and D×H×W; None where unknown.
 
     `inputs` are the indices of the operations whose tensors it reads, in order. `layer` is a convolution's index in
@@ -84,7 +84,7 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     work: Work | None = None
 
 
-class RecordedWork(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
     """What the operators called `op` do with arguments of one size, and what they took in a step of a trace.
 
     `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
@@ -108,7 +108,7 @@ class RecordedWork(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 _NEARLY_ALL = 0.95  # of a part's time
 
 
-class RecordedStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class RecordedStep(WireRecord, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
     `dtypes` are those that the layers had, in their order. `span_us` is how long a marked step took on the host while
@@ -144,7 +144,7 @@ class RecordedStep(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         return found
 
 
-class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Edge(WireRecord, frozen=True, kw_only=True):
     """The tensor that arrives at a convolution from its producers, after any pooling, concatenation and so on.
 
     `consumer` and `producers` are indices in `Network.layers`; `C`, `D`, `H`, `W` are None where unknown. `source` is
@@ -166,7 +166,7 @@ class Edge(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 
 @equal_without("spans", "code_lines")
-class Network(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Network(WireRecord, frozen=True, kw_only=True):
     """Everything that a reader found in one input."""
 
     path: str

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from convlint.model.estimates import PARTS, Basis, LayerEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Loss, Mode
-from convlint.model.location import CodeEdit, Location, TextEdit
+from convlint.model.location import CodeEdit, Location, TextEdit, WireRecord
 from convlint.model.network import Operation, RecordedStep
 from convlint.model.source import SourceReport
 
@@ -156,7 +156,7 @@ class Suppressed(Struct, frozen=True, kw_only=True):
     by: Literal["comment", "config", "baseline"]
 
 
-class InputError(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class InputError(WireRecord, frozen=True, kw_only=True):
     """Something that could not be read or resolved."""
 
     path: str

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache, total_ordering
 
-from msgspec import Struct, field
+from msgspec import field
 
 from convlint.model.layer import Mode, equal_without
-from convlint.model.location import Span
+from convlint.model.location import Span, WireRecord
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
@@ -55,7 +55,7 @@ def _read(text: str) -> Version:
 
 
 @equal_without("spans")
-class Runtime(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Runtime(WireRecord, frozen=True, kw_only=True):
     """What runs the network. None: not given, so that rules which need it are skipped; nothing is guessed."""
 
     framework: str | None = None  # pytorch, tensorflow, jax, tensorrt, onnxruntime, mxnet, cudnn
