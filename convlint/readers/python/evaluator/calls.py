@@ -481,7 +481,7 @@ class Calls:
         own_names = {name for name, value in cls.namespace.items() if self._describes(value)}
         bases = [base.described - cls.namespace.keys() for base in parents]
         cls.described = frozenset(own_names).union(*bases)
-        changed = names_of.set_on_class(cls.node)
+        changed = names_of.set_on_class(cls.node, cls.file.content)
         # Creation of the class may change any of its plain attributes, in ways that are not followed.
         if names_of.changes_anything(self._makers(cls)):
             changed |= {name for name, value in cls.namespace.items() if not isinstance(value, Function)}

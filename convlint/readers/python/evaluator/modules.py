@@ -37,9 +37,10 @@ _CHANGES = rb"\s*(?:\[|\+=|\.(?:%s)\()|\.\w+\s*=[^=]" % b"|".join(name.encode() 
 _CHANGED = re.compile(rb"\b(\w+)(?=%s)" % _CHANGES)
 # `Class.name = value`, `Class.name[key] = value`, `Class.name.update(...)`
 _SETS = re.compile(
-    rb"\b([A-Z]\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
+    rb"([A-Z](?<!\w[A-Z])\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
     % b"|".join(sorted(name.encode() for name in names_of.CHANGERS))
 )
+_FEW = 50  # names, for which the text is searched one by one
 LONGEST_CHAIN = 20  # of modules that import a name from one another
 
 
@@ -298,6 +299,7 @@ def _may_change(file: SourceFile, names: set[str]) -> bool:
     """Whether the text suggests that a function changes one of the names; a search of the tree is far slower."""
     if b"global " in file.content or b"globals()" in file.content or b"setattr(" in file.content:
         return True
-    if not names:
-        return False
-    return not {name.encode() for name in names}.isdisjoint(_CHANGED.findall(file.content))
+    held = {name.encode() for name in names}
+    if len(held) < _FEW:  # a name that stands there once is bound there, and changed nowhere
+        held = {name for name in held if file.content.count(name) > 1}
+    return bool(held) and not held.isdisjoint(_CHANGED.findall(file.content))

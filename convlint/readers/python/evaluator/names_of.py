@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 
 from convlint.readers.python.walking import LEAVES, below
@@ -14,6 +15,7 @@ _NAMING = frozenset((
     ast.MatchMapping, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom,
 ))  # fmt: skip
 _EMPTY = LEAVES - {ast.Name, ast.alias}
+_NAMES_CLASS = re.compile(rb"classmethod|__class__|type(?<!\wtype)\s*\(")
 CHANGERS = frozenset({  # methods that change a list, dict or set
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse",
     "sort", "update", "move_to_end",
@@ -102,10 +104,13 @@ def changes_anything(functions: Iterable[ast.AST]) -> bool:
     return any(any(changed(node.body)) for node in functions if isinstance(node, ast.FunctionDef))
 
 
-def set_on_class(node: ast.ClassDef) -> set[str]:
-    """Return the attributes of a class that its own methods set, whose values depend on the calls before."""
+def set_on_class(node: ast.ClassDef, content: bytes) -> set[str]:
+    """Return the attributes of a class that its own methods set, whose values depend on the calls before.
+
+    `content` is the text of its file, which tells sooner than the tree where no method does.
+    """
     found: set[str] = set()
-    for method in node.body:
+    for method in node.body if _NAMES_CLASS.search(content) else ():
         # These three run while a class or an object is created, and are followed.
         if not isinstance(method, ast.FunctionDef) or method.name in ("__init_subclass__", "__new__", "__call__"):
             continue

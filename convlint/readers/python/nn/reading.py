@@ -164,7 +164,8 @@ def read_layers(
     shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
     if shape is not None and len(shape) <= 3:
         shape = (SOMETHING, *shape)  # of any batch
-    read = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
+    uses = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
+    read = list(filter(relevance.may_construct_in, uses))
     for path in read:
         machine.memory.forget()
         run_body(machine, library, path, gathering, shape)

@@ -15,18 +15,25 @@ from convlint.readers.python.walking import every
 
 # In the name of every framework's convolution, and in no word such as Converter or Convex. In lower case, only full
 # names of functions count: a name of the source is followed to its definition instead.
+# Every branch begins with letters, for which `re` has a fast search: a word's start is looked for behind them.
 _CONV = (
     rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|"
-    rb"\bconv(?:_transpose)?[123]d(?:_transpose)?\b|\bconv_general_dilated\b"
+    rb"conv(?:(?<!\wconv)|(?<=\bdepthwise_conv))(?:(?:_transpose)?[123]d(?:_transpose)?|_general_dilated)\b"
 )
-_IN_FILE, _IN_WORD = re.compile(_CONV + rb"|\blax\.conv"), re.compile(_CONV.decode())
+_IN_FILE, _IN_WORDS = re.compile(_CONV + rb"|lax\.conv(?<!\wlax\.conv)"), re.compile(_CONV.decode())
 _WORD = re.compile(r"[^\W\d]\w*")
 # Names by which code may read any name of a module, given as a string
 _BY_TEXT = frozenset({"getattr", "__dict__", "vars", "globals", "eval", "exec", "attrgetter", "import_module"})
 _LARGEST = 2_000  # parts searched for one root; beyond, the root is evaluated
 _MOST_READ = 50  # modules that the words of one part refer to; beyond, all of a module counts
 
-Words = dict[str, frozenset[str]]
+# The attribute that is the name in such a node
+_NAMED: dict[type[ast.AST], str] = {
+    ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.ClassDef: "name",
+    ast.FunctionDef: "name", ast.AsyncFunctionDef: "name",
+}  # fmt: skip
+
+Words = dict[str, frozenset[str]]  # by name; "" has those of statements that bind no name
 Part = tuple[str, str]  # path, and a name at the top level of that file; without a name, all of it
 _SOME = "."  # in place of the name: the parts of the module that the words around its name refer to
 
@@ -40,9 +47,9 @@ def words_by_name(tree: ast.Module) -> Words:
     """Return the words in the definition of each name at the top level; if it has several, the words of all."""
     found: Words = {}
     for statement in tree.body:
-        if not isinstance(statement, (ast.Import, ast.ImportFrom, ast.Expr)):
+        if not isinstance(statement, (ast.Import, ast.ImportFrom)):
             words = frozenset(_words(statement))
-            for name in set(_bound(statement)):
+            for name in set(_bound(statement)) or {""}:
                 found[name] = found.get(name, frozenset()) | words
     return found
 
@@ -64,25 +71,25 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
-def _words(statement: ast.stmt) -> Iterator[str]:
-    """Yield names, attributes and the words of strings, without docstrings and decorators."""
+def _words(statement: ast.stmt) -> set[str]:
+    """Return names, attributes and the words of strings, without docstrings and decorators."""
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
+    found: set[str] = set()
     for node in every(statement):
+        kind = node.__class__
         if id(node) in prose:
             continue
+        if kind in _NAMED:
+            found.add(getattr(node, _NAMED[kind]))
+            continue
         match node:
+            case ast.Constant(value=str(text)):
+                found.update(_WORD.findall(text))
             case ast.Expr(value=ast.Constant() as text):
                 prose.add(id(text))
-            case ast.Constant(value=str(text)):
-                yield from _WORD.findall(text)
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-                yield name
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                yield name
             case ast.alias(name=name, asname=other):
-                yield from (*name.split("."), other or "")
-            case ast.keyword(arg=str(name)):
-                yield name
+                found.update((*name.split("."), other or ""))
+    return found - {None, ""}  # of `**options`, and of imports under no other name
 
 
 class Relevance:
@@ -96,9 +103,14 @@ class Relevance:
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that a root refers to, directly or not, may construct a convolution."""
-        first = root.file.path, root.name
-        if first[1] not in self._top(first[0]):
-            return True  # defined where nobody looks, as in an `if`
+        # One that is not there is defined where nobody looks.
+        return root.name not in self._top(root.file.path) or self._may_lead((root.file.path, root.name))
+
+    def may_construct_in(self, path: str) -> bool:
+        """Whether anything that a file's own code refers to may construct a convolution."""
+        return self._may_lead((path, ""))
+
+    def _may_lead(self, first: Part) -> bool:
         if first not in self._leads:
             seen, leads = {first: None}, False
             waiting = [first]
@@ -115,7 +127,7 @@ class Relevance:
     def _may_name_one(self, part: Part) -> bool:
         words = self._words(part)
         lax = "lax" in words and any(word.startswith("conv") for word in words)
-        return lax or any(map(_IN_WORD.search, words))
+        return lax or _IN_WORDS.search(" ".join(words)) is not None
 
     def _words(self, part: Part) -> frozenset[str]:
         path, name = part
@@ -162,7 +174,7 @@ class Relevance:
             if each.attr == "*" and module is not None:
                 for word, parts in self._bound_in(module).items():
                     found.setdefault(word, []).extend(parts)
-                for name in self._top(module):
+                for name in filter(None, self._top(module)):
                     found.setdefault(name, []).append((module, name))
                 continue
             inner = f"{each.module}.{each.attr}" if each.module else each.attr

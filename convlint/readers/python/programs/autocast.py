@@ -34,9 +34,10 @@ def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
 def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
     """Return calls of a model directly in front of an autocast block that holds only the criterion."""
     found = []
+    blocks = list(_blocks(unit))
     # An outer autocast block covers the model's call as well.
-    inside = {id(node) for block in _blocks(unit) for each in block.body for node in every(each)}
-    for body in _bodies(unit.file.tree):
+    inside = {id(node) for block in blocks for each in block.body for node in every(each)}
+    for body in _bodies(unit.file.tree) if blocks else ():
         # Only direct neighbours: with code in between, the split may be intended.
         for before, block in pairwise(body):
             if isinstance(block, ast.With) and _is_autocast(block, unit) and id(block) not in inside:
@@ -47,7 +48,7 @@ def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
 
 
 def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
-    return (node for node in every(unit.file.tree) if isinstance(node, ast.With) and _is_autocast(node, unit))
+    return (node for node in unit.file.nodes[ast.With] if _is_autocast(node, unit))
 
 
 def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:

@@ -159,7 +159,10 @@ SETS = re.compile(
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )
 # Words of which any text that SETS finds has one
-_TRACES = (b"cudnn", b"backends", b"deterministic", b"precision", b"determinism", b"seed", b"AUTOTUNE", b"XLA_FLAGS")
+_TRACES = (
+    b"cudnn", b"backend", b"_tf32", b"_precision", b"determinis", b"set_seed(", b"random_seed(", b"global_seed(",
+    b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"ignite",
+)  # fmt: skip
 
 
 def may_set(content: bytes) -> bool:

@@ -13,21 +13,26 @@ from checkout import ROOT
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
-from convlint.readers.python.nn.relevance import Relevance, words_by_name
+from convlint.readers.python.nn.kinds import CONVOLUTIONS, FUNCTIONAL
+from convlint.readers.python.nn.relevance import Relevance, names_convolution, words_by_name
 from convlint.readers.python.project import Project
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 BLOCKS = f"{HEAD}def block(n):\n    return nn.Conv2d(n, n, 3)\ndef plain(n):\n    return n + 1\n"
 
 
-def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
-    """The roots of main.py that may construct one."""
+def relevance_of(tmp_path: Path, files: Mapping[str, str]) -> tuple[Project, Relevance]:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
+    project = Project(str(tmp_path), [str(tmp_path / "main.py")])
+    return project, Relevance(ProjectImports(project))
+
+
+def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
+    """The roots of main.py that may construct one."""
+    project, relevance = relevance_of(tmp_path, files)
     main = str(tmp_path / "main.py")
-    project = Project(str(tmp_path), [main])
-    relevance = Relevance(ProjectImports(project))
     return {root.name for root in Machine(project, Frameworks()).roots(main) if relevance.may_construct(root)}
 
 
@@ -48,6 +53,30 @@ def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
 def test_code_leads_there_and_prose_does_not(tmp_path: Path, body: str, leads: bool) -> None:
     found = relevant(tmp_path, {"main.py": f"{HEAD}def make(n):\n    {body}\n"})
     assert found == ({"make"} if leads else set())
+
+
+@pytest.mark.parametrize("full", sorted({*CONVOLUTIONS, *FUNCTIONAL}))
+def test_every_convolution_of_a_framework_leads_there(tmp_path: Path, full: str) -> None:
+    module = full.rpartition(".")[0]
+    assert names_convolution(f"{full}(x)".encode())
+    assert relevant(tmp_path, {"main.py": f"import {module}\ndef make(x):\n    return {full}(x)\n"}) == {"make"}
+
+
+@pytest.mark.parametrize(
+    ("text", "leads"),
+    [
+        ("from blocks import plain\nplain(3)\n", False),
+        ("from blocks import block\nblock(3)\n", True),
+        ("from blocks import block\n", False),
+        ("import blocks\nfor at in [3]:\n    print(blocks.block(at))\n", True),
+        ("net = nn.Sequential()\nif True:\n    net.add_module('a', nn.Conv2d(3, 8, 3))\n", True),
+        ("import blocks\nclass Net:\n    def add(self):\n        self.add(blocks.block(3))\n", True),
+        ('"""Of a Conv2d."""\nWIDTH = 64\ndef add(a):\n    return a + WIDTH\n', False),
+    ],
+)
+def test_a_file_leads_there_by_any_of_its_statements(tmp_path: Path, text: str, leads: bool) -> None:
+    _, relevance = relevance_of(tmp_path, {"main.py": HEAD + text, "blocks.py": BLOCKS})
+    assert relevance.may_construct_in(str(tmp_path / "main.py")) is leads
 
 
 @pytest.mark.parametrize(
