@@ -5,8 +5,6 @@ Tests marked `browser` run only where `-m` names them, and a line at the end say
 versions of Python the packages were installed, and on which they were not; a third names rules without a translation.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The accuracy script: its arithmetic, what it reads, and the floor under the model's accuracy on public timings."""
 
-from __future__ import annotations
-
 from math import log
 
 import pytest

@@ -1,7 +1,5 @@
 """`--allow`: advice that only some want is given on request, and is the same in every command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

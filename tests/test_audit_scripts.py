@@ -1,7 +1,5 @@
 """The zoo of models that audits are shown and measured on, and the scripts that do: that they do the work they name."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The script on calibrations: halves that share no shape, and what calibrating buys on the half that it never saw."""
 
-from __future__ import annotations
-
 import pytest
 from benchmark_scripts import modules_fixture
 

@@ -1,7 +1,5 @@
 """convlint in Chinese, as people run it: reports, rules, formats for machines, terminals of any width, bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

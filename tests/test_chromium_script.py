@@ -1,7 +1,5 @@
 """The script that installs Chromium for browser tests: what it asks for, with stand-ins for what it runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

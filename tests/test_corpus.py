@@ -1,7 +1,5 @@
 """Hostile input: each file is refused with one clear error at its place, soon, in little memory, and alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """How many function calls small checks take: a loss of speed is seen without a clock."""
 
-from __future__ import annotations
-
 import pytest
 from benchmark_scripts import modules_fixture
 

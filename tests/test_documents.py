@@ -1,7 +1,5 @@
 """The documents for those who change convlint name only what exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`convlint check --fix`, `--diff` and `--unsafe-fixes`, as they are typed."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """`convlint check --fix` on whole networks: layouts that move together, and rounds that keep what was promised."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`convlint check --fix` and `--diff` on live models, as they are typed: the code that constructs layers is edited."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Properties of `--fix` on random networks in many styles of YAML."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

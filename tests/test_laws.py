@@ -3,8 +3,6 @@
 The laws are those of `benchmarks/laws.py`, which counts breaks on as many random networks as one wants.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

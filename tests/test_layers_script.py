@@ -1,7 +1,5 @@
 """The script on newer timings of single layers: what it reads and refuses, its halves, and its arithmetic."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """What ends a run: exit codes, defects, interrupts and closed pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """`benchmarks/measure.py`: what it times, and that it goes on where it stopped; the accuracy page reads its rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

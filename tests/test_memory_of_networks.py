@@ -1,7 +1,5 @@
 """What four networks keep in memory, against PyTorch itself and against what others measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test files mirror the modules that they test, and inner rooms have a test file for every module."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cases import for_each

@@ -1,7 +1,5 @@
 """The script on whole networks: its arithmetic, what it reads and refuses, and the networks that it holds."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from types import SimpleNamespace

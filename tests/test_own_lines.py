@@ -1,7 +1,5 @@
 """Findings in a library's layers point at the user's own line, and comments there silence them."""
 
-from __future__ import annotations
-
 import html
 import json
 import sys

@@ -1,7 +1,5 @@
 """Wheel and sdist hold the rules and the data of the repository, and run where nothing else is installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

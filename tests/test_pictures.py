@@ -1,7 +1,5 @@
 """The pictures that are drawn: those of README and of the site are there, and show what is printed today."""
 
-from __future__ import annotations
-
 import html
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The hook as its users run it: the real pre-commit, on a repository of its own, against this checkout."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

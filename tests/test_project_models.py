@@ -1,7 +1,5 @@
 """A project's own models: from its config, in folders below it, by calls, and how every input runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

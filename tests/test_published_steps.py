@@ -1,7 +1,5 @@
 """Convolutions take most of a published step of whole networks, and never more than it."""
 
-from __future__ import annotations
-
 import pytest
 from checkout import ROOT
 from msgspec.structs import replace

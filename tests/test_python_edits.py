@@ -1,7 +1,5 @@
 """Findings on a live model, as edits of its source: the edited model still runs, and the findings are gone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`convlint check` on Python source that is not run: findings, coverage and unread files, in every format."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

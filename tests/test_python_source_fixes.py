@@ -1,7 +1,5 @@
 """`--fix` on Python source that is not run: the edits it refuses because code would break, and its reasons."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

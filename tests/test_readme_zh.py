@@ -1,7 +1,5 @@
 """README.zh.md shows what convlint prints in Chinese, names what README.md names, and links to what exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

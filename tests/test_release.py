@@ -1,7 +1,5 @@
 """One version, stated in one place, and examples that name the tag of it."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

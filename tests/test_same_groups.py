@@ -1,7 +1,5 @@
 """A network has the same channels in common whichever way it comes: live, as ONNX, or as a spec written from it."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from pathlib import Path

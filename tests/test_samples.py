@@ -4,8 +4,6 @@ Each warning and error of a sample stands here with the reason why it is right, 
 real networks, or falls silent on the bad one, fails a test.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The project's own samples end to end: every format at once, a baseline, several processes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

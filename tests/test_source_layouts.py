@@ -1,7 +1,5 @@
 """Projects in common layouts: `convlint check` reports exactly the expected findings."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The speed script: each section does the work that it names and prints its lines, however fast."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

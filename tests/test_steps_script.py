@@ -1,7 +1,5 @@
 """The tables of networks and the script that makes them: what is written is read, and what is counted."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

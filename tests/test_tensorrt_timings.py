@@ -1,7 +1,5 @@
 """TensorRT on V100, as public timings of one-convolution engines have it."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """The workflows of the repository are valid and safe, and a release is what its tag says, and was tried before."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -5,8 +5,6 @@ inputs through the readers in one process after another. What breaks the contrac
 kept in the folder `--keep`; a run that was stopped goes on from there. Exit code 1 where anything broke it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Hostile .pt2, .keras and .safetensors files, built from valid ones: faults of the content and of the archive."""
 
-from __future__ import annotations
-
 import copy
 import json
 import struct

@@ -4,8 +4,6 @@
 whoever watches knows which input it was that crashed, hung or grew.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Hostile configs, baselines, rule folders and glob patterns: large, deep, slow to match, or not regular files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Every attack is slow: it waits for processes, or tries input by the thousand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

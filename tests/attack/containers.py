@@ -1,7 +1,5 @@
 """Hostile zip archives: truncated, with duplicate or overlapping members, encrypted, and zip bombs."""
 
-from __future__ import annotations
-
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator

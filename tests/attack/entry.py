@@ -1,7 +1,5 @@
 """Reads one input of each kind within this process; the one module here that knows convlint's functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module

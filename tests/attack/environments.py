@@ -1,7 +1,5 @@
 """Hostile environments of an innocent command: streams, variables, the current folder, signals and resource limits."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Hostile file systems: planted or unusable caches, and inputs that are not regular files."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -4,8 +4,6 @@ For every input a tenth of a second is added, which reading even an innocent one
 A group that does not proves nothing about its members; it is halved until what spoils it stands alone.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

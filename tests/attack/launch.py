@@ -6,8 +6,6 @@ of two numbers: the kernel's own peak of the largest single process, which is ex
 proportional set sizes, which is sampled. Where there is no /proc, only the first is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Random mutations of the fields of a protobuf message."""
 
-from __future__ import annotations
-
 import copy
 from random import Random
 from typing import Any

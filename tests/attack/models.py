@@ -1,7 +1,5 @@
 """Attacks by hostile model files: ONNX, .pt2, .keras, .safetensors and specs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

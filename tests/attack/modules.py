@@ -1,7 +1,5 @@
 """Attacks by Python modules (`package.module:name`) that misbehave: the other inputs must be reported all the same."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from functools import partial

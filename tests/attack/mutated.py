@@ -1,7 +1,5 @@
 """Mutated inputs: the same kind and seed always give the same file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """Random mutations of valid content: of bytes, of JSON nodes, and of lines of text."""
 
-from __future__ import annotations
-
 import copy
 import json
 from random import Random

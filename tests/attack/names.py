@@ -1,7 +1,5 @@
 """Names of layers, files, folders, GPUs and rules that try to forge output, in every command and format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

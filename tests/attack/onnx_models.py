@@ -1,7 +1,5 @@
 """Hostile ONNX graphs: they crash the parser, make it grow without end, or contradict themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Builders for the parts of hostile ONNX graphs: values, nodes, bodies, functions and raw fields."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Attacks by output paths: over inputs, over each other, and over files whose mode and links must be kept."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import partial

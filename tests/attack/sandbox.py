@@ -1,7 +1,5 @@
 """The sandbox of an attack: a folder with innocent inputs, streams, the script, and a comparison of files."""
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import os

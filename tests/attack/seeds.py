@@ -4,8 +4,6 @@ The graphs inside .pt2 and .keras archives lie beside this file, as the librarie
 `python -m attack.seeds`, from the folder of the tests, writes them anew.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

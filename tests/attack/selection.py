@@ -1,7 +1,5 @@
 """Selects the attacks of the long run (all) and of the short run (one or more of each kind)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

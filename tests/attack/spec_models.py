@@ -1,7 +1,5 @@
 """Hostile specs: many, large, deep and repeated values, and text that YAML interprets in its own way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What may not stand on a stream: a crash, a command to the CI system, a control character."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

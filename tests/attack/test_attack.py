@@ -4,8 +4,6 @@
 CONVLINT_ATTACKS=models-onnx those of that name.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

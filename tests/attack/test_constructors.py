@@ -1,7 +1,5 @@
 """Random constructors run and read: a part of `python -m attack.constructors`, by fixed seeds."""
 
-from __future__ import annotations
-
 from .constructors import Built, Writer, attacked, judged
 
 PROGRAMS = 60

@@ -1,7 +1,5 @@
 """Tests of the contract: it names each kind of breach, and none where all is well."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

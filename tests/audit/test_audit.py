@@ -1,7 +1,5 @@
 """Processes audit what one would have audited; a model that kills its process is tried again, and then an error."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A cluster that cannot be used is said within seconds, with what to do; none is ever started in its place."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import random

@@ -1,7 +1,5 @@
 """What is added up over models, and in which order it is told."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import Any
 

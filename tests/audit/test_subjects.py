@@ -1,7 +1,5 @@
 """What an entry of a list says of its model, and what is wrong with one."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

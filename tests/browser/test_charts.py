@@ -1,7 +1,5 @@
 """The charts can be read: by more than colour, at any width, on paper, and every point leads somewhere each time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

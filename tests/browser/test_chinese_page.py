@@ -1,7 +1,5 @@
 """What scripts say is said in the language of the page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

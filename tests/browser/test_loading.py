@@ -1,7 +1,5 @@
 """A page loads from one file, asks for nothing, lets nothing else run, and is soon there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The page at three widths in both themes, and on paper; `build/browser/` has the pictures, for people to look at."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pages of nothing, of nothing that could be read, and of very many layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

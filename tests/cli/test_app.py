@@ -1,7 +1,5 @@
 """The table of commands, and how their options become typed values."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`convlint layer`: one layer by its flags."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

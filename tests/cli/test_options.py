@@ -1,7 +1,5 @@
 """Options become typed values, or are refused with what is allowed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

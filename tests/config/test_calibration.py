@@ -1,7 +1,5 @@
 """The file of a calibration: what is written is read, and nothing else gets through."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Versions that lock files, requirements and conda environments pin; what is no version, and what disagrees."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which config holds, what it extends, and how one that cannot be read is refused."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable

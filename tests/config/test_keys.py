@@ -1,7 +1,5 @@
 """What the keys of a config mean, and how a wrong one is refused at its place."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """Where the keys of a TOML text stand, and whether it speaks of convlint at all."""
 
-from __future__ import annotations
-
 import time
 import tomllib
 import tracemalloc

@@ -1,7 +1,5 @@
 """The page on audits: its questions have the answers that it shows, and its reference is of the tables there are."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How the site is built: strictly, in CI too, and with what is printed, without which MkDocs counts no warning."""
 
-from __future__ import annotations
-
 import re
 
 import yaml

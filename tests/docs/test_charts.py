@@ -1,7 +1,5 @@
 """Bars: lengths, marked parts, words, and what a screen reader is told."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 from handbook.charts import Bar, bars

@@ -1,7 +1,5 @@
 """The check of a built site finds what is missing, what leads nowhere and what is loaded from elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

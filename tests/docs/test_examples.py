@@ -1,7 +1,5 @@
 """Rules' examples as parts of specs: what a page shows as mended passes, and reads as a spec."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from cases import for_each

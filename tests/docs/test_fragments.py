@@ -1,7 +1,5 @@
 """What is put into written pages: tables of quantities, the steps of a tutorial."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.facts.layer import QUANTITIES

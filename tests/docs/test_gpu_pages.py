@@ -1,7 +1,5 @@
 """The page of all GPUs: each has a section that the table leads to, and no figure is without its source."""
 
-from __future__ import annotations
-
 import re
 
 from convlint.cli.commands.gpus import details

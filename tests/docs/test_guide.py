@@ -1,7 +1,5 @@
 """The site's pages show what convlint really prints; the limits and rules that they name are those that hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

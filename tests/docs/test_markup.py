@@ -1,7 +1,5 @@
 """Markdown from plain text, read back by a reader of Markdown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

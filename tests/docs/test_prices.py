@@ -1,7 +1,5 @@
 """What a rule costs on three GPUs is what a check of its example says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Each rule's page says what its file says, and the index names all."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

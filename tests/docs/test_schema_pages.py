@@ -1,7 +1,5 @@
 """The reference of specs and config names every key of the schemas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The scripts that pages show parts of: before, the rule speaks and no other; after, none does."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

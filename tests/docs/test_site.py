@@ -1,7 +1,5 @@
 """The pages before MkDocs: all are there, written ones are filled in, and settings follow from the sources."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tutorial shows what convlint really prints, and the first page says what the tutorial does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

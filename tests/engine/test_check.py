@@ -1,7 +1,5 @@
 """The engine on small networks and rules written for the purpose: precedence, joins, skips, targets, prices, order."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From hits to findings: where they point, what tells them apart, what they say."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

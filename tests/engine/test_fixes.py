@@ -1,7 +1,5 @@
 """What a finding's fix sets: for each of its layers, and for all of them where they share it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

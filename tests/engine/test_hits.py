@@ -1,7 +1,5 @@
 """A flaw: where it points, which case speaks, and what its fix would set."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path

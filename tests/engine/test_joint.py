@@ -1,7 +1,5 @@
 """One finding for each setting of the network and each group of channels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

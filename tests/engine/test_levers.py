@@ -1,7 +1,5 @@
 """What rules would change of a network, and what of that may play."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Networks from traces: times are those that were measured, whatever is changed, and differences are said."""
 
-from __future__ import annotations
-
 import pytest
 from convolutions import conv
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """B: one choice of settings, and the sizes that pay within it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

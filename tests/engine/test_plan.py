@@ -1,7 +1,5 @@
 """Plans of whole networks: their result, checked again, has the promised time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise

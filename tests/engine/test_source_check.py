@@ -1,7 +1,5 @@
 """What was read in source becomes findings: of files that were given, once each, and only of what is in force."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The order of B's members: what saves most first, what only pays together as one step."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

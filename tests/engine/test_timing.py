@@ -1,7 +1,5 @@
 """Times of a network at settings of its levers: what the check of the changed network says."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

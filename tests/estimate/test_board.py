@@ -1,7 +1,5 @@
 """A GPU as the search needs it: the kernels of its generation, and its clock under load."""
 
-from __future__ import annotations
-
 import pytest
 from calibrated import calibration
 from convolutions import A100, RUNTIME, conv, fprop

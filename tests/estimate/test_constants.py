@@ -1,7 +1,5 @@
 """The constants are possible numbers: what `benchmarks/fit.py` fits must stay within what hardware can do."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

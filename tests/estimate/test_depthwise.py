@@ -1,7 +1,5 @@
 """Depthwise layers: whose kernel PyTorch's dispatch takes, what each takes, and what holds for all of them."""
 
-from __future__ import annotations
-
 import random
 from math import exp, isfinite, log, prod
 

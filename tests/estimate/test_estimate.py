@@ -1,7 +1,5 @@
 """Laws that every estimate must obey, over random layers, GPUs and dtypes."""
 
-from __future__ import annotations
-
 from math import isfinite
 
 import pytest

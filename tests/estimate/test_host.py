@@ -1,7 +1,5 @@
 """Hosts that start kernels too slowly: when they are the bound, and what that makes of the estimates."""
 
-from __future__ import annotations
-
 import pytest
 from cases import for_each
 from checkout import ROOT

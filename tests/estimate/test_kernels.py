@@ -1,7 +1,5 @@
 """Single ways to run a pass: the bytes they move, and what untiled kernels lose."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

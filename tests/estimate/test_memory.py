@@ -1,7 +1,5 @@
 """What a network keeps in memory, part by part, and the batch that leaves room for it."""
 
-from __future__ import annotations
-
 import pytest
 from convolutions import conv
 from msgspec.structs import replace

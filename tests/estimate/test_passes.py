@@ -1,7 +1,5 @@
 """Facts of NVIDIA's guides that estimates must get right, and cases at the edges of GPUs, dtypes and layers."""
 
-from __future__ import annotations
-
 import pytest
 from calibrated import calibration
 from checkout import ROOT

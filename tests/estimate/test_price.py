@@ -1,7 +1,5 @@
 """The least of all ways to run a pass: which units and kernels stand beside each other."""
 
-from __future__ import annotations
-
 import pytest
 from convolutions import A100, FIRST, RUNTIME, conv, fprop
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """What estimates say: sums over the passes that run, and equal ones are equal."""
 
-from __future__ import annotations
-
 import pytest
 from calibrated import calibration
 from convolutions import A100, FIRST, RUNTIME, conv

@@ -1,7 +1,5 @@
 """The fastest program for a GEMM: tiles that fit, splits, and rounds of resident tiles."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The whole step: what operations cost, eager and compiled, under autocast, and on a slow host."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Axes name swept values alone."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """What a rule that cannot be checked lacks, in words that a user can act on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What only all layers of a network together show."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

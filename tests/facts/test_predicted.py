@@ -1,7 +1,5 @@
 """What the cost model predicts, as rules read it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Quantities that cannot be worked out, and the names along each axis."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

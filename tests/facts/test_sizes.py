@@ -1,7 +1,5 @@
 """Sizes as a message prints them, and whether they agree with each other and with what arrives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What rules can ask of a construction and of its channel counts: by its names, its literals, its provisos."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What all layers of one network share on one target."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

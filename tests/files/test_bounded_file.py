@@ -1,7 +1,5 @@
 """Of tests, documentation and other people's code nothing is said."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Patterns for names: they match as fnmatch does, and none takes long."""
 
-from __future__ import annotations
-
 import warnings
 from fnmatch import fnmatchcase
 

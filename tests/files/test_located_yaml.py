@@ -1,7 +1,5 @@
 """Values know where they stand, and hostile YAML is refused at its place."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """What comes from files is harmless before any format sees it."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

@@ -1,7 +1,5 @@
 """A spec as its items, its defaults and its runtime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

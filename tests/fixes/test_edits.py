@@ -1,7 +1,5 @@
 """Edits are applied where they belong, and never two in one place."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path

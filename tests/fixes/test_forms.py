@@ -1,7 +1,5 @@
 """Each form in which a spec gives a value keeps its form, as far as it can say the new one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

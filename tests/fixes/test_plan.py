@@ -1,7 +1,5 @@
 """From wishes to one consistent set of changes of a spec."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

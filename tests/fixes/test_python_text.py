@@ -1,7 +1,5 @@
 """Literals that construct layers change where every place that states them can, and nowhere else."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Edits of source that is only read: one keyword of one call, or one line; else the line and the reason."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

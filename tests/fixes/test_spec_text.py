@@ -1,7 +1,5 @@
 """After the edits a spec reads as before but for what was asked for, and not a byte beside the edits is another."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """What an edited network has to be, and what is wrong with it otherwise."""
 
-from __future__ import annotations
-
 from mended_specs import network_of, planned, wish
 from msgspec.structs import replace
 

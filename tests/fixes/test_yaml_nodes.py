@@ -1,7 +1,5 @@
 """Each node knows its characters: without its anchor, with its quotes, whatever stands around it."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.files.located_yaml import LINE_BREAK, parse

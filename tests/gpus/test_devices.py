@@ -1,7 +1,5 @@
 """Which GPU a device is, by what the driver says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """GPUs: pinned numbers, dense peaks, names, occupancy, and defects in a GPU file."""
 
-from __future__ import annotations
-
 import copy
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which library releases run on which GPU."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from checkout import ROOT

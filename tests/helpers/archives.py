@@ -1,7 +1,5 @@
 """Hostile zip archives, and a reader in another process whose memory is measured."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

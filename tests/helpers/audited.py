@@ -1,7 +1,5 @@
 """Writes specs for audits, and reads the tables that audits write."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scripts in `benchmarks/`, which import each other by bare names."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

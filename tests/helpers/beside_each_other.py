@@ -5,8 +5,6 @@
 These are the messages and fixes of every failing example.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

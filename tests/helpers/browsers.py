@@ -1,7 +1,5 @@
 """Finds the Chromium for browser tests, or says what to install."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from importlib.util import find_spec

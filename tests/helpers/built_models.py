@@ -1,7 +1,5 @@
 """Convolutions of a model: from source by the evaluator, and from torch on the meta device."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

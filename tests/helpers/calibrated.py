@@ -1,7 +1,5 @@
 """Calibration files, and timings of an imaginary GPU that differs from the cost model in known ways."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from convolutions import conv

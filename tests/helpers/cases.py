@@ -4,8 +4,6 @@ Each item that pytest collects costs about two milliseconds in each worker, what
 than that, `for_each` runs all of them in one item, and a failure names the cases that failed.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Specs that the tests of the command line check, one for each kind of outcome, and a rule of one's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A copy of this checkout in a git repository of its own, for tools that install from one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Refreshes the output of the console blocks of README.zh.md, when run as a script."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

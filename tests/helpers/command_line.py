@@ -1,7 +1,5 @@
 """Runs the command line in this process and keeps what it prints."""
 
-from __future__ import annotations
-
 import io
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A folder with a config, and findings that show which of its settings hold."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

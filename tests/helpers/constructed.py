@@ -1,7 +1,5 @@
 """Networks in Python source, with the constructor calls that a reader of live models reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Short builders of layers, and their estimates on the guide's GPU."""
 
-from __future__ import annotations
-
 from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Dtype, with_output

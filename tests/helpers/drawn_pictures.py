@@ -1,7 +1,5 @@
 """Draws the terminal of README and the sweep of the site as SVG; `make pictures` runs it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

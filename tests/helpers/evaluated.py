@@ -1,7 +1,5 @@
 """Evaluates Python text with a library that only records constructed layers."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The text of a spec after changes, and the reasons for refused changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from read_specs import network

@@ -4,8 +4,6 @@ As a script, with the standard library alone, so that a bare machine can run it 
 `python tests/helpers/installing.py dist/*`. It ends with 1 at the first thing that is not as it should be.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

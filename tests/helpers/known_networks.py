@@ -1,7 +1,5 @@
 """Networks whose memory and speed were published, written after their papers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The facts that rules read of a layer, from a short text."""
 
-from __future__ import annotations
-
 from convlint.estimate import estimate_layer
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts

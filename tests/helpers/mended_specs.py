@@ -1,7 +1,5 @@
 """Short builders of networks and wishes, and the planner's edits for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convlint.fixes.plan import EditPlan, EditPlanner, Wish

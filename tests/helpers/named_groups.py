@@ -1,7 +1,5 @@
 """Channel groups of a network by the names of its layers."""
 
-from __future__ import annotations
-
 from convlint.model.channels import ChannelGroup, channels_of
 from convlint.model.network import Network, Operation
 

@@ -1,7 +1,5 @@
 """How many warps are resident on an SM, as the CUDA occupancy calculator counts them: what figures are held to."""
 
-from __future__ import annotations
-
 from convlint.gpus.gpu import Gpu
 
 

@@ -1,7 +1,5 @@
 """Networks with widths that no Tensor Core likes: ResNet-50, MobileNetV2 × 1.4, a U-Net and a ResNeXt, in PyTorch."""
 
-from __future__ import annotations
-
 import torch
 from known_networks import conv_norm, resnet50
 from torch import nn

@@ -1,7 +1,5 @@
 """Small ONNX models for the tests, and an independent reading of the graphs that ship inside the onnx package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

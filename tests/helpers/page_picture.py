@@ -1,7 +1,5 @@
 """Takes README's picture of the report page, with a few layers and a finding; `make pictures` runs it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Reads each format back with that format's own parser: how many findings and unread inputs it holds."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The times that the engine promises for a network, and the changes (B) that lead to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convlint.engine.check import Target, check_network

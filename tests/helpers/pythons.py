@@ -1,7 +1,5 @@
 """The versions of Python that convlint supports, and which of them this machine has."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Small networks of every shape: chains, sums, concatenations, depthwise layers, in random widths."""
 
-from __future__ import annotations
-
 from random import Random
 
 from wirings import Wiring

@@ -1,7 +1,5 @@
 """Random specs in every style of YAML and JSON, and random changes to their values."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """An input read by one of the readers, which has to be sound, or to have one error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

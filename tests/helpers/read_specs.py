@@ -1,7 +1,5 @@
 """What the reader of specs makes of a few layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convlint.model.layer import ConvLayer

@@ -3,8 +3,6 @@
 A block is one shell session: lines after `$ ` (and `> `) are typed, the rest is what they print at 80 columns.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

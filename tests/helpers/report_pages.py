@@ -1,7 +1,5 @@
 """HTML reports for browser tests: networks, the page that convlint writes for each, and its JSON to compare with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

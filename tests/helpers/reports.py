@@ -1,7 +1,5 @@
 """Reports that the reporters' tests render."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A simple resolver of specs, to compare edits with: each layer gets all its values, and changes replace some."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

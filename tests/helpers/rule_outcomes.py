@@ -1,7 +1,5 @@
 """Findings and outcomes of one built-in rule on a spec, for the tables of the rules' tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A valid rule as text, which tests edit into others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 RULE = """\

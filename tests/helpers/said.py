@@ -1,7 +1,5 @@
 """Every sentence that the code, templates and scripts say in the language of a report, as they stand there."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Applies the fixes of SARIF as any consumer of SARIF would."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Layers with given sizes and defaults for everything else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convlint.model.layer import ConvLayer, with_output

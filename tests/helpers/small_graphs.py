@@ -1,7 +1,5 @@
 """Reads small PyTorch modules with both readers, and lists their groups of channels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Short builders of rules and networks, and the engine's findings for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from read_specs import network

@@ -1,7 +1,5 @@
 """Records of source as its reader hands them on: constructions, literals, programs, and what is found in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convlint.engine.check import Target

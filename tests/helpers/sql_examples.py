@@ -1,7 +1,5 @@
 """SQL blocks of a page, each followed by a table: asked of an audit's Parquet files, compared, refreshed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs `convlint sweep` as the tests of its tables and images do."""
 
-from __future__ import annotations
-
 import pytest
 from command_line import Ran, convlint
 

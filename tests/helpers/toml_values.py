@@ -1,7 +1,5 @@
 """Values that Hypothesis draws, and how TOML writes them."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 names = st.text(alphabet="abcd.\"'\\ \u00e9#[]=", min_size=1, max_size=5)

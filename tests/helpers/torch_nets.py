@@ -1,7 +1,5 @@
 """Networks for the tests of the PyTorch reader, and what forward hooks see of them on a real run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

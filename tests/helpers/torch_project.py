@@ -1,7 +1,5 @@
 """A project as most are: a network in Python, an entry in pyproject.toml, and no spec."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 NET = """\

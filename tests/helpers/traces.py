@@ -1,7 +1,5 @@
 """Traces as PyTorch's profiler writes them, made up: a step of convolutions with the kernels that they launch."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Repositories with programs that train, written down as files, and read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small networks whose channels are tied in one way each, for the tests of the PyTorch readers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

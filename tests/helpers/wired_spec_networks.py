@@ -1,7 +1,5 @@
 """Networks with operations, as readers of models make them, built by hand or at random."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

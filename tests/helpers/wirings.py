@@ -1,7 +1,5 @@
 """A builder of networks with operations, and published networks built with it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

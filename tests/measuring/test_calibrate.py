@@ -1,7 +1,5 @@
 """Rows of a device become the calibration of its GPU, which the config then reads."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The calls of PyTorch that are timed: their tensors, their layouts, and how many sets of tensors are rotated."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from msgspec.structs import replace

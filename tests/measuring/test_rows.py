@@ -1,7 +1,5 @@
 """Timings as CSV, and back."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from convolutions import conv

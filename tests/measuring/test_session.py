@@ -1,7 +1,5 @@
 """Many workloads: what is known is not timed again, what fails is said, and an interrupt loses nothing."""
 
-from __future__ import annotations
-
 import pytest
 from convolutions import conv
 from measured import DEVICE, Pretender, row_of, work

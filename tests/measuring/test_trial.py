@@ -1,7 +1,5 @@
 """What findings promise, held against timings of their layers before and after the fix."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import pytest

@@ -1,7 +1,5 @@
 """From a layer to what is timed, and back."""
 
-from __future__ import annotations
-
 import pytest
 from convolutions import conv
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Findings carry the edits of the code that constructs their layers; where nothing connects the layers, none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

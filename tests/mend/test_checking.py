@@ -1,7 +1,5 @@
 """Calibrations from the config to every command: used where they hold, said where they do not."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

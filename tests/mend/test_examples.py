@@ -1,7 +1,5 @@
 """The examples of a rule: what does not hold, what a fix must mend, and what cannot be run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

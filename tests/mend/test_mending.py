@@ -1,7 +1,5 @@
 """The rounds on one spec: what does not go together is found and left out."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The edits that findings carry into SARIF and rdjson: applied one at a time, they are what --fix makes of each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

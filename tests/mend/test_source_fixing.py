@@ -1,7 +1,5 @@
 """Parts of Python source: how files are dealt out, and what a file costs that convlint fails on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

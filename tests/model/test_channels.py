@@ -1,7 +1,5 @@
 """What changes with the width of a group."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from time import perf_counter
 from typing import Any

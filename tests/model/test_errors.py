@@ -1,7 +1,5 @@
 """Exceptions and the words of their messages."""
 
-from __future__ import annotations
-
 import pytest
 
 import convlint

@@ -1,7 +1,5 @@
 """Records of predictions: the tiles of a grid, and the order of what predictions rest on."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.model.estimates import BASES, Grid

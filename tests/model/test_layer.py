@@ -1,7 +1,5 @@
 """A layer in the guide's letters: its outputs from its sizes, its kinds, and where its values were written."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where something was written."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.model.location import Location

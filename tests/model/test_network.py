@@ -1,7 +1,5 @@
 """A network: equal to another whatever lines they were written on, and open about what is not known."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import pytest

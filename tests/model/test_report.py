@@ -1,7 +1,5 @@
 """What the engine says and reporters print: fingerprints, and the letters and sums of times."""
 
-from __future__ import annotations
-
 from cases import for_each
 
 from convlint.model.report import LayerTimes, NetworkTotal, fingerprint

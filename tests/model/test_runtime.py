@@ -1,7 +1,5 @@
 """What runs a network: settings are unknown until they are given, but for the one that frameworks turn on."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.model.runtime import Runtime, Version

@@ -1,7 +1,5 @@
 """Records of Python source: they travel between processes and are equal by what they hold."""
 
-from __future__ import annotations
-
 import pickle
 
 from convlint.model.layer import ConvLayer

@@ -1,7 +1,5 @@
 """Texts that keep what they are made of."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,7 +1,5 @@
 """Archives that two programs would read differently, or that cost more to open than they hold."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any

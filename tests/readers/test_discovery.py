@@ -1,7 +1,5 @@
 """Which files a folder, a glob or a name stands for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

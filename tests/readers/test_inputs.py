@@ -1,7 +1,5 @@
 """A word is a module only where the user typed one, and input shapes fit the models that they are given for."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Collecting operations: their numbers, the sizes of convolutions, what is set apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.model.channels import channels_of

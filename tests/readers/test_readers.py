@@ -1,7 +1,5 @@
 """The registry of readers: each line keeps its promises, and all that users see of the formats comes from it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a parser written in C does to its process is an error of that input; all others are reported, in order."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The safetensors reader against models of known layers, and headers made to hurt."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Findings by cause: what one change mends is one entry, whatever layers and targets it is found on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

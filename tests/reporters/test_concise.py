@@ -1,7 +1,5 @@
 """One line a finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

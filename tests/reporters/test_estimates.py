@@ -1,7 +1,5 @@
 """The cells of the estimates' table."""
 
-from __future__ import annotations
-
 from convlint.model.layer import ConvLayer, with_output
 from convlint.reporters.estimates import bar, clock, figures, product
 

@@ -1,7 +1,5 @@
 """Workflow commands of GitHub, and the job's summary."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from parsed import READERS, workflow_commands
 from reports import ALIGNMENT, finding, full_report, many, rendered

@@ -1,7 +1,5 @@
 """GitLab's code quality report."""
 
-from __future__ import annotations
-
 import json
 
 from msgspec.structs import replace

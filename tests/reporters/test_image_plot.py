@@ -1,7 +1,5 @@
 """Images of a sweep: valid, repeatable, and any name as it is."""
 
-from __future__ import annotations
-
 import json
 import sys
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """The source line: cut around the value to the width, with the underline where the value is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

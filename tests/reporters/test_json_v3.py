@@ -1,7 +1,5 @@
 """JSON: the contract."""
 
-from __future__ import annotations
-
 import json
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """JUnit: a suite for each file."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Markdown for a comment: what fits, and names as they are."""
 
-from __future__ import annotations
-
 import pytest
 from markdown_it import MarkdownIt
 from parsed import READERS

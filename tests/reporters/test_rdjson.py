@@ -1,7 +1,5 @@
 """rdjson: columns in bytes, and what is suggested."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

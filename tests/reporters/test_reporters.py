@@ -1,7 +1,5 @@
 """What all formats share: the registry, and that no name, path or message from a file breaks or forges any."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SARIF: rules described, places, suppressed findings, fixes, and the limit of the site."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

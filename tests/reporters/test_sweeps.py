@@ -1,7 +1,5 @@
 """The plot in characters."""
 
-from __future__ import annotations
-
 from convlint.reporters.ink import painter
 from convlint.reporters.sweeps import plot
 

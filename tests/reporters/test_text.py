@@ -1,7 +1,5 @@
 """The text report against hand-checked snapshots, and what holds for every width, colour and character set."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Findings in another language."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

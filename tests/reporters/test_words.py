@@ -1,7 +1,5 @@
 """Words that reporters share: the last line, times and prices, notes on calibrations, dtypes and the host."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

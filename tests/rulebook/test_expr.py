@@ -1,7 +1,5 @@
 """The rules' language is closed: what is in it computes, everything else is refused when the rule is loaded."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import math

@@ -1,7 +1,5 @@
 """Rule files: what decides and speaks in them, and what is refused and where, whatever the text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a rule says: messages with names in them, messages of fragments, and the names that a rule needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace

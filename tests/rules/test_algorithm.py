@@ -1,7 +1,5 @@
 """Family 5, algorithms: which settings of which framework are reported, and when the rules stay silent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Family 7, architecture: rules on the GPU itself, on limits of its generation, and on library support."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Family 1, channels: the channels of the first layer, and dtypes that leave Tensor Cores idle."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from rule_outcomes import SILENT, findings, outcome

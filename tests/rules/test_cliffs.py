@@ -1,7 +1,5 @@
 """Cliffs: versions, sizes and forms that are slow, found in the lock file, priced, with a way out that works."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

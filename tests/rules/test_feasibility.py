@@ -1,7 +1,5 @@
 """Whether a network fits in memory (CL801), can run (CL802), and is bound by its host (CL306)."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Family 0, geometry: impossible sizes, and sizes that waste computation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

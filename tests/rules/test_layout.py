@@ -1,7 +1,5 @@
 """Family 4, layout: which layout is advised, at which price, and which frameworks choose it themselves."""
 
-from __future__ import annotations
-
 import pytest
 from rule_outcomes import SILENT, findings, outcome, rows
 

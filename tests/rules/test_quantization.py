@@ -1,7 +1,5 @@
 """Family 2, quantization: messages, fixes and missing facts for sizes that leave tiles partly empty."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

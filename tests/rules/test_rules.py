@@ -1,7 +1,5 @@
 """Every built-in rule: its examples, its documentation, and the rules that it yields to."""
 
-from __future__ import annotations
-
 import pytest
 from cases import for_each
 

@@ -1,7 +1,5 @@
 """`convlint.lint`: the same report as the command line, and a package that is fast to import."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Several processes check what one would have checked; the death of one is an error of its input alone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

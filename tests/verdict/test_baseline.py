@@ -1,7 +1,5 @@
 """Baselines: today's findings set aside, new ones shown, those that are gone told and pruned."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

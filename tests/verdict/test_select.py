@@ -1,7 +1,5 @@
 """What counts: selected rules, the severities that the user wants, what the config silences, and the exit code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

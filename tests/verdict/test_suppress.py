@@ -1,7 +1,5 @@
 """Comments that silence rules: what they apply to, what is wrong with them, and that they stay visible."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date

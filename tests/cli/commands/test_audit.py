@@ -1,7 +1,5 @@
 """`convlint audit` as a user types it: tables, ranking, going on, and whatever is wrong with what is asked for."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

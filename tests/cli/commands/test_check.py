@@ -1,7 +1,5 @@
 """The command line: exit codes, options, formats, and the last line that says what was covered."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`convlint compare` and `convlint versions`: what changed, what fails, and what cannot be compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

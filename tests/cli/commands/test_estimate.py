@@ -1,7 +1,5 @@
 """`convlint estimate`: the table, its totals, JSON, CSV, and the exit codes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Files that several inputs are made of are written once, all of them or none."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """`convlint gpus`: the table at any width, and one GPU with its sources."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`convlint init` adds entries to a config and changes nothing else of it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tomllib

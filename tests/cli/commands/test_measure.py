@@ -1,7 +1,5 @@
 """`convlint measure`: the report, JSON, the file of timings, and the exit codes; on the CPU of this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`convlint plan`: the table, Markdown, JSON, the options, the spec that it writes, and the exit codes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`convlint plan --write`: the user's own spec with the plan's values in it, and nothing else changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

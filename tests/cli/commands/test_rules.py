@@ -1,7 +1,5 @@
 """`convlint rule`: the list, the documentation of one, and rules of one's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

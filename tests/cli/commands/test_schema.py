@@ -1,7 +1,5 @@
 """The JSON Schemas that editors use: every sample fits, and what convlint refuses, they refuse too."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`convlint config`: every setting, and where it comes from."""
 
-from __future__ import annotations
-
 import pytest
 from command_line import convlint
 from configured import prepared, write

@@ -1,7 +1,5 @@
 """Sweeps: the values that an option gives, the layers they make, and what the command writes and refuses."""
 
-from __future__ import annotations
-
 import csv
 import io
 

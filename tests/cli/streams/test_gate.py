@@ -1,7 +1,5 @@
 """Every stream of every command goes through one gate: no name, path or value from outside is obeyed by a log."""
 
-from __future__ import annotations
-
 import io
 import json
 import unicodedata

@@ -1,7 +1,5 @@
 """Which formats go where, which files are written and how, and the progress bar."""
 
-from __future__ import annotations
-
 import io
 import os
 import resource

@@ -1,7 +1,5 @@
 """Standard streams that are closed, full or read by nobody, and a current folder full of traps: defined and quiet."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Which language a run speaks: the flag, then the variable, then the config; never the locale."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A call is taken for torch's own class only where its name can mean nothing else."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 

@@ -1,7 +1,5 @@
 """Offsets in Python source are right in every encoding; rewrites go where they belong and change nothing else."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from typing import Any

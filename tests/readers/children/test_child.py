@@ -1,7 +1,5 @@
 """A child process answers, or its end is the answer; whatever it prints stays apart."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Modules in processes of their own: whatever their code does is an error of that input, and the next one is read."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

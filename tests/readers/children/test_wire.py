@@ -1,7 +1,5 @@
 """What travels between processes is the same at the other end, and what is no outcome is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

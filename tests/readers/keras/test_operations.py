@@ -1,7 +1,5 @@
 """The operations of Keras models that the real Keras saved, and which channels are therefore one number."""
 
-from __future__ import annotations
-
 import json
 import os
 import zipfile

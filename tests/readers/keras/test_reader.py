@@ -1,7 +1,5 @@
 """The Keras reader against real runs of models that the real Keras saved, and archives made to hurt."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The operations of small ONNX graphs, and which channels are therefore one number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ONNX reader against hand counts, the reference evaluator, and files made to hurt."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The code of notebooks: what of it is Python, and where each line stands."""
 
-from __future__ import annotations
-
 import json
 from time import process_time
 from typing import Any

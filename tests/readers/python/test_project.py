@@ -1,7 +1,5 @@
 """Which file of a repository an import means."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from pathlib import Path
 

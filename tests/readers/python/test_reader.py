@@ -1,7 +1,5 @@
 """Python read together: what counts, what is unread, and that parts join to the whole."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Trees gone through without their leaves."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The fields of a layer: their names, and what their values mean."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from time import process_time

@@ -1,7 +1,5 @@
 """Every error of a file, once, at its place."""
 
-from __future__ import annotations
-
 import pytest
 from cases import for_each
 from read_specs import STEM, errors, network, only, sizes, spec

@@ -1,7 +1,5 @@
 """The YAML spec by its contract: sizes, shapes carried on, roles, places, and every error of a file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shapes that operations hand on, kinds of convolutions, and what a layer lacks."""
 
-from __future__ import annotations
-
 import pytest
 from read_specs import STEM, arrives, errors, network, only, sizes, spec
 

@@ -1,7 +1,5 @@
 """A network written as a spec reads back as the same layers."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

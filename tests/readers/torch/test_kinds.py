@@ -1,7 +1,5 @@
 """What operators do to channels: each in a live trace and in an exported program, and what comes of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

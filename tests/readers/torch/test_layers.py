@@ -1,7 +1,5 @@
 """The operations of live models and of exported programs, by the groups of channels that they make."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

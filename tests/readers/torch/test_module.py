@@ -1,7 +1,5 @@
 """The PyTorch reader against forward hooks on real runs, and against code that misbehaves."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import linecache

@@ -1,7 +1,5 @@
 """Layouts by strides: against PyTorch's own reading of them, and against real runs on the CPU."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The reader of torch.export programs against forward hooks on real runs, and archives made to hurt."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

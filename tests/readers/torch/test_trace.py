@@ -1,7 +1,5 @@
 """torch.autocast as it is meant, on a machine that need not have a GPU."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Models see a machine without a network; what would fetch weights is told which argument asks for them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """Engines of TensorRT as trtexec exports them: convolutions, formats, times, devices, and files that are none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What operators of PyTorch do, by their recorded arguments: bytes and products, counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from convlint.model.layer import Dtype

@@ -1,7 +1,5 @@
 """Traces of PyTorch's profiler: sizes, layouts, kernels and times of what ran, and what is no trace."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

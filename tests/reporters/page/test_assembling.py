@@ -1,7 +1,5 @@
 """The page as a whole: what is in it, what may run in it, and that texts from outside are texts."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The findings of the page: their severity in words, their GPU, and reasons that are not said twice in full."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 

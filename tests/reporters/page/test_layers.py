@@ -1,7 +1,5 @@
 """The bars of the page: to one scale, and what is not known is said."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 from typing import Any

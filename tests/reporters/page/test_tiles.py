@@ -1,7 +1,5 @@
 """The drawing of tiles and waves: exact numbers, areas to scale, few shapes, well-formed markup without styles."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from math import prod

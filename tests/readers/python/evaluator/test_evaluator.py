@@ -1,7 +1,5 @@
 """What a module's variable holds after its body has run."""
 
-from __future__ import annotations
-
 import pytest
 from evaluated import plain, roots_of, stated, variable
 

@@ -1,7 +1,5 @@
 """Files that would take for ever, or all memory, if somebody ran them."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What is evaluated is what Python makes of it: each snippet is run by both."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Calls that are answered from memory: nobody can tell them from those that are evaluated again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

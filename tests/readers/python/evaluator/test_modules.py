@@ -1,7 +1,5 @@
 """Modules of a repository that import from one another."""
 
-from __future__ import annotations
-
 import pytest
 from evaluated import RecordingLibrary, machine_of, plain, roots_of, variable
 

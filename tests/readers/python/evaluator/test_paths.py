@@ -1,7 +1,5 @@
 """Tests that nobody can decide: both sides are run, and what they leave is joined."""
 
-from __future__ import annotations
-
 import pytest
 from evaluated import attributes, plain, recorded, roots_of, variable
 

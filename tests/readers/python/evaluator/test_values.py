@@ -1,7 +1,5 @@
 """Why values are unknown."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

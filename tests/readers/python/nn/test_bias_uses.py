@@ -1,7 +1,5 @@
 """Which code fails for a convolution without a bias: what uses it, and does not ask first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which code holds norms in evaluation, so that a bias before them is not cancelled."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

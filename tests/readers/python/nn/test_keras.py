@@ -1,7 +1,5 @@
 """Keras's convolutions, in the functional style, in a Sequential and in models of the source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The convolutions of Gluon, Flax and Haiku: what their calls say."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

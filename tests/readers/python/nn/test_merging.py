@@ -1,7 +1,5 @@
 """Whether a norm stands behind a convolution, where Sequentials are made on conditions or lost from sight."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

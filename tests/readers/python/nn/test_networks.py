@@ -1,7 +1,5 @@
 """Which networks a repository has, what they need, and which input their code suggests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Networks that people published: what the source says of their convolutions is what torch builds of it."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

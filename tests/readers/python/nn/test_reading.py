@@ -1,7 +1,5 @@
 """What the source says of its convolutions, and what it does not say."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Which functions and classes are evaluated: those whose words lead to a layer of convolutions."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from pathlib import Path

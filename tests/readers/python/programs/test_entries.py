@@ -1,7 +1,5 @@
 """What programs run on, and whether they have convolutions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

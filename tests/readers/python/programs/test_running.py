@@ -1,7 +1,5 @@
 """Scripts as people write them, which say in comments what is read there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How a file is cut into segments, and which of them a program may reach."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
