@@ -165,6 +165,17 @@ class Edge(WireRecord, frozen=True, kw_only=True):
     inherent: bool = False  # the operator that changes the layout writes NCHW whatever it reads
 
 
+def unique_name(name: str, taken: dict[str, int]) -> str:
+    """The name, with the first free number if it is taken; `taken` has the last number given to each name."""
+    count, free = taken.get(name, 0), name
+    while free in taken:  # by a layer that was given a number, or that has one of its own
+        count += 1
+        free = f"{name}#{count}"
+    taken[name] = max(count, 1)
+    taken.setdefault(free, 1)
+    return free
+
+
 @equal_without("spans", "code_lines")
 class Network(WireRecord, frozen=True, kw_only=True):
     """Everything that a reader found in one input."""

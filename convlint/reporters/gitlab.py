@@ -38,7 +38,7 @@ def render(report: Report, style: Style) -> str:
         description = f"{what_is_wrong(finding, several)}{library}{price}{fix}"
         severity = _SEVERITIES[finding.severity]
         issues.append(_issue(description, rule, fingerprint, severity, finding.location.path, finding.location.line))
-    lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode) for issue in issues)
+    lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode, allow_nan=False) for issue in issues)
     return f"[\n{lines}\n]\n"
 
 

@@ -38,7 +38,7 @@ def render(report: Report, style: Style) -> str:
             diagnostic["suggestions"] = [suggestion]
         diagnostics.append(diagnostic)
     document = {"source": {"name": "convlint"}, "diagnostics": diagnostics}
-    return json.dumps(document, ensure_ascii=not style.unicode) + "\n"
+    return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
 
 
 def _suggestion(finding: Finding, report: Report) -> dict[str, Any] | None:

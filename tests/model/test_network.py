@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, OperationKind
+from convlint.model.network import Edge, Network, Operation, OperationKind, unique_name
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.shapes import CARRIERS, conv_op, normalised
 
@@ -51,3 +51,16 @@ def test_nothing_is_made_up() -> None:
 def test_maps_are_flat_unless_said_otherwise() -> None:
     assert EDGE.D == 1
     assert Edge(consumer=0, producers=(), source="a", C=None, H=None, W=None, D=8).D == 8
+
+
+@pytest.mark.parametrize(
+    ("names", "unique"),
+    [
+        (("a", "a", "b", "a"), ["a", "a#2", "b", "a#3"]),
+        (("a#2", "a", "a"), ["a#2", "a", "a#3"]),
+        (("a", "a", "a#2", "a"), ["a", "a#2", "a#2#2", "a#3"]),
+    ],
+)
+def test_no_name_is_given_twice(names: tuple[str, ...], unique: list[str]) -> None:
+    taken: dict[str, int] = {}
+    assert [unique_name(name, taken) for name in names] == unique

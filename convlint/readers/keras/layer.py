@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
-from convlint.model.network import Edge
+from convlint.model.network import Edge, unique_name
 from convlint.readers.bounded_json import MOST_SIZE, Node
 from convlint.readers.keras.shapes import number, numbers, spatial_axes, text
 from convlint.readers.operations import ConvOutput, Shape, ValueOrigin, axis_fields, is_first
@@ -143,17 +143,16 @@ def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tu
     for position, (layer, _, _) in enumerate(calls):
         groups.setdefault(layer, []).append(position)
     layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
-    distinct = list(groups)
     layers: list[ConvLayer] = []
     edges: list[Edge] = []
     taken: dict[str, int] = {}
+    names = [unique_name(layer.name, taken) for layer in groups]
     for index, (layer, positions) in enumerate(groups.items()):
         sources = [calls[position][1] for position in positions]
         written = [calls[position][2] for position in positions]
-        taken[layer.name] = count = taken.get(layer.name, 0) + 1
         layers.append(
             replace(
-                layer, name=layer.name if count == 1 else f"{layer.name}#{count}", calls=len(positions),
+                layer, name=names[index], calls=len(positions),
                 first=all(map(is_first, sources)), head=all(output.head for output in written),
                 norm_follows=all(len(output.readers) == 1 and output.readers[0] in NORMS for output in written),
             )
@@ -162,7 +161,7 @@ def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tu
         before.pop(index, None)  # a layer that reads its own output, called in a chain
         if before:
             edges.append(
-                Edge(consumer=index, producers=tuple(before), source=distinct[next(reversed(before))].name,
+                Edge(consumer=index, producers=tuple(before), source=names[next(reversed(before))],
                      C=layer.C, H=layer.H, W=layer.W, D=layer.D)
             )  # fmt: skip
     return tuple(layers), tuple(edges), tuple([layer_of[position] for position in range(len(calls))])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from convlint.model.errors import InputFault
 from convlint.model.layer import AXES, ConvLayer, Dtype, output_size, same_padding, transposed_output_size
-from convlint.model.network import Edge, Network
+from convlint.model.network import Edge, Network, unique_name
 from convlint.model.report import InputError
 from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
@@ -176,7 +176,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
         fault = site.fault or (site.source.fault if site.source is not None else None)
         if fault is not None:
             untrusted[fault] = untrusted.get(fault, 0) + 1
-        name = _unique(text(site.node.name or (site.node.output[0] if site.node.output else "Conv")), names)
+        name = unique_name(text(site.node.name or (site.node.output[0] if site.node.output else "Conv")), names)
         layer, wrong = _layer(
             site, name=name, path=path, first=is_first(site.source), dequantized=walk.dequantized, trusted=fault is None
         )
@@ -201,12 +201,6 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
         whole=bool(operations) and walk.steps.whole and not messages and not bodies,
     )  # fmt: skip
     return network, messages
-
-
-def _unique(name: str, taken: dict[str, int]) -> str:
-    count = taken.get(name, 0) + 1
-    taken[name] = count
-    return name if count == 1 else _unique(f"{name}#{count}", taken)
 
 
 def _edge(

@@ -17,7 +17,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, Work, WorkKind
+from convlint.model.network import Edge, Network, Operation, Work, WorkKind, unique_name
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
@@ -35,20 +35,12 @@ class SpecNames:
     """Gives each entry of a spec a name of its own."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
-        # The last number behind each name: counting up from 1 each time would take quadratic time.
-        self._counts: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
 
     def give(self, name: str, otherwise: str) -> str:
         """The name, or `otherwise` where it is empty, with a number if it is taken."""
         stem = _HALF.sub("\ufffd", name[:LONGEST_NAME]) if name.strip() else otherwise
-        result, count = stem, self._counts.get(stem, 1)
-        while result in self._taken:
-            count += 1
-            result = f"{stem}#{count}"
-        self._counts[stem] = count
-        self._taken.add(result)
-        return result
+        return unique_name(stem, self._taken)
 
 
 Use = Literal["left out", "passed through", "written"]

@@ -272,12 +272,14 @@ _WORK: Mapping[str, WorkKind] = {
             "copy": "clone contiguous copy _to_copy to _reshape_copy view_copy constant_pad_nd pad roll flip index "
             "index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather take "
             "pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
-            "max pool": "max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices",
+            "max pool": "max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices "
+            "max_pool3d_with_indices",
             "pool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
             "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
             "resize": "grid_sampler grid_sampler_2d grid_sampler_3d upsample_linear1d upsample_bilinear2d "
             "upsample_bicubic2d upsample_trilinear3d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
-            "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa",
+            "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
+            "_upsample_bilinear2d_aa _upsample_bicubic2d_aa",
             "reduce": "mean sum var std var_mean std_mean amax amin argmax linalg_vector_norm norm prod cumsum "
             "logsumexp",
             "softmax": "softmax _softmax _safe_softmax log_softmax _log_softmax",
@@ -296,9 +298,9 @@ _WORK: Mapping[str, WorkKind] = {
 _AUTOCAST_TO_32_BITS = """
     acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm
     native_layer_norm rms_norm group_norm cosine_similarity logsumexp upsample_nearest1d _upsample_nearest_exact1d
-    upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d upsample_linear1d upsample_bilinear2d
-    _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa prod softmax log_softmax
-    cumprod cumsum linalg_vector_norm sum norm
+    upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d
+    upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa prod
+    softmax log_softmax cumprod cumsum linalg_vector_norm sum norm
 """
 IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
 # Neither reads nor writes elements of activations.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
-from convlint.model.network import Edge, Operation, Work
+from convlint.model.network import Edge, Operation, Work, unique_name
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, axis_fields, is_first
 from convlint.readers.torch.kinds import NORM, OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
@@ -138,7 +138,7 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
     name = call.owner or ""
     if not call.modular:  # called through torch.nn.functional, in a module that may call several
         name += f"{'.' if name else ''}conv{'_transpose' if call.transposed else ''}{dims}d"
-    name = _unique(name, taken)
+    name = unique_name(name, taken)
     arrives = call.arrives if len(call.arrives) == dims + 2 else (1, *call.arrives)  # an input without batch axis
     output = call.output if len(call.output) == dims + 2 else (1, *call.output)
     sizes, taps, dilations = arrives[2:], call.weight[2:], _each(call.dilation, dims)
@@ -189,18 +189,6 @@ def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Sp
     if own is None:  # built by a library alone: the entry of the config, if any, is what the user can change
         return (path, {}, line_of(innermost)) if entry else (shown(innermost.file), {"layer": innermost[1:]}, "")
     return shown(own.file), {"layer": own[1:]}, "" if own.file == innermost.file else line_of(innermost)
-
-
-def _unique(name: str, taken: dict[str, int]) -> str:
-    """The name, with the first free number if it is taken; `taken` has the last number given to each name."""
-    count = taken.get(name, 0)
-    free = name
-    while free in taken:
-        count += 1
-        free = f"{name}#{count}"
-    taken[name] = max(count, 1)
-    taken.setdefault(free, 1)
-    return free
 
 
 MOST_NOTED = 100_000  # operations of one network; of one with more, none is handed on

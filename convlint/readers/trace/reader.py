@@ -16,7 +16,7 @@ from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
-from convlint.model.network import Network, RecordedStep
+from convlint.model.network import Network, RecordedStep, unique_name
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Outcome, Reader, ReadOptions
@@ -320,8 +320,7 @@ def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
         sides = "x".join(map(str, (layer.T, layer.R, layer.S)[-layer.dims :]))
         form = "convolution" if layer.C is None else f"conv {sides} {layer.C}-{layer.K} at {layer.H}x{layer.W}"
         name = clean(layer.name) or form
-        taken[name] = count = taken.get(name, 0) + 1
-        yield replace(layer, name=name if count == 1 else f"{name}#{count}")
+        yield replace(layer, name=unique_name(name, taken))
 
 
 def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: bool) -> ConvLayer:
