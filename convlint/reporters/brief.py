@@ -21,14 +21,13 @@ from convlint.reporters.ink import (
     wrap,
 )
 from convlint.reporters.summary import brief_notes, verdict_lines
-from convlint.reporters.words import named_in, outcome, page_of, step, step_line, totals, verdicts
+from convlint.reporters.words import MOST_STEPS, named_in, outcome, page_of, step, step_lines, totals, verdicts
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
 _DROPPED = (3, 7, 4, 1)  # columns of the verdict that a narrow terminal does without, the first one first
 _CONVOLUTIONS = 6  # the column of their time, on several networks; it stays where a step is unknown
 _DROPPED_OF_NETWORKS = (8, _CONVOLUTIONS, 4, 5, 2)  # the same of several networks
-_ROWS = 12  # lines of the verdict on several networks
 _LEAST_NAME = 24  # columns of a network's name
 _NUMBER = "   "  # columns of an entry's number
 
@@ -74,7 +73,7 @@ class _Brief:
             self._table(every)
             return
         for total, text in list(verdicts(self.report))[:1]:  # of several, none is known
-            for line in filter(None, (step_line(total), text)):
+            for line in (*step_lines(total), text):
                 self.lines += verdict_lines(total, line, self.paint, self.glyphs, self.width)
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
@@ -104,7 +103,7 @@ class _Brief:
             total = NetworkTotal(gpu=one.gpu, mode=one.mode, times=one.times, networks=(one,))
             by_path.setdefault(one.path, []).append(total)
         order = sorted(by_path, key=lambda path: -max(one.step_us or one.time_us or 0.0 for one in by_path[path]))
-        most = max(1, _ROWS // max(1, len(self.targets)))
+        most = max(1, MOST_STEPS // max(1, len(self.targets)))
         rows = [["", "", *_heads(modes=modes)]]
         for path in order[:most]:
             for number, total in enumerate(by_path[path]):

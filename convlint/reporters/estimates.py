@@ -46,7 +46,7 @@ from convlint.reporters.words import (
     scaled,
     shape,
     step,
-    step_line,
+    step_lines,
     step_notes,
 )
 
@@ -161,7 +161,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
-        if total.whole is not None and (text := step_line(total.whole)):
+        for text in () if total.whole is None else step_lines(total.whole):
             lines += [f"  {line}" for line in wrap(shown(text, glyphs), width - 2)]
     if len(totals) > 1:
         lines.append("")

@@ -22,7 +22,7 @@ from convlint.reporters.words import (
     partly_read,
     place,
     place_of,
-    step_line,
+    step_lines,
     verdicts,
 )
 
@@ -85,8 +85,8 @@ def _verdicts(report: Report) -> Iterator[str]:
         marked = text.replace(f"grade {total.grade}", f"grade **{total.grade}**")
         where = f"{prose(total.gpu)}: " if len(report.targets) > 1 else ""
         yield f"{where}{marked}."
-        if step := step_line(total):
-            yield f"{where}{step}."
+        for step in step_lines(total):
+            yield f"{where}{prose(step) if len(total.networks) > 1 else step}."
 
 
 def _do_first(report: Report) -> Iterator[str]:

@@ -23,7 +23,7 @@ from convlint.reporters.words import (
     place,
     place_of,
     severity_word,
-    step_line,
+    step_lines,
     step_notes,
     verdicts,
     version_notes,
@@ -279,7 +279,7 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     lines = []
     several = len(report.targets) > 1
     for total, text in verdicts(report):
-        for line in filter(None, (text, step_line(total))):
+        for line in (text, *step_lines(total)):
             named = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several else line
             lines += verdict_lines(total, named, paint, glyphs, width)
     return lines

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean, clean_path
 from convlint.model.errors import DEFECT
@@ -415,18 +417,19 @@ _PARTS: Mapping[Part, str] = {
     "pool": sentence("pooling and resizing {share:.0f} %"), "optimizer": sentence("optimizer {share:.0f} %"),
     "other": sentence("other {share:.0f} %"),
 }  # fmt: skip
+MOST_STEPS = 12  # lines on the networks of one run
 _LEAST_PART = 0.01  # of a step; smaller ones are not named
 
 
 def step_line(total: NetworkTotal) -> str:
     """`step 98 ms (1,306 images/s), 61 ms with all of it: convolutions 62 %, normalisation 21 %, host idle 3 %`.
 
-    Empty where the step is unknown. Of several networks it is the sum, and images have no rate.
+    The step is that of the only network; empty where it is unknown.
     """
     time_us, after_us = total.step_us, total.step_after_us
     if time_us is None:
         return ""
-    batch = total.networks[0].batch if len(total.networks) == 1 else None
+    batch = total.networks[0].batch
     rate = say(" ({rate:,.0f} images/s)", rate=batch / time_us * 1e6) if batch else ""
     after = ""
     if after_us is not None and after_us < time_us * (1 - _LEAST_PART):
@@ -439,6 +442,19 @@ def step_line(total: NetworkTotal) -> str:
     return say(
         "step {time}{rate}{after}: {parts}", time=duration(time_us), rate=rate, after=after, parts=say(", ").join(named)
     )
+
+
+def step_lines(total: NetworkTotal) -> list[str]:
+    """A line on each network's step, the longest first, by name where there are several: their sum nobody can time."""
+    each = [replace(total, networks=(one,)) for one in total.networks]
+    each = sorted((one for one in each if one.steps), key=lambda one: -(one.step_us or 0.0))
+    if len(total.networks) <= 1:
+        return list(map(step_line, each))
+    lines = [
+        say("{where}: {what}", where=clean_path(one.networks[0].path), what=step_line(one)) for one in each[:MOST_STEPS]
+    ]
+    more = len(each) - len(lines)
+    return [*lines, say("and {count} more: --output json", count=more)] if more else lines
 
 
 def step_notes(report: Report) -> list[str]:

@@ -20,6 +20,7 @@ from convlint.reporters.ink import LINK_CLOSES, LINK_ENDS, LINK_OPENS
 from convlint.reporters.summary import coverage
 from convlint.reporters.words import (
     DOCS,
+    MOST_STEPS,
     advice,
     alternatives,
     asks_for_nothing,
@@ -39,6 +40,7 @@ from convlint.reporters.words import (
     said,
     shape,
     step_line,
+    step_lines,
     step_notes,
     verdict,
     verdicts,
@@ -500,9 +502,19 @@ def test_a_step_says_what_it_is_made_of() -> None:
     assert step_line(idle) == (
         "step 200 us: convolutions 30 %, normalisation 15 %, pointwise 5 %, waiting for the host 50 %"
     )
-    several = NetworkTotal(gpu="a100", mode="training", networks=(with_step(), with_step()))
-    assert step_line(several).startswith("step 200 us: ")
-    assert step_line(NetworkTotal(gpu="a100", mode="training", networks=(with_step(), NETWORK))) == ""
+    assert step_lines(one) == [step_line(one)]
+    assert step_line(NetworkTotal(gpu="a100", mode="training", networks=(NETWORK,))) == ""
+
+
+def test_the_steps_of_several_networks_are_not_added() -> None:
+    networks = replace(with_step(), path="fast.yaml"), replace(with_step(200.0), path="slow.yaml"), NETWORK
+    several = NetworkTotal(gpu="a100", mode="training", networks=networks)
+    assert [line.partition(" (")[0] for line in step_lines(several)] == [
+        "slow.yaml: step 200 us",
+        "fast.yaml: step 100 us",
+    ]
+    many = NetworkTotal(gpu="a100", mode="training", networks=(with_step(),) * (MOST_STEPS + 2))
+    assert step_lines(many)[MOST_STEPS:] == ["and 2 more: --output json"]
 
 
 def test_what_has_no_price_is_counted_and_named() -> None:

@@ -33,7 +33,7 @@ from convlint.reporters.words import (
     place,
     severity_word,
     step,
-    step_line,
+    step_lines,
     totals,
 )
 
@@ -93,7 +93,7 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     costs: Costs
     basis: str  # what the times rest on
     pace: str  # where the GPU waits for its host
-    step: str  # the whole step in words; empty where it is unknown
+    steps: Sequence[str]  # each network's in words, as far as they are known
     parts: tuple[StepBar, ...]  # of the step, for a bar
 
 
@@ -121,7 +121,7 @@ def cards(report: Report) -> list[TargetVerdict]:
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(basis_of(report, total.gpu, total.mode)),
                 pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
-                step=step_line(total),
+                steps=step_lines(total),
                 parts=_parts(total),
             )
         )
@@ -130,7 +130,7 @@ def cards(report: Report) -> list[TargetVerdict]:
 
 def _parts(total: NetworkTotal) -> tuple[StepBar, ...]:
     """What a step is made of, the largest part first and the wait for the host last, which is a gap."""
-    whole, at, bars = total.step_us, 0.0, list[StepBar]()
+    whole, at, bars = total.step_us if len(total.networks) == 1 else None, 0.0, list[StepBar]()
     for _, us in sorted(total.step_parts.items(), key=lambda part: -part[1]) if whole else ():
         if us and whole:
             width = 100 * us / whole
