@@ -129,6 +129,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     identities: tuple[Identity, ...] = ()  # of what it joins, one for each layer
 
     @property
+    def price_us(self) -> float | None:
+        """What its fix saves: of the step where that is known, else of the convolutions."""
+        return self.lost_us if self.lost_step_us is None else self.lost_step_us
+
+    @property
     def fingerprint(self) -> str:
         """What stays the same when lines move; empty where there is none."""
         return "" if self.identity is None else fingerprint(self.identity)

@@ -60,8 +60,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         return [finding for finding in self.findings if finding.gpu in (gpu, None)]
 
     def _uncapped_us(self, gpu: str | None) -> float | None:
-        prices = [one.lost_us if one.lost_step_us is None else one.lost_step_us for one in self._on(gpu)]
-        known = [price for price in prices if price is not None]
+        known = [one.price_us for one in self._on(gpu) if one.price_us is not None]
         return sum(known) if known else None
 
     def share(self, gpu: str | None) -> float | None:

@@ -269,8 +269,9 @@ def _lost(findings: Sequence[Finding], gpus: Sequence[str]) -> dict[str, str]:
     lost_us: dict[str, float] = {}
     for finding in findings:
         gpu = finding.gpu or gpus[0]
-        if finding.lost_us is not None and gpu in gpus and (finding.advised or finding.lost_us > 0):
-            lost_us[gpu] = lost_us.get(gpu, 0.0) + finding.lost_us
+        price_us = finding.price_us
+        if price_us is not None and gpu in gpus and (finding.advised or price_us > 0):
+            lost_us[gpu] = lost_us.get(gpu, 0.0) + price_us
     return {gpu: duration(us) for gpu, us in lost_us.items()}
 
 
