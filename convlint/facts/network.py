@@ -350,6 +350,11 @@ NETWORK: Table = {
         lambda whole: any(whole.is_unaligned(layer) for layer in whole.layers if layer.layout == "NHWC"),
         gpu=True,
     ),
+    "depthwise": Quantity(
+        "truth",
+        "some two-dimensional layer is depthwise, with a filter of more than a point",
+        lambda whole: any(layer.depthwise and layer.dims == 2 and (layer.S or 0) > 1 for layer in whole.layers),
+    ),
     "on_tensor_cores": Quantity(
         "truth",
         "compute_dtype of some layer multiplies on this GPU's Tensor Cores",

@@ -127,6 +127,19 @@ def test_unaligned_layers_in_nhwc(layer: str, unaligned: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("layer", "depthwise"),
+    [
+        ("groups: 64, kernel_size: 3", True),
+        ("groups: 32, kernel_size: 3", False),
+        ("groups: 64, kernel_size: 1", False),
+    ],
+)
+def test_depthwise_layers_with_a_filter(layer: str, depthwise: bool) -> None:
+    whole = facts(f"name: a, N: 64, C: 64, H: 56, W: 56, K: 64, dtype: fp16, {layer}")["network"]
+    assert whole.depthwise is depthwise
+
+
+@pytest.mark.parametrize(
     ("layers", "gpu", "on_tensor_cores"),
     [
         (("dtype: fp16",), "a100", True), (("dtype: fp16",), "p100", False),
