@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -21,8 +22,10 @@ from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.reading import run_forward
 from convlint.readers.python.nn.relevance import Part, Relevance, names_convolution
 from convlint.readers.python.nn.tensors import integer
+from convlint.readers.python.programs.unit import last_name
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_quiet
+from convlint.readers.python.walking import every
 
 _MOST_PARTS = 2_000  # parts of the repository looked at for one module
 _MOST_GIVEN = 200  # characters of arguments that are taken from a call
@@ -32,6 +35,7 @@ _SIZE_NAMES = re.compile(
 )
 # Functions that do more than to construct what they return
 _PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
+_BUILTINS = frozenset(dir(builtins))  # super(Net, self), isinstance(net, Net)
 _TENSORS = frozenset(("randn", "rand", "zeros", "ones", "empty"))
 
 
@@ -70,6 +74,7 @@ class _Maker(Struct, frozen=True, kw_only=True):
     found: FoundNetwork
     cls: Class | None
     is_class: bool
+    is_choice: bool = False  # of several networks that it makes, by the values of its parameters
 
     @property
     def part(self) -> Part:
@@ -81,9 +86,10 @@ class _Maker(Struct, frozen=True, kw_only=True):
         return self.part if self.cls is None else (self.cls.file.path, self.cls.name)
 
     @property
-    def rank(self) -> tuple[int, bool, bool]:
-        """The lowest is preferred: it needs fewest arguments."""
-        return len(self.found.needs), not self.is_class, self.found.name.startswith("get_")
+    def rank(self) -> tuple[int, bool, bool, bool, bool]:
+        """The lowest is preferred: it needs fewest arguments, and stands where its class does."""
+        elsewhere = self.found.path != self.makes[0]
+        return len(self.found.needs), self.is_choice, not self.is_class, elsewhere, self.found.name.startswith("get_")
 
 
 def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
@@ -110,10 +116,14 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
                 continue
             if each.name.isidentifier() and not each.name.startswith("_") and relevance.may_construct(each):
                 maker = _made(machine, library, each, inner, best)
+                if maker is None and isinstance(each, Function) and (choice := _first_choice(each)) is not None:
+                    maker = _made(machine, library, choice[0], inner, best, choice[1])
                 makers += [maker] if maker is not None else []
     networks = _chosen(makers, bases, inner, relevance)
-    calls = _calls(project, read, {each.name for each in networks if each.needs})
+    unfinished = {each.name for each in networks if each.needs}
+    calls, handed = _uses(project, read, unfinished)
     networks = [_as_called(each, calls.get(each.name, ())) for each in networks]
+    networks = [each for each in networks if not each.needs or each.name not in handed]
     return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
 
 
@@ -125,9 +135,12 @@ def _bases(cls: Class, depth: int = 0) -> Iterator[Part]:
 
 
 def _made(
-    machine: Machine, library: Frameworks, root: Function | Class, inner: set[Part], best: dict[Part, _Maker]
-) -> _Maker | None:
+    machine: Machine, library: Frameworks, root: Function | Class, inner: set[Part], best: dict[Part, _Maker],
+    chosen: str = "",
+) -> _Maker | None:  # fmt: skip
     """Call a class or function with the defaults of its parameters; None if that makes no network of PyTorch.
+
+    `chosen` are the arguments that were taken as defaults of a function that has none, as source text.
 
     Adds the classes of the network's parts to `inner`, and what it returns to `best` if it is better than that.
     """
@@ -145,8 +158,10 @@ def _made(
     if not layers:
         return None
     function = machine.calls.find(root, "__init__")[0] if isinstance(root, Class) else root
-    found = FoundNetwork(path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function))
-    maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class))
+    found = FoundNetwork(
+        path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function), arguments=chosen
+    )
+    maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class), is_choice=bool(chosen))
     if maker.makes in best and best[maker.makes].rank <= maker.rank:
         return maker  # of which the name alone is of interest
     inputs = _required(forward_of(machine, value))
@@ -156,12 +171,39 @@ def _made(
     built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
     held = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
-    arguments = "pretrained=False" if isinstance(held, Const) and held.value is True else ""
+    unweighted = "pretrained=False" if isinstance(held, Const) and held.value is True else ""
     found = replace(
-        found, arguments=arguments, inputs=inputs, channels=channels, dims=dims, sizes=sizes, sized_by=sized_by
+        found,
+        arguments=", ".join(filter(None, (chosen, unweighted))),
+        inputs=inputs,
+        channels=channels,
+        dims=dims,
+        sizes=sizes,
+        sized_by=sized_by,
     )
-    best[maker.makes] = _Maker(found=found, cls=cls, is_class=maker.is_class)
+    best[maker.makes] = replace(maker, found=found)
     return best[maker.makes]
+
+
+def _first_choice(root: Function) -> tuple[Function, str] | None:
+    """Return a function with the first value that it compares each parameter without a default with, and its arguments.
+
+    `if depth == 18` and `assert depth in [18, 34]` name 18; None where it does not name one for each.
+    """
+    args = root.node.args
+    positional = [*args.posonlyargs, *args.args]
+    named = [each.arg for each in positional[: len(positional) - len(root.defaults)]]
+    values: dict[str, int | str] = {}
+    for node in every(root.node):
+        match node:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.In()], comparators=[given]) if name in named:
+                first = given.elts[0] if isinstance(given, ast.List | ast.Tuple) and given.elts else given
+                if isinstance(first, ast.Constant) and isinstance(first.value, int | str):
+                    values.setdefault(name, first.value)
+    if not named or len(values) < len(named) or len(root.kw_defaults) < len(args.kwonlyargs):
+        return None
+    chosen = [values[name] for name in named]
+    return replace(root, defaults=[*map(Const, chosen), *root.defaults]), ", ".join(map(repr, chosen))
 
 
 def _parameters(function: Value | None) -> list[tuple[str, Value | None]]:
@@ -232,7 +274,8 @@ def _chosen(
         # What does not know its widths by itself is more often a block, or the base of networks, than a network.
         if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):
             continue
-        free = [each.found.name for each in several if not each.is_class and not each.found.needs and each is not best]
+        others = (each for each in several if each is not best and not (each.is_class or each.is_choice))
+        free = [each.found.name for each in others if not each.found.needs]
         all_makers = dict.fromkeys((makes, *(each.part for each in several)))
         found.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
     return sorted(found, key=lambda each: (each.path, each.line))
@@ -253,19 +296,27 @@ def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevanc
     return set(seen) - {module}
 
 
-def _calls(project: Project, paths: Iterable[str], names: set[str]) -> dict[str, list[ast.Call]]:
-    """Return the calls of these names whose arguments are literals, in all of the files."""
+def _uses(
+    project: Project, paths: Iterable[str], names: set[str]
+) -> tuple[dict[str, list[ast.Call]], set[str]]:  # fmt: skip
+    """Return the calls of these names whose arguments are literals, in all of the files, and which names are arguments.
+
+    What is handed to others as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of theirs.
+    """
     found: dict[str, list[ast.Call]] = {}
+    handed: set[str] = set()
     for path in paths if names else ():
         content = project.content(path) or b""
         if not any(name.encode() in content for name in names) or (file := project.file(path)) is None:
             continue
         for call in file.nodes[ast.Call]:
-            name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+            name = last_name(call.func)
             values = (*call.args, *(each.value for each in call.keywords))
+            if name not in _BUILTINS and "register" not in name:
+                handed.update(names.intersection(map(last_name, values)))
             if name in names and values and all(map(_is_literal, values)) and all(each.arg for each in call.keywords):
                 found.setdefault(name, []).append(call)
-    return found
+    return found, handed
 
 
 def _is_literal(node: ast.expr) -> bool:

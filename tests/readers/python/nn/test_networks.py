@@ -25,6 +25,9 @@ STEM = "self.stem = nn.Conv2d(3, 8, 3)"
 BLOCK = module("Block", "n, k", "self.stem = nn.Conv2d(n, k, 3)")
 
 
+DEPTHS = "def net(depth):\n    if depth == 18: return Net(1)\n    if depth == 34: return Net(2)\n"
+
+
 def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
     given = {"nets.py": files} if isinstance(files, str) else files
     for name, text in given.items():
@@ -42,6 +45,10 @@ def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
         # a part that reading does not see constructed is named by the module around it
         (BLOCK + "B = {'block': Block}\n\n" + module("Net", "c", f"{STEM}; self.b = B[c.kind](3, 8)"), ["Net"]),
         (BLOCK + "def made(n): return Block(n, n)\n\n" + module("Net", "n", "self.stem = made(n)"), ["Net"]),
+        (BLOCK + module("Net", "block, n") + "def net18(): return Net(Block, 18)\n", ["net18"]),
+        (BLOCK + module("Net") + "def fits(each): return isinstance(each, Block)\n", ["Block", "Net"]),
+        (BLOCK + "register_network(Block)\n", ["Block"]),
+        (module("Net", "n") + DEPTHS, ["net"]),
         (module("Base", "n") + "class Net(Base):\n    def __init__(self):\n        super().__init__(3)\n", ["Net"]),
         (module("Net", "n") + "def small(): return Net(1)\ndef large(): return Net(2)\n", ["small"]),
         (module("Net") + "def build(): return Net()\n", ["Net"]),
@@ -85,6 +92,10 @@ def test_functions_of_one_class_are_one_network() -> None:
         (module("Net", "width") + f"net = Net('{'x' * 300}')\n", ("width",), ""),
         (module("Net", "width") + "net = Net('\\x1b[2J')\n", (), "'\\x1b[2J'"),
         (module("Net") + f"net = {'a.' * 900}Net(3)\n", (), ""),
+        (module("Net", "n") + DEPTHS, (), "18"),
+        (module("Net", "n") + f"{DEPTHS}def small(): return Net(1)\n", (), ""),
+        (module("Net", "n") + "def net(kind):\n    assert kind in ('a', 'b')\n    if kind: return Net(1)\n", (), "'a'"),
+        (module("Net", "n") + "def net(kind, n):\n    if kind == 'a': return Net(n)\n    return n\n", ("n",), ""),
         (module("Net", "n") + "def net(pretrained=True): return Net(1)\n", (), "pretrained=False"),
     ],
 )  # fmt: skip
