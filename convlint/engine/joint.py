@@ -245,7 +245,11 @@ class _Joint:
             hits = [hit for hit in hits if hit.indices[0] in sets] or hits
         else:
             sets = {hit.indices[0]: dict(choice.runtime) for hit in hits}
-        hit = self._of_network(hits, sets, self._described(choice, hits))
+        describe = self._described(choice, hits)
+        rigid = self.search.timing.network.rigid_view
+        if rigid and "NHWC" in choice.layers.values():
+            describe = Text("{fix}; .view() in {place} refuses that, .reshape() does not", fix=describe, place=rigid)
+        hit = self._of_network(hits, sets, describe)
         stake = self.deal.settings[choice.kind]
         lesser = self.search.lesser(choice)
         if lesser is not None:

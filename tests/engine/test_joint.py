@@ -96,6 +96,14 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     assert finding.fix.describe.endswith(", but for conv1, whose groups stay in NCHW")
 
 
+def test_it_names_a_view_that_refuses_the_layout() -> None:
+    net = Wiring(C=256, N=64, size=56, layout="NCHW")
+    network = replace(net.network(net.conv(net.image, 256)), rigid_view="net.py:9")
+    result, _ = promised(network, "a100")
+    (finding,) = (finding for finding in result.findings if finding.advised)
+    assert finding.fix.describe.endswith("; .view() in net.py:9 refuses that, .reshape() does not")
+
+
 def test_what_stands_once_another_is_mended_says_so() -> None:
     """On V100, fp32 in NCHW is right: NHWC is once 16 bits reach the Tensor Cores."""
     result, _ = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), "v100")

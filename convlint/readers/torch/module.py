@@ -28,6 +28,7 @@ from convlint.readers.inputs import parse_reference
 from convlint.readers.torch import building, user_code
 from convlint.readers.torch.building import Arguments, leaves, on_meta
 from convlint.readers.torch.layers import network_of, unbatched
+from convlint.readers.torch.places import line_at
 from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace
 
 MOST_OBJECTS = 100_000  # looked into for tensors
@@ -276,9 +277,10 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     layers, edges, messages = network_of(trace.calls, trace.unknown, path, entry=options.reference is not None)
     operations = trace.operations.finished(trace.calls, layers)
     whole = bool(operations) and trace.operations.whole and not early
+    rigid = trace.views_maps and not options.channels_last and not early
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
-        whole=whole,
+        whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
     )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 
@@ -296,6 +298,19 @@ def _in_channels_last(module: Any) -> None:
     for parameter in module.parameters():
         if parameter.dim() in orders:
             parameter.data = parameter.data.to(memory_format=orders[parameter.dim()])
+
+
+def _rigid_view(module: Any, arguments: Arguments, options: ReadOptions) -> str:
+    """The line of a `.view()` that refuses what comes to it when the module is in channels_last; empty without one."""
+    _in_channels_last(module)
+    args, kwargs = map(on_meta, arguments)
+    with user_code.unheard():  # the pass in NCHW has printed all this
+        _, fault = _traced(module, args, kwargs, options, torch.device("meta"))
+    cause = None if fault is None else fault.__cause__
+    if cause is None or _VIEW_REFUSED not in str(cause):
+        return ""
+    *_, (frame, _) = traceback.walk_tb(cause.__traceback__)
+    return line_at(frame)
 
 
 READER = Reader(read=read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
+from math import prod
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -158,6 +159,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
+        self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}
         self._origins: dict[int, ValueOrigin] = {}
         self._bases: dict[int, tuple[int, tuple[int, ...]]] = {}  # a view's id -> id and sizes of its base
@@ -201,6 +203,9 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         ]
         if job == "view":
             self._look(args[0], result)
+            shape = args[0].shape
+            if name == "aten::view" and len(shape) in (4, 5) and min(shape[1], prod(shape[2:])) > 1:
+                self.views_maps = True  # reshape and flatten are operators of their own
         if not read:
             return result
         base = self._bases.get(id(result)) if job == "write" else None

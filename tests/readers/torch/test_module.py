@@ -485,6 +485,44 @@ def test_a_view_that_channels_last_refuses_is_no_matter_of_targets(project):
     sys.modules.pop("fixed", None)
 
 
+HEADS = """
+import torch
+from torch import nn
+
+class Head(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.conv, self.how = nn.Conv2d(4, 8, 3), how
+
+    def forward(self, x):
+        x = self.conv(x)
+        if self.how == "view":
+            return x.view(x.size(0), -1)
+        if self.how == "reshape":
+            return x.reshape(x.size(0), -1)
+        if self.how == "flatten":
+            return x.flatten(1)
+        if self.how == "pooled":
+            return x.mean((2, 3), keepdim=True).view(x.size(0), -1)
+        if self.how == "filter":
+            return x + self.conv.weight.view(-1).norm()
+        return x.view(x.size(0), x.size(1), -1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "line"),
+    [("view", 14), ("filter", 22), ("reshape", 0), ("flatten", 0), ("pooled", 0), ("keeps channels", 0)],
+)
+def test_a_view_that_would_refuse_channels_last_is_found(project, how: str, line: int):
+    project("heads", HEADS)
+    here = one(f"heads:Head('{how}')", "1x4x8x8").rigid_view
+    assert here.rpartition("heads.py:")[2] == (str(line) if line else "")
+    if not line:  # it runs in that layout
+        assert one(f"heads:Head('{how}')", "1x4x8x8", channels_last=True).layers
+    sys.modules.pop("heads", None)
+
+
 @pytest.mark.usefixtures("modes")
 @pytest.mark.parametrize(
     ("name", "shape", "said"),
