@@ -130,12 +130,19 @@ class SpecOperations:
         self.noted.append(operation)
 
     def finished(self, read: Collection[str]) -> tuple[Operation, ...]:
-        """All operations. What no entry reads leaves the network, except a convolution that reads no entry either."""
+        """All operations. What no entry reads leaves the network.
+
+        A convolution that reads no entry either stands alone, in whichever network, with the norm and the activation
+        that follow it.
+        """
+        alone: set[int] = set()
+        for number, operation in enumerate(self.noted):
+            is_conv, inputs = operation.kind == "conv", operation.inputs
+            if not inputs if is_conv else len(inputs) == 1 and inputs[0] in alone:
+                alone.add(number)
         return tuple(
-            replace(operation, output=True)
-            if operation.name not in read and (operation.inputs or operation.kind != "conv")
-            else operation
-            for operation in self.noted
+            replace(operation, output=True) if operation.name not in read and number not in alone else operation
+            for number, operation in enumerate(self.noted)
         )
 
 

@@ -174,6 +174,25 @@ def test_what_nothing_reads_is_an_output_unless_nothing_is_wired_to_it() -> None
     assert [operation.output for operation in network.operations] == [False, False, True]
 
 
+@for_each(
+    "entries, outputs",
+    [
+        ("A, NORM, RELU, B, NORM", [False] * 5),  # each alone, with what follows it
+        ("A, NORM, READS, RELU", [False, False, False, True]),
+        ("A, B, JOIN", [False, False, True]),
+        ("A, NORM, RELU, READS, B, NORM", [False, False, False, True, False, False]),
+    ],
+)  # fmt: skip
+def test_a_convolution_that_stands_alone_does_so_with_its_norm(entries: str, outputs: list[bool]) -> None:
+    alone = "C: 61, H: 9, W: 9, K: 61, kernel_size: 3"
+    of = {
+        "A": f"{{name: a, {alone}}}", "B": f"{{name: b, {alone}}}", "NORM": "{op: norm}", "RELU": "{op: activation}",
+        "READS": "{K: 8, kernel_size: 1}", "JOIN": "{op: add, inputs: [a, b]}",
+    }  # fmt: skip
+    found = network(f"version: 1\nlayers: [{', '.join(of[entry] for entry in entries.split(', '))}]\n")
+    assert [operation.output for operation in found.operations] == outputs
+
+
 def test_names_given_twice_and_broken_items_do_not_confuse_the_wiring() -> None:
     network = network_of(IMAGE, A, A, "name: b, K: 8, kernel_size: 1", "3", errors=2)
     assert len(network.operations) == 5
