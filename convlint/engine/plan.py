@@ -122,7 +122,7 @@ class _Planning:
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
         if not reached:
-            found += self._of_whole_step(planned, after, states[-1])
+            found += self._of_whole_step(taken, planned, after, states[-1])
         notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
@@ -177,16 +177,21 @@ class _Planning:
             flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
         )
 
-    def _of_whole_step(self, planned: Network, judged: NetworkResult, before: State) -> list[PlannedStep]:
+    def _of_whole_step(
+        self, taken: Members, planned: Network, judged: NetworkResult, before: State
+    ) -> list[PlannedStep]:  # fmt: skip
         """What shortens the step and no convolution: torch.compile, then what takes the host away."""
         found: list[PlannedStep] = []
+        compiled = False
         for loss in ("compile", "host"):
             finding = next(
                 (one for one in judged.findings if one.rule.loss == loss and one.severity == "warning"), None
             )
             if finding is None or finding.fix is None or finding.lost_step_us is None or before.step_us is None:
                 continue
-            after = replace(before, step_us=before.step_us - finding.lost_step_us)
+            compiled = compiled or loss == "compile"
+            step_us = self.promise.step_us(*taken, compiled=compiled, hosted=loss != "host")
+            after = replace(before, step_us=step_us)
             found.append(
                 PlannedStep(describe=finding.fix.describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(),
                             set={}, by_layer=(), before=before, after=after)
