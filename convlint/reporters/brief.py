@@ -21,7 +21,7 @@ from convlint.reporters.ink import (
     wrap,
 )
 from convlint.reporters.summary import brief_notes, verdict_lines
-from convlint.reporters.words import MOST_STEPS, named_in, outcome, page_of, step, step_lines, totals, verdicts
+from convlint.reporters.words import MOST_STEPS, company, named_in, outcome, page_of, step, step_lines, totals, verdicts
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
@@ -183,7 +183,7 @@ class _Brief:
             text = say("{where}: {what}", where=text, what=cause.what)
         beside = sorted(set.intersection(*(set(finding.pays_with) for finding in cause.findings)))
         if beside:
-            text += say(" (together with {codes})", codes=", ".join(beside))
+            text += say(" (together with {codes})", codes=", ".join(company(cause.rule.code, beside)))
         bases = {finding.basis for finding in cause.findings if finding.lost_us is not None}
         if bases == {"extrapolated"} and not self._extrapolated:  # else a note below says so of all
             text += say(" (extrapolated)")

@@ -240,9 +240,14 @@ def _share(finding: Finding, lost_us: float) -> str:
     if finding.lost_step_percent is not None and finding.lost_step_us is None and _is_something(lost_us):
         text += say(", {share:.2g} % of the step", share=finding.lost_step_percent)
     if finding.pays_with:
-        codes = clean(say(" and ").join(finding.pays_with))
+        codes = say(" and ").join(company(finding.rule.code, finding.pays_with))
         text += say(_how_much(lost_us, finding.lost_alone_us), codes=codes)
     return text
+
+
+def company(own: str, codes: Iterable[str]) -> list[str]:
+    """The rules with whose fixes one of the rule `own` pays; its own rule is that of another finding."""
+    return [say("another {code}", code=clean(code)) if code == own else clean(code) for code in codes]
 
 
 def _of_step(lost_us: float, percent: float | None) -> str:

@@ -187,7 +187,7 @@ def test_coverage_counts_skipped_layers_and_unread_inputs_once() -> None:
         ),
         (
             {"lost_us": 10.0, "lost_alone_us": 9.0, "pays_with": ("CL102",)},  # of several layers, some pay alone
-            "10 us, part of it only together with CL102",
+            "10 us, part of it only together with another CL102",
         ),
         ({"lost_us": 0.0, "lost_capacity_us": 12.5}, "no time, but 12.5 us paid for capacity that it does not use"),
         ({"lost_us": 0.0, "lost_capacity_us": 0.001}, "nothing"),

@@ -30,6 +30,8 @@ CARRIED = [
     ("op: concat, inputs: [a, a, a]", (192, 112, 112)),
     ("op: reshape, C: 10, H: 3, W: 4", (10, 3, 4)),
     ("op: linear, C: 10", (10, None, None)),
+    ("op: linear, K: 10", (10, None, None)),
+    ("op: dense, C: 64, filters: 10", (10, None, None)),
 ]
 
 
