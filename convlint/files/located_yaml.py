@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from convlint.files.bounded_file import open_regular
-from convlint.files.patterns import late_patterns_of, pattern
+from convlint.files.libraries import late_patterns_of
+from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault
 from convlint.model.location import Span
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, AnyStr, Generic, cast
 
-_compile = re.compile
+_compile = re.compile  # as it is: see late_patterns_of
 
 
 class _LatePattern(Generic[AnyStr]):
@@ -27,18 +24,3 @@ class _LatePattern(Generic[AnyStr]):
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """The compiled form of a pattern, later."""
     return cast("re.Pattern[AnyStr]", _LatePattern(text, flags))
-
-
-@contextmanager
-def late_patterns_of(package: str) -> Iterator[None]:
-    """While active, patterns that modules of `package` compile are compiled later: for its import, all at once."""
-
-    def compile_(text: Any, flags: Any = 0) -> Any:
-        caller: str = sys._getframe(1).f_globals["__name__"]
-        return (pattern if caller.startswith(f"{package}.") else _compile)(text, flags)
-
-    vars(re)["compile"] = compile_
-    try:
-        yield
-    finally:
-        vars(re)["compile"] = _compile

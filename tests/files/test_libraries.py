@@ -1,4 +1,4 @@
-"""Patterns that are compiled late."""
+"""Libraries whose patterns are compiled late."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.files.patterns import late_patterns_of
+from convlint.files.libraries import late_patterns_of
 
 
 def test_only_the_patterns_of_a_package_are_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
