@@ -151,7 +151,7 @@ class _NetworkCheck:
             if hit.indices and hit.number not in heard.left:
                 applicable[hit.rule.info.code] -= 1
 
-        timing = NetworkTiming(network, target.gpu, self.mode, on_host)
+        timing = NetworkTiming(network, target.gpu, self.mode, on_host, self.running)
         if len(hits) < len(in_force):
             self._meet_again(in_force, heard, timing, facts)
         promise = self._promise(hits, heard, timing, facts, estimates)
