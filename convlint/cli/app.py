@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -71,20 +70,11 @@ class LazyCommands(TyperGroup):
             raise RuntimeError(f"unexpected end: {error}") from error
 
 
-def _load_msgspec() -> None:
-    """Loads msgspec without typing_extensions, which it asks for what typing has as well, and which takes as long."""
-    absent: dict[str, object] = {"typing_extensions": None}
-    if "typing_extensions" not in sys.modules:
-        cast("dict[str, object]", sys.modules).update(absent)
-        try:
-            import msgspec  # noqa: F401
-        finally:
-            del sys.modules["typing_extensions"]
-
-
 def _built(name: str) -> Any:
     """The command as Typer makes it: by an app of its own, so that the others need not be imported."""
-    _load_msgspec()
+    from convlint.files.libraries import load_msgspec
+
+    load_msgspec()
     from convlint.cli.options import expanded
 
     module, _, function = COMMANDS[name].partition(":")

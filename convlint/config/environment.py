@@ -237,8 +237,16 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
 _Found = tuple[str, str | None, int, str]
 
 
+# What packaging need not be asked about: to load it takes a tenth of a small check.
+_RELEASE = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,5}"
+_PLAIN_VERSION = pattern(_RELEASE)
+_PLAIN_PIN = pattern(rf"[\w.-]+ ?== ?({_RELEASE})", re.ASCII)
+
+
 def _not_taken(version: str) -> str:
     """Why a version says nothing; empty where it does."""
+    if _PLAIN_VERSION.fullmatch(version):
+        return ""
     from packaging.version import InvalidVersion
     from packaging.version import Version as Released
 
@@ -307,13 +315,12 @@ _PINNED = pattern(r"^\s*([\w.-]{1,80})\s*(\[[^\]]*\])?\s*(==|===|@)")
 _RANGED = pattern(r"^\s*([\w.-]{1,80})\s*(?:\[[^\]]*\])?\s*(?:[<>~!]|==\s*[\d.]+\*|#|$)")
 _INDEX = pattern(r"^\s*(?:-i|--index-url|--extra-index-url)[ =]\s*\S*download\.pytorch\.org/whl/(cu\d+|cpu|rocm[\d.]+)")
 _WHEEL = pattern(r"^\s*((?:https?|file)://\S+/(torch)-\S+\.whl)")
+_OPTIONS = pattern(r"\s(?:--|#)")  # what a requirement ends at
 _INCLUDE = pattern(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
 
 
 def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_Found]:
     """What pip reads, `torch==2.9.0+cu126 ; sys_platform == "linux"`, and what is included from its folder."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     lines = _lines(text.replace("\\\n", "  "))
     index = next((match[1] for line in lines if (match := _INDEX.match(line))), "")
     for number, line in enumerate(lines, 1):
@@ -335,17 +342,26 @@ def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_F
         pinned = _PINNED.match(line)
         if pinned is None or _name(pinned[1]) not in _WANTED:
             continue
-        try:
-            wanted = Requirement(re.split(r"\s(?:--|#)", line.strip(), maxsplit=1)[0])
-        except (InvalidRequirement, RecursionError):
-            continue
-        if wanted.marker is not None and not _holds(str(wanted.marker)):
-            continue
-        version = _of_wheel(wanted.url) if wanted.url else _exact(str(wanted.specifier))
-        if version and index and "+" not in version and _name(wanted.name) == "torch":
+        version = _version_of(_OPTIONS.split(line.strip(), maxsplit=1)[0].rstrip())
+        if version and index and "+" not in version and _name(pinned[1]) == "torch":
             version += f"+{index}"  # from PyTorch's own index, whose wheels say what they are built for
         if version:
-            yield _name(wanted.name), version, number, ""
+            yield _name(pinned[1]), version, number, ""
+
+
+def _version_of(requirement: str) -> str:
+    """The version that it pins on such a host; empty where there is none, or where pip refuses it."""
+    if plain := _PLAIN_PIN.fullmatch(requirement):
+        return plain[1]
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        wanted = Requirement(requirement)
+    except (InvalidRequirement, RecursionError):
+        return ""
+    if wanted.marker is not None and not _holds(str(wanted.marker)):
+        return ""
+    return _of_wheel(wanted.url) if wanted.url else _exact(str(wanted.specifier))
 
 
 def _exact(specifier: str) -> str:

@@ -79,7 +79,7 @@ def check_network(
     Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
     part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
     be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
-    Without `details`, infos on the batch do not say what other batches come to.
+    Without `details`, infos on the batch do not say what other batches come to, and the largest one is not sought.
     """
     check = _NetworkCheck(
         network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
@@ -151,7 +151,7 @@ class _NetworkCheck:
             if hit.indices and hit.number not in heard.left:
                 applicable[hit.rule.info.code] -= 1
 
-        timing = NetworkTiming(network, target.gpu, self.mode, on_host)
+        timing = NetworkTiming(network, target.gpu, self.mode, on_host, self.running)
         if len(hits) < len(in_force):
             self._meet_again(in_force, heard, timing, facts)
         promise = self._promise(hits, heard, timing, facts, estimates)
@@ -180,7 +180,9 @@ class _NetworkCheck:
             advised = {hit.rule.loss for hit in hits if hit.severity == "warning"}
             best, hosted = promise.optimum, "host" not in advised
             step_us = promise.step_us(best.choices, best.levers, compiled="compile" in advised, hosted=hosted)
-        report = network_report(network, target.label, target.gpu, self.mode, held, on_host, whole, step_us)
+        report = network_report(
+            network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
+        )
         self.networks.append(report)
 
     def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:

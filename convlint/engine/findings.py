@@ -167,9 +167,9 @@ def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, G
 
 def network_report(
     network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None,
-    step_after_us: float | None = None,
+    step_after_us: float | None = None, *, details: bool = True,
 ) -> NetworkReport:  # fmt: skip
-    """The network on `gpu`, which the user calls `label`; `held` is its memory there and `on_host` its time."""
+    """The network on `gpu`, called `label`, its memory there and its time; the largest batch only with `details`."""
     batches = {layer.N for layer in network.layers}
     work = [None if (own := flops(layer)) is None else own * layer.calls for layer in network.layers]
     needs = held.needs or held.needs_state
@@ -185,7 +185,7 @@ def network_report(
         memory={} if needs else asdict(held.memory),
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
-        largest_batch=None if needs else held.largest_batch,
+        largest_batch=held.largest_batch if details and not needs else None,
         unbatched=network.unbatched,
         host_us=on_host.host_us if on_host.step is None else on_host.step.host_us,
         gpu_us=on_host.gpu_us if on_host.step is None else on_host.step.gpu_us,

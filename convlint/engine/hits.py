@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -351,8 +352,11 @@ class Evaluator:
         # What is asked for at every layer: the rule, its function, whether it is about an edge, its code.
         self._decisions = [(rule, rule.decision.decide, rule.scope == "edge", rule.info.code) for rule in rules]
         self._names: dict[str, frozenset[str]] = {}  # by code; asked for at every layer that lacks something
-        # A rule that reads a layer's own name, wherever it does, may find something else in one of equal fields.
-        self.tells_apart = any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in rules)
+
+    @cached_property
+    def tells_apart(self) -> bool:
+        """Whether a rule reads a layer's own name: it may then find something else in one of equal fields."""
+        return any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in self.rules)
 
     def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
         """All rules on one layer, the general ones silent where a specific one speaks.

@@ -233,8 +233,11 @@ class NetworkSetting:
 class NetworkTiming:
     """Times of one network on one GPU in one mode; all in us, with all calls of a layer. None: not predictable."""
 
-    def __init__(self, network: Network, gpu: Gpu, mode: Mode, on_host: Hosted | None = None) -> None:
-        """`on_host` has the estimates of the network as it is, and what its host needs."""
+    def __init__(
+        self, network: Network, gpu: Gpu, mode: Mode, on_host: Hosted | None = None,
+        running: tuple[ConvLayer, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """`on_host` has the estimates of the network as it is, and what its host needs; `running` its layers then."""
         self.network, self.gpu, self.mode = network, gpu, mode
         self.host_us = None if on_host is None else on_host.host_us
         self.host = NO_HOST if on_host is None else on_host.host
@@ -249,7 +252,7 @@ class NetworkTiming:
             for producer in edge.producers:
                 self.readers.setdefault(producer, []).append(edge.consumer)
         self._runtimes = {network.runtime: 0}
-        self.now = NetworkSetting(network.layers, as_laid_out(network), network.runtime)
+        self.now = NetworkSetting(network.layers, running or as_laid_out(network), network.runtime)
 
     def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> NetworkSetting:
         """The network with these layers, which differ in dtype and layout alone, and this runtime."""

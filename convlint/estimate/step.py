@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -208,7 +209,7 @@ class _Walk:
                 self.bytes_of.append((self.steps.layers[operation.layer].dtype or Dtype.fp32).bytes)
                 self._convolution(operation)
             elif work is None:
-                self.bytes_of.append(max(arriving, default=4 if self.autocast else self._stored()))
+                self.bytes_of.append(max(arriving, default=4 if self.autocast else self._stored))
             elif work.kind == "unknown":
                 self.bytes_of.append(max(arriving, default=4))
                 self._not_priced(number, work)
@@ -223,7 +224,7 @@ class _Walk:
         """Bytes of the elements in which an operation runs: as autocast has it, else as they arrive."""
         if self.autocast and work.kind in _PRODUCTS:
             return 2
-        return 4 if self.autocast and work.in_32_bits else max(arriving, default=self._stored())
+        return 4 if self.autocast and work.in_32_bits else max(arriving, default=self._stored)
 
     def _kernel(self, number: int, work: Work, arriving: Sequence[int]) -> None:
         """Adds an operation, whose inputs have elements of so many bytes."""
@@ -333,6 +334,7 @@ class _Walk:
     def _multiplied(self, size: int) -> Dtype:
         return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
 
+    @cached_property
     def _stored(self) -> int:
         """Bytes of an element where nothing arrives: those of the layers."""
         return max((layer.dtype.bytes for layer in self.steps.layers if layer.dtype is not None), default=4)
@@ -399,7 +401,7 @@ class _Walk:
     def _not_priced(self, number: int, work: Work) -> None:
         self.unpriced.append(number)
         self.launched += 1
-        self.moved_unpriced += (sum(work.reads) + work.writes) * self._stored()
+        self.moved_unpriced += (sum(work.reads) + work.writes) * self._stored
 
 
 _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
@@ -441,7 +443,7 @@ class _Fusion:
     def run(self) -> None:
         """Adds all kernels."""
         walk = self.walk
-        size = 2 if walk.sixteen is not None else walk._stored()
+        size = 2 if walk.sixteen is not None else walk._stored
         inputs: list[list[int]] = []
         for number, operation in enumerate(walk.operations):
             walk.bytes_of.append(size)

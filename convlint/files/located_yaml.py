@@ -14,12 +14,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from convlint.files.bounded_file import open_regular
+from convlint.files.libraries import late_patterns_of
 from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault
 from convlint.model.location import Span
+
+with late_patterns_of("yaml"):  # those of its loader in Python take a tenth of a small check, and are hardly ever used
+    import yaml
 
 MAX_BYTES = 4 * 2**20  # a layer takes about 100
 MAX_DEPTH = 32  # a spec has some six levels

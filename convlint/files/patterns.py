@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, Generic, cast
 
+_compile = re.compile  # as it is: see late_patterns_of
+
 
 class _LatePattern(Generic[AnyStr]):
     """Stands for a pattern until something of it is asked for, and hands its methods on from then on."""
@@ -13,7 +15,7 @@ class _LatePattern(Generic[AnyStr]):
         self._made_of: tuple[AnyStr, int] = (text, flags)
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(*self._made_of)
+        compiled = _compile(*self._made_of)
         for method in ("match", "fullmatch", "search", "sub", "split", "findall", "finditer"):
             setattr(self, method, getattr(compiled, method))
         return getattr(compiled, name)

@@ -367,4 +367,4 @@ def _find(name: str) -> str:
 @cache
 def _load(gpu_id: str) -> Gpu:
     path = _FOLDER / f"{gpu_id}.yaml"
-    return parse_gpu(gpu_id, read(path), path=str(path))
+    return parse_gpu(gpu_id, table(path), path=str(path))

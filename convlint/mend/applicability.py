@@ -40,7 +40,7 @@ def with_applicability(
     if result is None or network is None:
         return result
     if checked.errors or of == "nothing" or (of == "code" and not network.operations):
-        return _promised(_applicable(result, set(), {}), network, EditPlan(), checked.promises)
+        return _promised(_applicable(result, set(), {}), network, EditPlan(), {})
     asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
         return _applicable(result, set(), {})
@@ -138,7 +138,7 @@ def _promised(
 ) -> NetworkResult:
     """The result with the time that the network takes once the plan is written, as the next check will say it.
 
-    `last` are batches that are written after the plan.
+    `last` are batches that are written after the plan. Without `promises` nothing is written.
     """
     changed = _changed(network, plan)
     if last:
@@ -147,7 +147,10 @@ def _promised(
     layers = tuple(
         replace(
             entry,
-            times={label: now and replace(now, after_fix_us=times[label][index]) for label, now in entry.times.items()},
+            times={
+                label: now and replace(now, after_fix_us=times[label][index] if times else now.time_us)
+                for label, now in entry.times.items()
+            },
         )
         for index, entry in enumerate(result.layers)
     )

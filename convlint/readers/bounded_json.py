@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from convlint.files.patterns import pattern
@@ -24,6 +25,7 @@ MOST_MESSAGES = 100  # errors that are reported
 
 _SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
           "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups")  # fmt: skip
+_sizes_of = attrgetter(*_SIZES)
 
 
 def refuse_layers(count: int) -> None:
@@ -35,8 +37,7 @@ def refuse_layers(count: int) -> None:
 def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
     """Raises InputFault for a layer with a size above 2^31, which some formats allow and no tensor has."""
     for layer in layers:
-        for name in _SIZES:
-            size = getattr(layer, name)
+        for name, size in zip(_SIZES, _sizes_of(layer), strict=True):
             if size is not None and size > MOST_SIZE + 1:
                 raise InputFault(f"layer {layer.name!r}: {name} is {size:,}, more than 2^31")
 

@@ -56,7 +56,7 @@ SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for place, text in (("onnx/__init__.py", PARSER), ("onnx/inliner.py", ""), ("onnx/shape_inference.py", "")):
+    for place, text in (("onnx/__init__.py", ""), ("onnx/onnx_pb.py", PARSER), ("onnx/onnx_cpp2py_export.py", "")):
         (tmp_path / "fake" / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "fake" / place).write_text(text)
     (tmp_path / "work").mkdir()

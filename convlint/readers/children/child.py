@@ -84,8 +84,9 @@ class Child:
         """`on_output` gets what the child prints, in whole lines; by default it is dropped. Raises ChildDied."""
         module, _, function = entry.partition(":")
         code = (
-            f"import sys; sys.path.append({_ROOT!r}); from convlint.readers.children.child import serve; "
-            f"serve({module!r}, {function!r}, watched={watched})"
+            f"import sys; sys.path.append({_ROOT!r}); "
+            "from convlint.files.libraries import load_msgspec; load_msgspec(); "
+            f"from convlint.readers.children.child import serve; serve({module!r}, {function!r}, watched={watched})"
         )
         self._on_output = on_output or (lambda _: None)
         self._tail = ""

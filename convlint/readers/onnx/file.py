@@ -43,8 +43,8 @@ _EXTERNAL = 1  # TensorProto.data_location
 
 def load(path: str) -> onnx.ModelProto:
     """The model in `path`, without the values of its large tensors. Raises InputFault."""
-    import onnx
     from google.protobuf.message import DecodeError
+    from onnx.onnx_pb import ModelProto
 
     with open_regular(path) as stream:
         size = file_size(stream)
@@ -55,7 +55,7 @@ def load(path: str) -> onnx.ModelProto:
         else:
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
                 content = b"".join(_Slimmer(mapped).message(view, 0, size, "model", 0))
-    model = onnx.ModelProto()
+    model = ModelProto()
     try:
         model.ParseFromString(content)
     except DecodeError:
@@ -240,20 +240,23 @@ def _set_sizes(value: onnx.ValueInfoProto, text: str, batch: int | None, symbols
 
 def infer(model: onnx.ModelProto) -> Inferred:
     """The model with the shapes that onnx can infer, after inlining local functions. Raises InputFault."""
-    from onnx import inliner
-    from onnx.checker import ValidationError
-    from onnx.onnx_cpp2py_export.shape_inference import InferenceError
-    from onnx.shape_inference import infer_shapes
+    from onnx.onnx_cpp2py_export import checker, inliner, shape_inference
+    from onnx.onnx_pb import ModelProto
+
+    def inferred(*, strict: bool) -> onnx.ModelProto:
+        check_type, data_prop = False, True
+        content = shape_inference.infer_shapes(model.SerializeToString(), check_type, strict, data_prop)
+        return ModelProto.FromString(content)
 
     if model.functions:
         _refuse_runaway_functions(model)
         try:
-            model = inliner.inline_local_functions(model)
-        except (RuntimeError, ValueError, ValidationError) as error:
+            model = ModelProto.FromString(inliner.inline_local_functions(model.SerializeToString(), False))
+        except (RuntimeError, ValueError, checker.ValidationError) as error:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
-    failures = (InferenceError, RuntimeError, ValueError)
+    failures = (shape_inference.InferenceError, RuntimeError, ValueError)
     with suppress(*failures):
-        return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
+        return Inferred(model=inferred(strict=True))
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
@@ -263,13 +266,13 @@ def infer(model: onnx.ModelProto) -> Inferred:
             node.name = f"to {node.output[0]}"
     try:
         try:
-            return Inferred(model=infer_shapes(model, strict_mode=True, data_prop=True))
+            return Inferred(model=inferred(strict=True))
         except failures as error:
             found = [match for match in _NODE_FAULT.finditer(str(error)) if match["node"]]
             if not found:
                 raise
         faults = {match["node"]: f"{match['op']} {match['node']!r}: {match['reason']}" for match in found}
-        return Inferred(model=infer_shapes(model, data_prop=True), faults=faults)
+        return Inferred(model=inferred(strict=False), faults=faults)
     except failures as error:
         raise InputFault(f"shape inference fails: {_first_line(error)}") from None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING, Any
 
 from convlint.model.errors import InputFault
@@ -113,35 +115,47 @@ def _become(node: onnx.NodeProto, inputs: list[str]) -> None:
 
 def _between_transposes(node: onnx.NodeProto, inputs: list[str], taken: Sequence[int]) -> Iterator[onnx.NodeProto]:
     """The node in NCHW, between two transposes of its NHWC tensors."""
-    from onnx import helper
-
     written, before, after = node.output[0], f"{node.output[0]} to NCHW", f"{node.output[0]} in NCHW"
-    yield helper.make_node("Transpose", [inputs[0]], [before], perm=_TO_NCHW)
+    yield _transpose(inputs[0], before, _TO_NCHW)
     _become(node, [before, *(inputs[position] for position in taken[1:])])
     node.output[0] = after
     yield node
-    yield helper.make_node("Transpose", [after], [written], perm=_TO_NHWC)
+    yield _transpose(after, written, _TO_NHWC)
+
+
+def _transpose(source: str, target: str, axes: Sequence[int]) -> onnx.NodeProto:
+    from onnx.onnx_pb import AttributeProto, NodeProto
+
+    perm = AttributeProto(name="perm", type=AttributeProto.INTS, ints=axes)
+    return NodeProto(op_type="Transpose", input=[source], output=[target], attribute=[perm])
 
 
 def _constant(graph: onnx.GraphProto, values: list[int], node: onnx.NodeProto) -> str:
-    from onnx import TensorProto, helper
+    from onnx.onnx_pb import TensorProto
 
     name = f"{next(iter(node.output), '')} axes"
-    graph.initializer.append(helper.make_tensor(name, TensorProto.INT64, [len(values)], values))
+    graph.initializer.add(name=name, data_type=TensorProto.INT64, dims=[len(values)], int64_data=values)
     return name
 
 
 def load_parser() -> None:
-    """Imports onnx, if it is installed."""
-    with suppress(ImportError):
-        import onnx.inliner
-        import onnx.shape_inference  # noqa: F401
+    """Imports the parts of onnx that models are read with, if it is installed; for a process that does nothing else.
+
+    The whole package imports numpy and takes four times as long.
+    """
+    found = find_spec("onnx")
+    if found is not None and "onnx" not in sys.modules:
+        sys.modules["onnx"] = module_from_spec(found)  # not executed, unlike what is imported from it
+        with suppress(ImportError):  # `read` says so
+            import onnx.onnx_cpp2py_export
+            import onnx.onnx_pb  # noqa: F401
 
 
 def read(path: str, options: ReadOptions) -> Outcome:
     """The convolutions of an ONNX model, in graph order, and what could not be resolved."""
     try:
-        import onnx  # noqa: F401
+        import onnx.onnx_cpp2py_export
+        import onnx.onnx_pb  # noqa: F401
         from google.protobuf.message import Error as ProtobufError
     except ImportError:
         return None, (InputError(path=path, message="reading ONNX needs the onnx package: pip install onnx"),)

@@ -573,3 +573,14 @@ def test_two_local_functions_of_one_name(tmp_path: Path) -> None:
     network, errors = read(save(tmp_path, proto), ReadOptions())
     assert network is None
     assert "local functions cannot be inlined" in errors[0].message
+
+
+def test_the_process_that_only_reads_does_without_numpy(tmp_path: Path) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="c")
+    path = save(tmp_path, model([node], [value("x", [1, 8, 9, 9])], ["y"], [weight("w", [8, 8, 3, 3])]))
+    code = (
+        "import sys; from convlint.readers import ReadOptions; from convlint.readers.onnx.reader import READER\n"
+        f"READER.load_parser(); network, errors = READER.read({path!r}, ReadOptions())\n"
+        "assert network.layers and not errors and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
