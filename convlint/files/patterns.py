@@ -15,6 +15,8 @@ class _LatePattern(Generic[AnyStr]):
         self._made_of: tuple[AnyStr, int] = (text, flags)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_made_of":  # of a copy that is being made
+            raise AttributeError(name)
         compiled = _compile(*self._made_of)
         for method in ("match", "fullmatch", "search", "sub", "split", "findall", "finditer"):
             setattr(self, method, getattr(compiled, method))

@@ -1,7 +1,6 @@
 """Libraries whose patterns are compiled late."""
 
-from __future__ import annotations
-
+import copy
 import re
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from convlint.files.libraries import late_patterns_of
+from convlint.files.patterns import pattern
 
 
 def test_only_the_patterns_of_a_package_are_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +30,8 @@ def test_only_the_patterns_of_a_package_are_late(tmp_path: Path, monkeypatch: py
     assert (late.pattern, late.groups) == ("(a)b", 1)
     with pytest.raises(re.error):
         slow_to_load.inner.WRONG.match("")
+
+
+def test_patterns_that_wait_can_be_copied() -> None:
+    late: re.Pattern[str] = pattern("a+")
+    assert copy.copy(late).match("aab")[0] == copy.deepcopy(late).match("aab")[0] == "aa"  # type: ignore[index]
