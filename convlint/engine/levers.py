@@ -321,9 +321,12 @@ def takes_away(changes: Changes, layer: ConvLayer) -> bool:
     """Whether a layer does less work after these changes, or has fewer weights."""
     if kind_of(changes) is not None:
         return False
-    after = with_fix(layer, changes)
-    if any(name in changes and getattr(after, name) < (getattr(layer, name) or 0) for name in ("C", "K")):
+    widths = [name for name in _SIDES if name in changes]
+    if any(int(changes[name]) < (getattr(layer, name) or 0) for name in widths):
         return True
+    if len(widths) == len(changes):  # more channels are no less work
+        return False
+    after = with_fix(layer, changes)
     pairs = ((flops(layer), flops(after)), (parameters([layer]), parameters([after])))
     return any(before is not None and later is not None and later < before for before, later in pairs)
 
