@@ -403,16 +403,16 @@ class Advice:
 
     def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
         """What all of the levers change, by layer; of these layers alone, where they are named."""
-        own: dict[int, dict[str, object]] = {}
+        found: dict[int, Changes] = {}
         widths: dict[int, int] = {}
         grouped: dict[int, None] = {}
         for lever in levers.values():
             if lever.group is None:
-                own.setdefault(lever.layers[0], {}).update(lever.changes)
+                (index,) = lever.layers
+                found[index] = {**found[index], **lever.changes} if index in found else lever.changes
             else:
                 widths[lever.group] = lever.width
                 grouped.update(dict.fromkeys(lever.layers))
-        found: dict[int, Changes] = dict(own.items())  # type: ignore[arg-type]
         for index in grouped:
             sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
             found[index] = {**found.get(index, {}), **sizes}
