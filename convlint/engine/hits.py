@@ -25,11 +25,14 @@ _FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(
     ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input", "unfolded")
 )  # leave the output's size alone
+_CHANNELS_ALONE = frozenset(("C", "K"))
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
     """The layer after `changes` to its fields (those of the runtime are not its own)."""
+    if _CHANNELS_ALONE.issuperset(changes):
+        return replace(layer, **changes) if changes else layer
     values: dict[str, object] = {}
     for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
         if name in _DECLARED:
@@ -403,13 +406,12 @@ _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
 def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
-    return bool(flaw.rule.yields_to) and any(_silences(other, flaw) for other in found)
+    yields_to = flaw.rule.yields_to
+    return bool(yields_to) and any(_are_one(each, flaw) for each in found if each.rule.info.code in yields_to)
 
 
-def _silences(specific: Found, general: Found | Flaw) -> bool:
+def _are_one(specific: Found, general: Found | Flaw) -> bool:
     """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
-    if specific.rule.info.code not in general.rule.yields_to:
-        return False
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)
 
