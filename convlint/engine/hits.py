@@ -26,11 +26,14 @@ _FIELDS = frozenset(ConvLayer.__struct_fields__)
 _SHAPELESS = frozenset(
     ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input", "unfolded")
 )  # leave the output's size alone
+_CHANNELS_ALONE = frozenset(("C", "K"))
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
     """The layer after `changes` to its fields (those of the runtime are not its own)."""
+    if _CHANNELS_ALONE.issuperset(changes):
+        return replace(layer, **changes) if changes else layer
     values: dict[str, object] = {}
     for name, value in sorted(changes.items(), reverse=True):  # PadH_end before PadH
         if name in _DECLARED:
@@ -141,53 +144,41 @@ class Flaw(Struct, frozen=True, kw_only=True):
         """The rule's code, and the side: what tells a layer's flaws apart."""
         return self.rule.info.code, self.side
 
-    @staticmethod
-    def of(rule: Rule, case: Case, values: LayerFacts) -> Flaw:
-        """The flaw with its texts, which only the facts of its layer can fill. Raises UnknownValue."""
-        return Found.of(rule, case, values).worded(values)
-
 
 class Found(Struct, frozen=True):
-    """A flaw without its texts, which are not rendered where a more specific flaw silences it."""
+    """A rule that does not hold, and where: all that decides whether a more specific one silences it."""
 
     rule: Rule
     case: Case
     places: tuple[str, ...]
-    stated: dict[str, Scalar]  # what the fix sets, whatever the layer is
-    set: dict[str, Scalar]
-    other: dict[str, Scalar]
 
-    @staticmethod
-    def of(rule: Rule, case: Case, values: LayerFacts, *, batches: bool = True) -> Found:
-        """Without `batches`, what sets another batch alone sets nothing. Raises UnknownValue."""
-        stated: dict[str, Scalar] = {}
+    def flaw(self, values: LayerFacts, *, batches: bool = True) -> Flaw:
+        """With what its fix sets and its texts; `values` are those that it was found with.
+
+        Without `batches`, what sets another batch alone sets nothing. Raises UnknownValue.
+        """
+        rule, case, fix, code = self.rule, self.case, self.case.fix, self.rule.info.code
+        setting = None if not batches and fix is not None and [name for name, _ in fix.set] == ["N"] else fix
+        stated: dict[str, Scalar] = {}  # what the fix sets, whatever the layer is
         new: dict[str, Scalar] = {}
         other: dict[str, Scalar] = {}
-        fix = case.fix
-        if not batches and fix is not None and [name for name, _ in fix.set] == ["N"]:
-            fix = None
-        if fix is not None and fix.set:
-            stated = _evaluated(fix.set, rule, values)
+        if setting is not None and setting.set:
+            stated = _evaluated(setting.set, rule, values)
             new = _possible(_changes(stated, values), rule, values)
-        if fix is not None and fix.other:
-            other = {name: value for name, value in _evaluated(fix.other, rule, values).items() if value}
+        if setting is not None and setting.other:
+            other = {name: value for name, value in _evaluated(setting.other, rule, values).items() if value}
             other = _possible(_changes(other, values), rule, values)
         if other and (not new or _distance(other, values) < _distance(new, values)):
             new, other = other, new  # the nearer good value is the one to set
-        return Found(rule, case, places_of(case, values), stated, new, other)
-
-    def worded(self, values: LayerFacts) -> Flaw:
-        """With its texts; `values` are those that it was found with."""
-        rule, case, fix, code = self.rule, self.case, self.case.fix, self.rule.info.code
         join = rule.join is not None and (rule.join.when is None or rule.join.when.holds(values))
         return Flaw(
             rule=rule,
             case=case,
             places=self.places,
             message=case.message.render(values, code=code) + _assumed(rule, values),
-            describe="" if fix is None else fix.describe.render(values, self.stated, code=code),
-            set=self.set,
-            other=self.other,
+            describe="" if fix is None else fix.describe.render(values, stated, code=code),
+            set=new,
+            other=other,
             join=join,
             join_message=rule.join.message.render(values, _BLANKS, code=code) if join and rule.join else "",
         )
@@ -364,7 +355,7 @@ class Evaluator:
         Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
         """
         found: list[Found] = []
-        worded: list[Flaw | None] = []  # None: silenced by one that was found before
+        flaws: list[Flaw] = []
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
         for rule, decide, of_edge, code in self._decisions:
@@ -378,11 +369,14 @@ class Evaluator:
                 if right is None:  # `when` does not hold
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
-                    flaw = Found.of(rule, _case(rule, facts), facts, batches=self._batches)
-                    if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
-                        continue  # its C is the product's, which no width alone decides
-                    worded.append(None if _is_silenced(flaw, found) else flaw.worded(facts))
-                    found.append(flaw)
+                    case = _case(rule, facts)
+                    one = Found(rule, case, places_of(case, facts))
+                    if not _is_silenced(one, found):
+                        flaw = one.flaw(facts, batches=self._batches)
+                        if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
+                            continue  # its C is the product's, which no width alone decides
+                        flaws.append(flaw)
+                    found.append(one)
                 applicable.append(code)
             except UnknownValue:
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
@@ -392,8 +386,8 @@ class Evaluator:
                     continue
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        flaws = tuple([flaw for flaw in worded if flaw is not None and not _is_silenced(flaw, found)])
-        return Evaluation(flaws=flaws, skipped=tuple(skipped), applicable=tuple(applicable))
+        spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, found)])
+        return Evaluation(flaws=spoken, skipped=tuple(skipped), applicable=tuple(applicable))
 
     def broken(self, facts: LayerFacts) -> list[tuple[Rule, Case, tuple[str, ...]]]:
         """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
@@ -416,13 +410,12 @@ _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
 def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
-    return bool(flaw.rule.yields_to) and any(_silences(other, flaw) for other in found)
+    yields_to = flaw.rule.yields_to
+    return bool(yields_to) and any(_are_one(each, flaw) for each in found if each.rule.info.code in yields_to)
 
 
-def _silences(specific: Found, general: Found | Flaw) -> bool:
+def _are_one(specific: Found, general: Found | Flaw) -> bool:
     """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
-    if specific.rule.info.code not in general.rule.yields_to:
-        return False
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)
 

@@ -257,7 +257,7 @@ class _Joint:
             hit = replace(hit, other=lesser.runtime, changes_us=(stake.change_us or 0.0, other_us))
         hit = replace(hit, flaw=replace(hit.flaw, set=next(iter(sets.values()))))
         self.stakes[hit.number] = stake
-        self.bases[hit.number] = self.search.basis_of(self.best, choice.kind)
+        self.bases[hit.number] = self.best.bases[choice.kind]
         return hit
 
     def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
@@ -406,7 +406,7 @@ class _Joint:
 
     def _advise(self, hit: Hit, key: Key) -> None:
         self.stakes[hit.number] = self.deal.levers[key]
-        self.bases[hit.number] = self.search.basis_of(self.best, key)
+        self.bases[hit.number] = self.best.bases[key]
 
     def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
         """What changes of these layers alone come to, in us; None where that is not predictable."""

@@ -321,9 +321,12 @@ def takes_away(changes: Changes, layer: ConvLayer) -> bool:
     """Whether a layer does less work after these changes, or has fewer weights."""
     if kind_of(changes) is not None:
         return False
-    after = with_fix(layer, changes)
-    if any(name in changes and getattr(after, name) < (getattr(layer, name) or 0) for name in ("C", "K")):
+    widths = [name for name in _SIDES if name in changes]
+    if any(int(changes[name]) < (getattr(layer, name) or 0) for name in widths):
         return True
+    if len(widths) == len(changes):  # more channels are no less work
+        return False
+    after = with_fix(layer, changes)
     pairs = ((flops(layer), flops(after)), (parameters([layer]), parameters([after])))
     return any(before is not None and later is not None and later < before for before, later in pairs)
 
@@ -343,11 +346,16 @@ class Advice:
         self._kept = kept
         self._evaluator = Evaluator(_playing(rules))
         self._contexts: dict[Runtime, TargetFacts] = {}
+        self._now: dict[int, list[Flaw]] | None = None  # what was found in each layer as things are, once it is known
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
     def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
-        """What the rules advise in a setting; `found` are their flaws there, where they are known."""
+        """What the rules advise in a setting; `found` are their flaws there, where that is how things are."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
+        if found is not None:
+            self._now = {}
+            for index, flaw in flaws:
+                self._now.setdefault(index, []).append(flaw)
         settings = [(index, flaw) for index, flaw in flaws if kind_of(flaw.set) is not None]
         known = {(index, flaw.key, key_of(flaw.set)) for index, flaw in settings}
         levers: dict[Key, Lever] = {}
@@ -395,16 +403,16 @@ class Advice:
 
     def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
         """What all of the levers change, by layer; of these layers alone, where they are named."""
-        own: dict[int, dict[str, object]] = {}
+        found: dict[int, Changes] = {}
         widths: dict[int, int] = {}
         grouped: dict[int, None] = {}
         for lever in levers.values():
             if lever.group is None:
-                own.setdefault(lever.layers[0], {}).update(lever.changes)
+                (index,) = lever.layers
+                found[index] = {**found[index], **lever.changes} if index in found else lever.changes
             else:
                 widths[lever.group] = lever.width
                 grouped.update(dict.fromkeys(lever.layers))
-        found: dict[int, Changes] = dict(own.items())  # type: ignore[arg-type]
         for index in grouped:
             sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
             found[index] = {**found.get(index, {}), **sizes}
@@ -441,6 +449,9 @@ class Advice:
                 layer = with_fix(layer, own)
             if layer.dtype is None:
                 continue
+            if self._now is not None and not own and on_tiles is None and self._is_as_now(setting, index):
+                yield from ((index, flaw) for flaw in self._now.get(index, ()))
+                continue
             key = (layer_identity(layer), layer.name if (on_tiles or self._evaluator).tells_apart else None)
             values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
             if key not in known:
@@ -451,6 +462,12 @@ class Advice:
                 for side in self._coupling.split(index, flaw, lambda values=values: values):  # type: ignore[misc]
                     if side.set and (self._wanted is None or self._wanted(index, side)):
                         yield index, side
+
+    def _is_as_now(self, setting: NetworkSetting, index: int) -> bool:
+        """Whether a setting leaves a layer as it is, one that reads no other."""
+        timing = self._timing
+        alone = setting.number == timing.now.number and index not in timing.edges
+        return alone and setting.running[index] is timing.network.layers[index]
 
     def _context(self, runtime: Runtime) -> TargetFacts:
         if runtime is self._facts.runtime:

@@ -70,6 +70,7 @@ class Optimum(Struct, frozen=True):
     now: Advised
     there: Advised
     alone: Choices  # the best choice of each kind without the others, in B or not
+    bases: Mapping[Kind | Key, Basis] = {}  # of each member, what most of its gain rests on
 
 
 class Search:
@@ -94,7 +95,7 @@ class Search:
         now = self._advised[timing.now] = self.advice.of(timing.now, found)
         best = self._once(now)
         for _ in range(MOST_ROUNDS):  # what rests on assumptions is no advice
-            assumed = set(self._assumed_of(best))
+            assumed = {member for member, basis in best.bases.items() if basis == "assumed"}
             if not assumed:
                 break
             self._assumed |= assumed
@@ -123,7 +124,8 @@ class Search:
         way, levers = self._needed(fastest, sizes)
         setting = self.setting(way)
         alone = {kind: choice for kind, choice in self._alone(ways) if kind not in way}
-        return Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
+        best = Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
+        return replace(best, bases={member: self._basis_of(best, member) for member in (*way, *levers)})
 
     def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""
@@ -406,13 +408,7 @@ class Search:
         """What all layers take."""
         return self.timing.network_us(self.timing.gpu_us(self.setting(way), self.advice.changes(levers)))
 
-    def _assumed_of(self, best: Optimum) -> Iterator[object]:
-        """Members whose gain rests for the most part on what was never timed."""
-        for member in (*best.choices, *best.levers):
-            if self.basis_of(best, member) == "assumed":
-                yield member
-
-    def basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
+    def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
         """What most of the time rests on that layers gain by a member of B, beside the others."""
         timing, before, levers = self.timing, best.setting, best.levers
         layers: Iterable[int]

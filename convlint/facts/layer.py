@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -71,6 +72,9 @@ _OBJECTS: Mapping[str, Callable[[LayerFacts], Any]] = {
     "arriving": arriving,
 }
 _FUNCTIONS = {**{name: quantity.of for name, quantity in OF_LAYERS.items()}, **_OBJECTS}
+# what these of a layer's values decide on a target
+_kind_of = attrgetter("dtype", "dims", "operator")
+_OF_KIND = (*TARGET, *LACKING)
 
 
 class LayerFacts(dict[str, Any]):
@@ -90,6 +94,10 @@ class LayerFacts(dict[str, Any]):
             edge = None if edge is None else replace(edge, C=layer.C, D=layer.D, H=layer.H, W=layer.W)
         self.context, self.layer, self._estimate = context, layer, estimate
         self.edge, self.producers = edge, producers
+        kind = _kind_of(layer)
+        if kind not in context.of_kinds:
+            context.of_kinds[kind] = {name: self[name] for name in _OF_KIND}
+        self.update(context.of_kinds[kind])
         self.update(zip(NAMES, [UNKNOWN if value is None else value for value in values_of(layer)], strict=True))
 
     @property

@@ -24,7 +24,7 @@ _SIZES = ("N", "C", "D", "H", "W", "K", "T", "R", "S")
 
 
 class Run(Struct, frozen=True):
-    """One pass of a layer, as it is predicted to run."""
+    """One pass of a layer, as it is predicted to run; what rules may ask of it are its attributes."""
 
     estimate: PassEstimate
     which: Pass
@@ -65,6 +65,9 @@ _WORST: dict[str, Table] = {
         "pass_name": text("of fprop and dgrad with a full wave, the one with the emptiest waves", attrgetter("which")),
     },
 }
+# All follow from the estimate, so that none is ever unknown, as those of a `View` may be.
+for _name, _row in _WORST["tiles_worst"].items():
+    setattr(Run, _name, property(_row.of))
 PASS_TABLES: dict[str, Table] = {**dict.fromkeys(PASSES, PASS), **_WORST}
 
 # What is read where no pass has the flaw in question.
@@ -104,29 +107,27 @@ def predicted(kind: Type, meaning: str, of: Callable[[LayerFacts], Any]) -> Quan
 def of_pass(facts: LayerFacts, which: Pass) -> Any:
     """The pass, or UNKNOWN where it is not run or not predicted."""
     estimate = facts.estimate.passes.get(which) if facts.estimate else None
-    return UNKNOWN if estimate is None else View(PASS, Run(estimate, which, facts.context.gpu.sms))
+    return UNKNOWN if estimate is None else Run(estimate, which, facts.context.gpu.sms)
 
 
 def worst_tiles(facts: LayerFacts) -> Any:
     """The compute-bound pass with the emptiest tiles; a view without flaws where no pass is compute-bound."""
-    return _worst(facts, "tiles_worst", "tile_efficiency", lambda _, estimate: estimate.bound_by == "compute")
+    return _worst(facts, "tile_efficiency", lambda _, estimate: estimate.bound_by == "compute")
 
 
 def worst_waves(facts: LayerFacts) -> Any:
     """Of fprop and dgrad, whose tiles follow N, the one with the emptiest waves among those of one wave or more."""
-    return _worst(
-        facts, "waves_worst", "wave_efficiency", lambda which, estimate: which != "wgrad" and estimate.waves >= 1
-    )
+    return _worst(facts, "wave_efficiency", lambda which, estimate: which != "wgrad" and estimate.waves >= 1)
 
 
-def _worst(facts: LayerFacts, name: str, efficiency: str, counts: Callable[[Pass, PassEstimate], bool]) -> Any:
+def _worst(facts: LayerFacts, efficiency: str, counts: Callable[[Pass, PassEstimate], bool]) -> Any:
     if facts.estimate is None:
         return UNKNOWN
     passes = [(which, estimate) for which, estimate in facts.estimate.passes.items() if counts(which, estimate)]
     if not passes:
         return _NO_PASS
     which, worst = min(passes, key=lambda entry: float(getattr(entry[1], efficiency)))
-    return View(_WORST[name], Run(worst, which, facts.context.gpu.sms))
+    return Run(worst, which, facts.context.gpu.sms)
 
 
 def full_waves(facts: LayerFacts) -> Any:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.facts.quantity import AXES, UNKNOWN, Axis, Quantity, Table, Type, View, known, number, text, truth
-from convlint.facts.target import kept
 from convlint.gpus.support import Lack, is_settled, lack_of
 from convlint.model.layer import ConvLayer, Dtype, is_patches
 from convlint.model.network import Edge
@@ -362,26 +361,19 @@ def _grouped(layer: ConvLayer) -> bool:
 
 def _lack(facts: LayerFacts) -> Lack | None:
     context, dtype, operator = facts.context, facts.layer.dtype, facts.layer.operator
-    lack: Lack | None = kept(
-        facts, lambda: lack_of(context.runtime, dtype, context.mode, context.gpu, operator), "lack", dtype, operator
-    )
-    return lack
+    return lack_of(context.runtime, dtype, context.mode, context.gpu, operator)
 
 
 def _is_lacking(facts: LayerFacts) -> Any:
     context, dtype = facts.context, facts.layer.dtype
     if _lack(facts) is not None:
         return True
-    if dtype is None or not kept(facts, lambda: is_settled(context.runtime, dtype, context.mode), "settled", dtype):
+    if dtype is None or not is_settled(context.runtime, dtype, context.mode):
         return UNKNOWN
     return False
 
 
 def _eight_bits(facts: LayerFacts) -> Any:
-    return kept(facts, lambda: _narrowest(facts), "eight bits", facts.layer.operator)
-
-
-def _narrowest(facts: LayerFacts) -> Any:
     context, operator = facts.context, facts.layer.operator
     half = context.gpu.peak(Dtype.fp16, tensor=True) or 0.0
     for dtype in (Dtype.int8, Dtype.fp8):

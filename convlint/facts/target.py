@@ -275,14 +275,6 @@ VIEWS: dict[str, Table] = {
 }  # fmt: skip
 
 
-def kept(facts: LayerFacts, make: Callable[[], Any], *key: object) -> Any:
-    """What `make` returns, asked once on a target for each `key`, which is all of a layer that decides it."""
-    found = facts.context.kept
-    if key not in found:
-        found[key] = make()
-    return found[key]
-
-
 def _precision(facts: LayerFacts) -> tuple[Dtype, int, bool]:
     dtype = facts.layer.dtype
     if dtype is None:
@@ -308,9 +300,7 @@ TARGET: Table = {
     "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
     "framework_picks_layout": truth(
         "the framework chooses the layout itself",
-        lambda facts: kept(
-            facts, lambda: framework_picks_layout(facts.context.runtime, facts.layer.dims), "picks", facts.layer.dims
-        ),
+        lambda facts: framework_picks_layout(facts.context.runtime, facts.layer.dims),
     ),
     "compute_dtype": text(
         "what multiplies on this GPU with this runtime",
@@ -368,7 +358,7 @@ class TargetFacts:
         self.step_us: float | None = None  # where all operations are known
         self.whole: Whole | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
-        self.kept: dict[tuple[object, ...], Any] = {}  # facts that few values of a layer decide, by these
+        self.of_kinds: dict[object, dict[str, Any]] = {}  # the facts that few values of a layer decide, by these
         self.shared: dict[str, Any] = {
             "mode": mode,
             "training": mode == "training",

@@ -40,10 +40,10 @@ class Text(str):
         return made
 
     def __add__(self, other: str, /) -> Text:
-        return Text.of("{0}{1}", {"0": self, "1": other})
+        return Text.of("{0}{1}", {"0": self, "1": other}) if other else self
 
     def __radd__(self, other: str, /) -> Text:
-        return Text.of("{0}{1}", {"0": other, "1": self})
+        return Text.of("{0}{1}", {"0": other, "1": self}) if other else self
 
     def __reduce__(self) -> tuple[Any, ...]:  # findings travel between processes
         return Text.of, (self.template, self.values, self.code)

@@ -18,6 +18,7 @@ from convlint.engine.hits import (
     LAYERS,
     Evaluator,
     Flaw,
+    Found,
     Hit,
     Price,
     graded,
@@ -26,6 +27,7 @@ from convlint.engine.hits import (
     joins,
     new_value,
     overridden,
+    places_of,
     stated,
     with_fix,
     with_settings,
@@ -143,7 +145,8 @@ LAYER = "name: a, N: 8, C: 62, H: 28, W: 28, K: 60, R: 3, S: 3, padding: 1, dtyp
 
 def flaw(folder: Path, written: str = LAYER, **parts: str) -> Flaw:
     (rule,) = rulebook(folder, {"check": "C == 1", **parts}).rules
-    return Flaw.of(rule, rule.cases[-1], facts(written))
+    case, values = rule.cases[-1], facts(written)
+    return Found(rule, case, places_of(case, values)).flaw(values)
 
 
 def fix(new: str, other: str = "", describe: str = "d") -> dict[str, str]:
