@@ -336,14 +336,17 @@ class Advice:
 
     def __init__(
         self, timing: NetworkTiming, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling,
-        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (),
+        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (), *, whole: bool = True,
     ) -> None:  # fmt: skip
-        """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count."""
+        """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count.
+
+        Where the rules are not the `whole` rulebook, some of what it silences is found.
+        """
         rules = list(rules)
         own = [rule for rule in rules if rule.scope == "layer"]
         self._on_tiles = Evaluator(own) if "narrower" in allow else None
         self._timing, self._facts, self._coupling, self._wanted = timing, facts, coupling, wanted
-        self._kept = kept
+        self._kept, self._whole = kept, whole
         self._evaluator = Evaluator(_playing(rules))
         self._contexts: dict[Runtime, TargetFacts] = {}
         self._now: dict[int, list[Flaw]] | None = None  # what was found in each layer as things are, once it is known
@@ -352,7 +355,7 @@ class Advice:
     def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
         """What the rules advise in a setting; `found` are their flaws there, where that is how things are."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
-        if found is not None:
+        if found is not None and self._whole:
             self._now = {}
             for index, flaw in flaws:
                 self._now.setdefault(index, []).append(flaw)
