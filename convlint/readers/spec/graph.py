@@ -68,6 +68,8 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
+_PRODUCTS = ("linear", "dense")
+_KEEPS_WIDTHS: frozenset[WorkKind] = frozenset(("batch norm", "activation"))  # whatever these are
 ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
      "sigmoid", "tanh")
@@ -137,8 +139,9 @@ class SpecOperations:
         """
         alone: set[int] = set()
         for number, operation in enumerate(self.noted):
-            is_conv, inputs = operation.kind == "conv", operation.inputs
-            if not inputs if is_conv else len(inputs) == 1 and inputs[0] in alone:
+            inputs, work = operation.inputs, operation.work
+            follows = work is not None and work.kind in _KEEPS_WIDTHS and alone.issuperset(inputs)
+            if follows or (operation.kind == "conv" and not inputs):
                 alone.add(number)
         return tuple(
             replace(operation, output=True) if operation.name not in read and number not in alone else operation
@@ -442,6 +445,8 @@ class SpecGraph:
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
+        if normalised(op.text)[0] in _PRODUCTS and "K" in fields.values:  # C is then what it reads
+            fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
         self.feeding.update(dropped)
         self.wiring.note(op.carrier, op.text, shape, inputs, fields.values, factor_of(op.carrier, mapping))

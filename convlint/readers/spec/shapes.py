@@ -106,7 +106,7 @@ def _carried(
         known = inputs[0] if inputs else Shape(source=name)
         return Shape(
             source=name, producers=_producers(inputs), from_input=known.from_input or not inputs,
-            N=values.get("N") or known.N, C=values.get("K", values.get("C")), D=values.get("D") if dims == 3 else 1,
+            N=values.get("N") or known.N, C=values.get("C"), D=values.get("D") if dims == 3 else 1,
             H=1 if dims == 1 else values.get("H"), W=values.get("W"), dims=dims,
         )  # fmt: skip
     if not inputs:

@@ -180,6 +180,9 @@ def test_what_nothing_reads_is_an_output_unless_nothing_is_wired_to_it() -> None
         ("A, NORM, RELU, B, NORM", [False] * 5),  # each alone, with what follows it
         ("A, NORM, READS, RELU", [False, False, False, True]),
         ("A, B, JOIN", [False, False, True]),
+        ("A, SHUFFLE", [False, True]),
+        ("A, SOFTMAX", [False, True]),
+        ("A, NORM, GROUPS", [False, False, True]),
         ("A, NORM, RELU, READS, B, NORM", [False, False, False, True, False, False]),
     ],
 )  # fmt: skip
@@ -187,7 +190,8 @@ def test_a_convolution_that_stands_alone_does_so_with_its_norm(entries: str, out
     alone = "C: 61, H: 9, W: 9, K: 61, kernel_size: 3"
     of = {
         "A": f"{{name: a, {alone}}}", "B": f"{{name: b, {alone}}}", "NORM": "{op: norm}", "RELU": "{op: activation}",
-        "READS": "{K: 8, kernel_size: 1}", "JOIN": "{op: add, inputs: [a, b]}",
+        "READS": "{K: 8, kernel_size: 1}", "JOIN": "{op: add, inputs: [a, b]}", "SOFTMAX": "{op: softmax}",
+        "SHUFFLE": "{op: pixel_shuffle, scale: 1}", "GROUPS": "{op: groupnorm, groups: 61}",
     }  # fmt: skip
     found = network(f"version: 1\nlayers: [{', '.join(of[entry] for entry in entries.split(', '))}]\n")
     assert [operation.output for operation in found.operations] == outputs

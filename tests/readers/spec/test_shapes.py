@@ -31,6 +31,7 @@ CARRIED = [
     ("op: reshape, C: 10, H: 3, W: 4", (10, 3, 4)),
     ("op: linear, C: 10", (10, None, None)),
     ("op: linear, K: 10", (10, None, None)),
+    ("op: reshape, C: 10, K: 4, H: 3, W: 4", (10, 3, 4)),
     ("op: dense, C: 64, filters: 10", (10, None, None)),
 ]
 

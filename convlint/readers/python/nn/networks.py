@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from convlint.model.source import UnreadFile
 from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.names_of import within
 from convlint.readers.python.evaluator.values import Class, Const, Function, Instance, Items, Value
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
@@ -25,7 +26,6 @@ from convlint.readers.python.nn.tensors import integer
 from convlint.readers.python.programs.unit import last_name
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_quiet
-from convlint.readers.python.walking import every
 
 _MOST_PARTS = 2_000  # parts of the repository looked at for one module
 _MOST_GIVEN = 200  # characters of arguments that are taken from a call
@@ -35,7 +35,8 @@ _SIZE_NAMES = re.compile(
 )
 # Functions that do more than to construct what they return
 _PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
-_BUILTINS = frozenset(dir(builtins))  # super(Net, self), isinstance(net, Net)
+_WEIGHTS = re.compile(r"pretrain|weight|checkpoint|ckpt", re.IGNORECASE)  # in names of parameters
+_MOST_CHOICES = 4  # values of a parameter that are tried
 _TENSORS = frozenset(("randn", "rand", "zeros", "ones", "empty"))
 
 
@@ -115,13 +116,14 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
             elif isinstance(each, Class) or _PROGRAMS.match(each.name):
                 continue
             if each.name.isidentifier() and not each.name.startswith("_") and relevance.may_construct(each):
-                maker = _made(machine, library, each, inner, best)
-                if maker is None and isinstance(each, Function) and (choice := _first_choice(each)) is not None:
-                    maker = _made(machine, library, choice[0], inner, best, choice[1])
+                maker = _made(machine, library, each, "", inner, best)
+                if maker is None and isinstance(each, Function):
+                    tries = (_made(machine, library, *choice, inner, best) for choice in _choices(each))
+                    maker = next(filter(None, tries), None)
                 makers += [maker] if maker is not None else []
+    calls, handed = _uses(project, read, makers)
+    makers = _without_choices(makers, calls)
     networks = _chosen(makers, bases, inner, relevance)
-    unfinished = {each.name for each in networks if each.needs}
-    calls, handed = _uses(project, read, unfinished)
     networks = [_as_called(each, calls.get(each.name, ())) for each in networks]
     networks = [each for each in networks if not each.needs or each.name not in handed]
     return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
@@ -135,12 +137,12 @@ def _bases(cls: Class, depth: int = 0) -> Iterator[Part]:
 
 
 def _made(
-    machine: Machine, library: Frameworks, root: Function | Class, inner: set[Part], best: dict[Part, _Maker],
-    chosen: str = "",
+    machine: Machine, library: Frameworks, root: Function | Class, chosen: str, inner: set[Part],
+    best: dict[Part, _Maker],
 ) -> _Maker | None:  # fmt: skip
     """Call a class or function with the defaults of its parameters; None if that makes no network of PyTorch.
 
-    `chosen` are the arguments that were taken as defaults of a function that has none, as source text.
+    `chosen` are arguments that its parameters have as defaults here and in no code, as source text.
 
     Adds the classes of the network's parts to `inner`, and what it returns to `best` if it is better than that.
     """
@@ -162,7 +164,8 @@ def _made(
         path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function), arguments=chosen
     )
     maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class), is_choice=bool(chosen))
-    if maker.makes in best and best[maker.makes].rank <= maker.rank:
+    held = best.get(maker.makes)
+    if held is not None and held.rank <= maker.rank and held.is_choice <= maker.is_choice:
         return maker  # of which the name alone is of interest
     inputs = _required(forward_of(machine, value))
     run_forward(machine, root.file, value, None)
@@ -170,8 +173,8 @@ def _made(
     channels, dims = integer(argument(first, "in_channels")), first.signature.dims
     built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
-    held = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
-    unweighted = "pretrained=False" if isinstance(held, Const) and held.value is True else ""
+    loads = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
+    unweighted = "pretrained=False" if isinstance(loads, Const) and loads.value is True else ""
     found = replace(
         found,
         arguments=", ".join(filter(None, (chosen, unweighted))),
@@ -185,25 +188,49 @@ def _made(
     return best[maker.makes]
 
 
-def _first_choice(root: Function) -> tuple[Function, str] | None:
-    """Return a function with the first value that it compares each parameter without a default with, and its arguments.
+def _choices(root: Function) -> Iterator[tuple[Function, str]]:
+    """Yield a function with values that it compares its parameters without a default with, and these as arguments.
 
-    `if depth == 18` and `assert depth in [18, 34]` name 18; None where it does not name one for each.
+    `if depth == 18` and `assert depth in [18, 34]` name 18. Nothing where it does not name one for each parameter, or
+    where one asks for weights, which convlint never loads.
     """
-    args = root.node.args
+    node = root.node
+    args = node.args
     positional = [*args.posonlyargs, *args.args]
     named = [each.arg for each in positional[: len(positional) - len(root.defaults)]]
-    values: dict[str, int | str] = {}
-    for node in every(root.node):
-        match node:
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.In()], comparators=[given]) if name in named:
-                first = given.elts[0] if isinstance(given, ast.List | ast.Tuple) and given.elts else given
-                if isinstance(first, ast.Constant) and isinstance(first.value, int | str):
-                    values.setdefault(name, first.value)
-    if not named or len(values) < len(named) or len(root.kw_defaults) < len(args.kwonlyargs):
-        return None
-    chosen = [values[name] for name in named]
-    return replace(root, defaults=[*map(Const, chosen), *root.defaults]), ", ".join(map(repr, chosen))
+    if not isinstance(node, ast.FunctionDef) or not named or len(root.kw_defaults) < len(args.kwonlyargs):
+        return
+    found: dict[str, list[tuple[int, int, int | str]]] = {name: [] for name in named}  # with line and column
+    for each in within(node.body):
+        match each:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant() as value]):
+                values = [value]
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[ast.List(elts) | ast.Tuple(elts)]):
+                values = [value for value in elts if isinstance(value, ast.Constant)]
+            case _:
+                continue
+        for value in values:
+            held = value.value
+            if name in found and isinstance(held, int | str) and not isinstance(held, bool):
+                found[name].append((value.lineno, value.col_offset, held))
+    if any(_WEIGHTS.search(name) or not values for name, values in found.items()):
+        return
+    in_order = [[held for *_, held in sorted(values, key=itemgetter(0, 1))] for values in found.values()]
+    for number in range(min(max(map(len, in_order)), _MOST_CHOICES)):
+        chosen = [values[min(number, len(values) - 1)] for values in in_order]
+        text = ", ".join(map(repr, chosen))
+        if len(text) <= _MOST_GIVEN and text.isprintable():
+            yield replace(root, defaults=[*map(Const, chosen), *root.defaults]), text
+
+
+def _without_choices(makers: Sequence[_Maker], calls: Mapping[str, Sequence[ast.Call]]) -> list[_Maker]:
+    """Return the makers without choices of networks for which some code has all arguments."""
+    settled = {
+        maker.makes
+        for maker in makers
+        if not maker.is_choice and not _as_called(maker.found, calls.get(maker.found.name, ())).needs
+    }
+    return [maker for maker in makers if not maker.is_choice or maker.makes not in settled]
 
 
 def _parameters(function: Value | None) -> list[tuple[str, Value | None]]:
@@ -297,12 +324,14 @@ def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevanc
 
 
 def _uses(
-    project: Project, paths: Iterable[str], names: set[str]
+    project: Project, paths: Iterable[str], makers: Sequence[_Maker]
 ) -> tuple[dict[str, list[ast.Call]], set[str]]:  # fmt: skip
-    """Return the calls of these names whose arguments are literals, in all of the files, and which names are arguments.
+    """Return the calls with literals of the makers that need arguments, by name, and which of them others are handed.
 
-    What is handed to others as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of theirs.
+    What a network is handed as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
     """
+    names = {maker.found.name for maker in makers if maker.found.needs}
+    all_names = {maker.found.name for maker in makers}
     found: dict[str, list[ast.Call]] = {}
     handed: set[str] = set()
     for path in paths if names else ():
@@ -312,8 +341,8 @@ def _uses(
         for call in file.nodes[ast.Call]:
             name = last_name(call.func)
             values = (*call.args, *(each.value for each in call.keywords))
-            if name not in _BUILTINS and "register" not in name:
-                handed.update(names.intersection(map(last_name, values)))
+            if name in all_names:
+                handed.update(names.intersection(map(last_name, values)) - {name})
             if name in names and values and all(map(_is_literal, values)) and all(each.arg for each in call.keywords):
                 found.setdefault(name, []).append(call)
     return found, handed

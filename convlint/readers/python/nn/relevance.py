@@ -35,6 +35,7 @@ _NAMED: dict[type[ast.AST], str] = {
 
 Words = dict[str, frozenset[str]]  # by name; "" has those of statements that bind no name
 Part = tuple[str, str]  # path, and a name at the top level of that file; without a name, all of it
+_IMPORT = "import "  # in front of a name that a file imports from outside the repository: its words are that import's
 _SOME = "."  # in place of the name: the parts of the module that the words around its name refer to
 
 
@@ -49,26 +50,33 @@ def words_by_name(tree: ast.Module) -> Words:
     for statement in tree.body:
         if not isinstance(statement, (ast.Import, ast.ImportFrom)):
             words = frozenset(_words(statement))
-            for name in set(_bound(statement)) or {""}:
+            for name in set(filter(None, _bound(statement))) or {""}:
                 found[name] = found.get(name, frozenset()) | words
     return found
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _base(node: ast.AST) -> str:
+    """Return `a` of `a.b[c]`; '' where that is no name."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _bound(statement: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement binds, by definitions and assignments, those in blocks included."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(statement, _DEFINITIONS):
         yield statement.name
         return
     if is_guard(statement):
         yield "__main__"
     for node in every(statement):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(node, _DEFINITIONS):
             yield node.name
         elif isinstance(getattr(node, "ctx", None), ast.Store):
-            while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-                node = node.value
-            if isinstance(node, ast.Name):
-                yield node.id
+            yield _base(node)
 
 
 def _words(statement: ast.stmt) -> set[str]:
@@ -98,6 +106,7 @@ class Relevance:
     def __init__(self, imports: ProjectImports) -> None:
         self._project, self._imports = imports.project, imports
         self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path
+        self._foreign: dict[str, Words] = {}
         self._leads: dict[Part, bool] = {}
         self._names_one, self.referred, self._top = cache(self._may_name_one), cache(self._named), cache(self._defined)
 
@@ -107,8 +116,20 @@ class Relevance:
         return root.name not in self._top(root.file.path) or self._may_lead((root.file.path, root.name))
 
     def may_construct_in(self, path: str) -> bool:
-        """Whether anything that a file's own code refers to may construct a convolution."""
-        return self._may_lead((path, ""))
+        """Whether anything that a file's own code refers to may construct a convolution, or whether it changes others.
+
+        Prose counts here: what decorators construct is no word of any name.
+        """
+        return (
+            names_convolution(self._project.content(path)) or self._may_lead((path, "")) or self._changes_others(path)
+        )
+
+    def _changes_others(self, path: str) -> bool:
+        """Whether a file sets attributes or items of what it imports: `models.WIDTH = 64`."""
+        file, bound = self._project.file(path), self._bound_in(path)
+        plain = (each for each in file.tree.body if not isinstance(each, _DEFINITIONS)) if file is not None else ()
+        stored = (node for each in plain for node in every(each) if isinstance(node, ast.Attribute | ast.Subscript))
+        return any(isinstance(node.ctx, ast.Store) and _base(node) in bound for node in stored)
 
     def _may_lead(self, first: Part) -> bool:
         if first not in self._leads:
@@ -125,17 +146,32 @@ class Relevance:
         return self._leads[first]
 
     def _may_name_one(self, part: Part) -> bool:
-        words = self._words(part)
+        words, imported = self._words(part), self._imported_from(part[0])
+        words = words.union(*(imported[word] for word in imported.keys() & words))
         lax = "lax" in words and any(word.startswith("conv") for word in words)
         return lax or _IN_WORDS.search(" ".join(words)) is not None
 
+    def _imported_from(self, path: str) -> Words:
+        """Return the words of what a file imports from outside the repository, by the names that it binds."""
+        if path not in self._foreign:
+            found = self._foreign[path] = {}
+            for each in self._imports.of(path):
+                if self._imports.resolve(each.module, path, each.level) is None:
+                    words = frozenset((*each.module.split("."), each.attr))
+                    found[each.name] = found.get(each.name, frozenset()) | words
+        return self._foreign[path]
+
     def _words(self, part: Part) -> frozenset[str]:
         path, name = part
+        if name.startswith(_IMPORT):
+            return self._imported_from(path)[name.removeprefix(_IMPORT)]
         top = self._top(path)
         return top.get(name, frozenset()) if name else frozenset().union(*top.values())
 
     def _named(self, part: Part) -> tuple[Part, ...]:
         """Return the parts to which the words of a part refer."""
+        if part[1].startswith(_IMPORT):
+            return ()
         return tuple(dict.fromkeys(each for each in self._read(part[0], self._words(part), set()) if each != part))
 
     def _read(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
@@ -185,5 +221,7 @@ class Relevance:
                 parts.append((module, each.attr or _SOME))
             elif module is not None:
                 parts += self._bound_in(module).get(each.attr) or ([(module, "")] if beneath is None else [])
+            elif beneath is None:
+                parts.append((path, _IMPORT + each.name))
             found.setdefault(each.name, []).extend(parts)
         return found

@@ -25,7 +25,7 @@ STEM = "self.stem = nn.Conv2d(3, 8, 3)"
 BLOCK = module("Block", "n, k", "self.stem = nn.Conv2d(n, k, 3)")
 
 
-DEPTHS = "def net(depth):\n    if depth == 18: return Net(1)\n    if depth == 34: return Net(2)\n"
+DEPTHS = "def net(depth):\n    if depth == 18: return Net(k)\n    if depth == 34: return Net(j)\n"
 
 
 def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
@@ -48,6 +48,7 @@ def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
         (BLOCK + module("Net", "block, n") + "def net18(): return Net(Block, 18)\n", ["net18"]),
         (BLOCK + module("Net") + "def fits(each): return isinstance(each, Block)\n", ["Block", "Net"]),
         (BLOCK + "register_network(Block)\n", ["Block"]),
+        (module("Net", "n") + "make = partial(Net, n=2)\nRunner(Net, 3)\n", ["Net"]),
         (module("Net", "n") + DEPTHS, ["net"]),
         (module("Base", "n") + "class Net(Base):\n    def __init__(self):\n        super().__init__(3)\n", ["Net"]),
         (module("Net", "n") + "def small(): return Net(1)\ndef large(): return Net(2)\n", ["small"]),
@@ -93,8 +94,13 @@ def test_functions_of_one_class_are_one_network() -> None:
         (module("Net", "width") + "net = Net('\\x1b[2J')\n", (), "'\\x1b[2J'"),
         (module("Net") + f"net = {'a.' * 900}Net(3)\n", (), ""),
         (module("Net", "n") + DEPTHS, (), "18"),
+        (DEPTHS + module("Net", "n") + "net = Net(7)\n", (), "7"),
+        (module("Net", "n") + DEPTHS.replace("depth)", "depth, weights)") + "    weights == 'a'\n", ("n",), ""),
+        (module("Net", "n") + "def net(n):\n    if n == '': raise E\n    if n == 's': return Net(k)\n", (), "'s'"),
+        (module("Net", "n") + "def net(flag):\n    if flag == True: return Net(k)\n    return 3\n", ("n",), ""),
+        (module("Net", "n") + f"def net(n):\n    if n == '{'x' * 300}': return Net(k)\n    return 3\n", ("n",), ""),
         (module("Net", "n") + f"{DEPTHS}def small(): return Net(1)\n", (), ""),
-        (module("Net", "n") + "def net(kind):\n    assert kind in ('a', 'b')\n    if kind: return Net(1)\n", (), "'a'"),
+        (module("Net", "n") + "def net(kind):\n    assert kind in ('a', 'b')\n    if kind: return Net(k)\n", (), "'a'"),
         (module("Net", "n") + "def net(kind, n):\n    if kind == 'a': return Net(n)\n    return n\n", ("n",), ""),
         (module("Net", "n") + "def net(pretrained=True): return Net(1)\n", (), "pretrained=False"),
     ],

@@ -61,6 +61,24 @@ def test_every_convolution_of_a_framework_leads_there(tmp_path: Path, full: str)
 
 
 @pytest.mark.parametrize(
+    ("imported", "call", "leads"),
+    [
+        ("from torch.nn import Conv2d as C", "C", True),
+        ("from torch.nn import Linear as C", "C", False),
+        ("from tensorflow.keras.layers import Conv2D as C", "C", True),
+        ("from jax.lax import conv", "conv", True),
+        ("from jax import lax as L", "L.conv_transpose", True),
+        ("from again import C", "C", True),
+        ("import again", "again.C", True),
+    ],
+)
+def test_what_is_imported_under_another_name(tmp_path: Path, imported: str, call: str, leads: bool) -> None:
+    main = f"import torch\n{imported}\ndef make(n):\n    return {call}(n, n, 3)\n"
+    again = "from torch.nn import Conv2d as C\n"
+    assert relevant(tmp_path, {"main.py": main, "again.py": again}) == ({"make"} if leads else set())
+
+
+@pytest.mark.parametrize(
     ("text", "leads"),
     [
         ("from blocks import plain\nplain(3)\n", False),
@@ -69,11 +87,19 @@ def test_every_convolution_of_a_framework_leads_there(tmp_path: Path, full: str)
         ("import blocks\nfor at in [3]:\n    print(blocks.block(at))\n", True),
         ("net = nn.Sequential()\nif True:\n    net.add_module('a', nn.Conv2d(3, 8, 3))\n", True),
         ("import blocks\nclass Net:\n    def add(self):\n        self.add(blocks.block(3))\n", True),
-        ('"""Of a Conv2d."""\nWIDTH = 64\ndef add(a):\n    return a + WIDTH\n', False),
+        ("WIDTH = 64\ndef add(a):\n    return a + WIDTH\n", False),
+        ("@wrap(nn.Conv2d(3, 60, 3))\ndef add(a):\n    return a\n", True),
+        ("import blocks\nblocks.WIDTH = 64\n", True),
+        ("from blocks import TABLE\nTABLE['w'] = 64\n", True),
+        ("import blocks\nprint(blocks.WIDTH)\n", False),
+        ("from again import C\nnet = C(3, 60, 3)\n", True),
+        ("from again import other as C\nnet = C(3, 60, 3)\n", False),
+        ("from jax import lax as L\nL.conv_with_general_padding(3)\n", True),
     ],
 )
 def test_a_file_leads_there_by_any_of_its_statements(tmp_path: Path, text: str, leads: bool) -> None:
-    _, relevance = relevance_of(tmp_path, {"main.py": HEAD + text, "blocks.py": BLOCKS})
+    again = "from torch.nn import Conv2d as C\nfrom torch import other\n"
+    _, relevance = relevance_of(tmp_path, {"main.py": HEAD + text, "blocks.py": BLOCKS, "again.py": again})
     assert relevance.may_construct_in(str(tmp_path / "main.py")) is leads
 
 
