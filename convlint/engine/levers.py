@@ -340,7 +340,7 @@ class Advice:
     ) -> None:  # fmt: skip
         """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count.
 
-        Where the rules are not the `whole` rulebook, some of what it silences is found.
+        Rules that are not the `whole` rulebook find what others of it silence.
         """
         rules = list(rules)
         own = [rule for rule in rules if rule.scope == "layer"]

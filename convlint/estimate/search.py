@@ -112,7 +112,7 @@ class TileProgram(NamedTuple):
 
 
 _NO_LIMIT = float("inf")
-_MOST_KEPT = 50_000  # searches of one unit: of some 10,000 layers, whose fixes are priced once all are estimated
+_MOST_KEPT = 50_000  # searches of one unit: of some 10,000 layers, whose fixes ask for many of them again
 
 
 class ProgramChoice(Struct, frozen=True, gc=False):

@@ -427,7 +427,7 @@ _LEAST_PART = 0.01  # of a step; smaller ones are not named
 
 
 def step_line(total: NetworkTotal) -> str:
-    """`step 98 ms (1,306 images/s), 61 ms with all of it: convolutions 62 %, normalisation 21 %, host idle 3 %`.
+    """`step 98 ms (1,306 images/s), 61 ms with all of it: convolutions 62 %, normalisation 21 %, ...`.
 
     The step is that of the only network; empty where it is unknown.
     """

@@ -202,8 +202,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             if id(tensor) in origins
         ]
         if job == "view":
+            _, shape = self._bases.get(id(args[0]), (0, args[0].shape))  # of `y` in `y.flatten(2).view(N, -1)`
             self._look(args[0], result)
-            shape = args[0].shape
             if name == "aten::view" and len(shape) in (4, 5) and min(shape[1], prod(shape[2:])) > 1:
                 self.views_maps = True  # reshape and flatten are operators of their own
         if not read:

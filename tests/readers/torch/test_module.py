@@ -504,6 +504,8 @@ class Head(nn.Module):
             return x.flatten(1)
         if self.how == "pooled":
             return x.mean((2, 3), keepdim=True).view(x.size(0), -1)
+        if self.how == "flattened":
+            return x.flatten(2).view(x.size(0), -1)
         if self.how == "filter":
             return x + self.conv.weight.view(-1).norm()
         return x.view(x.size(0), x.size(1), -1)
@@ -512,7 +514,15 @@ class Head(nn.Module):
 
 @pytest.mark.parametrize(
     ("how", "line"),
-    [("view", 14), ("filter", 22), ("reshape", 0), ("flatten", 0), ("pooled", 0), ("keeps channels", 0)],
+    [
+        ("view", 14),
+        ("flattened", 22),
+        ("filter", 24),
+        ("reshape", 0),
+        ("flatten", 0),
+        ("pooled", 0),
+        ("keeps channels", 0),
+    ],
 )
 def test_a_view_that_would_refuse_channels_last_is_found(project, how: str, line: int):
     project("heads", HEADS)
