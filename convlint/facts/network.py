@@ -353,7 +353,9 @@ NETWORK: Table = {
     "depthwise": Quantity(
         "truth",
         "some two-dimensional layer is depthwise, with a filter of more than a point",
-        lambda whole: any(layer.depthwise and layer.dims == 2 and (layer.S or 0) > 1 for layer in whole.layers),
+        lambda whole: any(
+            layer.depthwise and layer.dims == 2 and max(layer.R or 0, layer.S or 0) > 1 for layer in whole.layers
+        ),
     ),
     "on_tensor_cores": Quantity(
         "truth",

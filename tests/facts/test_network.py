@@ -132,6 +132,7 @@ def test_unaligned_layers_in_nhwc(layer: str, unaligned: bool) -> None:
         ("groups: 64, kernel_size: 3", True),
         ("groups: 32, kernel_size: 3", False),
         ("groups: 64, kernel_size: 1", False),
+        ("groups: 64, kernel_size: [3, 1]", True),
     ],
 )
 def test_depthwise_layers_with_a_filter(layer: str, depthwise: bool) -> None:
