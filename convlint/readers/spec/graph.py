@@ -69,7 +69,6 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _PRODUCTS = ("linear", "dense")
-_KEEPS_WIDTHS: frozenset[WorkKind] = frozenset(("batch norm", "activation"))  # whatever these are
 ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
      "sigmoid", "tanh")
@@ -87,6 +86,9 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
 _OF_STEPS = frozenset(("norm", "activation", "attention", *ACTIVATIONS)) - {"sigmoid", "tanh"}
+# What may stand behind a layer of any width; a task decides those of which it reads probabilities or pixels.
+_OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "activation", "max pool", "pool"))
+_OF_TASKS = frozenset(("sigmoid", "tanh"))
 _IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
 
@@ -134,19 +136,29 @@ class SpecOperations:
     def finished(self, read: Collection[str]) -> tuple[Operation, ...]:
         """All operations. What no entry reads leaves the network.
 
-        A convolution that reads no entry either stands alone, in whichever network, with the norm and the activation
-        that follow it.
+        A convolution that reads no entry either stands alone, in whichever network, with the norm, the activation and
+        the pool that follow it.
         """
         alone: set[int] = set()
         for number, operation in enumerate(self.noted):
-            inputs, work = operation.inputs, operation.work
-            follows = work is not None and work.kind in _KEEPS_WIDTHS and alone.issuperset(inputs)
-            if follows or (operation.kind == "conv" and not inputs):
+            if operation.kind == "conv":
+                stands = not operation.inputs
+            else:
+                stands = bool(operation.inputs) and alone.issuperset(operation.inputs) and _fits_any_width(operation)
+            if stands:
                 alone.add(number)
         return tuple(
             replace(operation, output=True) if operation.name not in read and number not in alone else operation
             for number, operation in enumerate(self.noted)
         )
+
+
+def _fits_any_width(operation: Operation) -> bool:
+    """Whether it hands on as many channels as it reads, of whichever number."""
+    work = operation.work
+    if work is None:
+        return operation.kind == "identity"
+    return work.kind in _OF_ANY_WIDTH and work.op not in _OF_TASKS
 
 
 def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Work | None:

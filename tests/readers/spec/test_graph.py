@@ -182,6 +182,10 @@ def test_what_nothing_reads_is_an_output_unless_nothing_is_wired_to_it() -> None
         ("A, B, JOIN", [False, False, True]),
         ("A, SHUFFLE", [False, True]),
         ("A, SOFTMAX", [False, True]),
+        ("A, NORM, SIGMOID", [False, False, True]),
+        ("A, NORM, RELU, DROP, POOL, B", [False] * 6),
+        ("A, LAYERNORM", [False, False]),
+        ("A, MEAN", [False, True]),
         ("A, NORM, GROUPS", [False, False, True]),
         ("A, NORM, RELU, READS, B, NORM", [False, False, False, True, False, False]),
     ],
@@ -191,6 +195,8 @@ def test_a_convolution_that_stands_alone_does_so_with_its_norm(entries: str, out
     of = {
         "A": f"{{name: a, {alone}}}", "B": f"{{name: b, {alone}}}", "NORM": "{op: norm}", "RELU": "{op: activation}",
         "READS": "{K: 8, kernel_size: 1}", "JOIN": "{op: add, inputs: [a, b]}", "SOFTMAX": "{op: softmax}",
+        "DROP": "{op: dropout}", "POOL": "{op: maxpool, kernel_size: 2}", "LAYERNORM": "{op: layernorm}",
+        "SIGMOID": "{op: sigmoid}", "MEAN": "{op: globalpool}",
         "SHUFFLE": "{op: pixel_shuffle, scale: 1}", "GROUPS": "{op: groupnorm, groups: 61}",
     }  # fmt: skip
     found = network(f"version: 1\nlayers: [{', '.join(of[entry] for entry in entries.split(', '))}]\n")
