@@ -246,7 +246,7 @@ def _share(finding: Finding, lost_us: float) -> str:
 
 
 def company(own: str, codes: Iterable[str]) -> list[str]:
-    """The rules with whose fixes one of the rule `own` pays; its own rule is that of another finding."""
+    """The rules together with which a finding of the rule `own` pays; `own` among them is another finding of it."""
     return [say("another {code}", code=clean(code)) if code == own else clean(code) for code in codes]
 
 
@@ -450,7 +450,7 @@ def step_line(total: NetworkTotal) -> str:
 
 
 def step_lines(total: NetworkTotal) -> list[str]:
-    """A line on each network's step, the longest first, by name where there are several: their sum nobody can time."""
+    """A line for the step of each network, the longest first; with names where there are several, not added up."""
     each = [replace(total, networks=(one,)) for one in total.networks]
     each = sorted((one for one in each if one.steps), key=lambda one: -(one.step_us or 0.0))
     if len(total.networks) <= 1:

@@ -142,9 +142,8 @@ def _made(
 ) -> _Maker | None:  # fmt: skip
     """Call a class or function with the defaults of its parameters; None if that makes no network of PyTorch.
 
-    `chosen` are arguments that its parameters have as defaults here and in no code, as source text.
-
-    Adds the classes of the network's parts to `inner`, and what it returns to `best` if it is better than that.
+    `chosen` are the defaults that `_choices` gave it, as source text. Adds the classes of the network's parts to
+    `inner`, and what it returns to `best` if it is better than that.
     """
     library.recording = Recording()
     value = machine.run_root(root, defaults=True).value
@@ -189,10 +188,10 @@ def _made(
 
 
 def _choices(root: Function) -> Iterator[tuple[Function, str]]:
-    """Yield a function with values that it compares its parameters without a default with, and these as arguments.
+    """Yield copies of a function whose required parameters have defaults, each with these as source text.
 
-    `if depth == 18` and `assert depth in [18, 34]` name 18. Nothing where it does not name one for each parameter, or
-    where one asks for weights, which convlint never loads.
+    The defaults are values with which its code compares the parameters: 18 of `if depth == 18` and of
+    `assert depth in [18, 34]`. Nothing where a parameter is compared with none, or asks for weights.
     """
     node = root.node
     args = node.args
@@ -224,7 +223,7 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
 
 
 def _without_choices(makers: Sequence[_Maker], calls: Mapping[str, Sequence[ast.Call]]) -> list[_Maker]:
-    """Return the makers without choices of networks for which some code has all arguments."""
+    """Return the makers without those choices whose network the code itself makes with all arguments."""
     settled = {
         maker.makes
         for maker in makers

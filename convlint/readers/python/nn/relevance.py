@@ -116,9 +116,9 @@ class Relevance:
         return root.name not in self._top(root.file.path) or self._may_lead((root.file.path, root.name))
 
     def may_construct_in(self, path: str) -> bool:
-        """Whether anything that a file's own code refers to may construct a convolution, or whether it changes others.
+        """Whether a file has to be run: it may lead to a convolution, or sets what it imports from other files.
 
-        Prose counts here: what decorators construct is no word of any name.
+        All of its text counts, as what a decorator constructs is no word of any name.
         """
         return (
             names_convolution(self._project.content(path)) or self._may_lead((path, "")) or self._changes_others(path)
