@@ -51,7 +51,7 @@ from convlint.files.languages import duration
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
-from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, SkippedRule
+from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Severity, SkippedRule
 from convlint.model.runtime import INSTALLED, VERSIONS
 from convlint.model.text import Text
 from convlint.rulebook.book import Rulebook
@@ -317,7 +317,9 @@ class _NetworkCheck:
         """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
         own = self.own.get((index, flaw.key))
         hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
-        return replace(hit, identities=hit.identities if own is None else (own,), emerged=True)
+        # What is wrong only after other advice is no error of the network as it is.
+        severity: Severity = "warning" if hit.severity == "error" else hit.severity
+        return replace(hit, identities=hit.identities if own is None else (own,), emerged=True, severity=severity)
 
     def _wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
         """Whether a flaw that comes to light in this layer is neither silenced nor known."""

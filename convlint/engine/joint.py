@@ -213,12 +213,16 @@ class _Joint:
     # Settings of the network.
 
     def _owner(self, choice: SettingChoice) -> str:
-        """The rule that speaks for a setting: of those that find it as things are, the one in most layers."""
-        asked = choice.value
-        here = [hit for hit in self.of_kind[choice.kind] if not asked or hit.flaw.set.items() <= asked.items()]
-        hits = here or self.of_kind[choice.kind]
-        codes = Counter(hit.rule.info.code for hit in hits) or Counter(flaw.rule.info.code for _, flaw in choice.asking)
-        return codes.most_common(1)[0][0]
+        """The rule that speaks for a setting: of those that find it as things are, the one in most layers.
+
+        A dtype may be reached in two steps, where the rule on the first one speaks. What asks for another memory format
+        never does.
+        """
+        asked, found = choice.value, self.of_kind[choice.kind]
+        here = [hit for hit in found if not asked or hit.flaw.set.items() <= asked.items()]
+        codes = Counter(hit.rule.info.code for hit in here or (found if choice.kind != "layout" else ()))
+        codes = codes or Counter(flaw.rule.info.code for _, flaw in choice.asking)
+        return (codes or Counter(hit.rule.info.code for hit in found)).most_common(1)[0][0]
 
     def _settings(self, kind: Kind) -> None:
         choice = self.best.choices.get(kind)

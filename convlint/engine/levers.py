@@ -242,6 +242,7 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
 Kind = Literal["dtype", "layout", "runtime"]
 KINDS: tuple[Kind, ...] = ("dtype", "layout", "runtime")
 TF32 = "runtime.tf32"
+AUTOCAST = "runtime.mixed_precision"
 MOST_ROUNDS = 4  # in which sizes are changed and the rules asked again
 _SETS: Mapping[str, Kind] = {"dtype": "dtype", TF32: "dtype", "layout": "layout"}
 Key = tuple[object, ...]
@@ -292,9 +293,11 @@ class Kept(Struct, frozen=True, kw_only=True):
 NOTHING_KEPT = Kept()
 
 
-def kind_of(changes: Iterable[str]) -> Kind | None:
+def kind_of(changes: Collection[str]) -> Kind | None:
     """Which setting of the network these fields are; None where they are sizes and forms of a layer."""
     kinds = {_SETS.get(name, "runtime" if name.startswith("runtime.") else None) for name in changes}
+    if "dtype" in kinds and AUTOCAST in changes:
+        kinds.discard("runtime")
     return next(iter(kinds)) if len(kinds) == 1 else None
 
 

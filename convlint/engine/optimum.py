@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw, with_settings
-from convlint.engine.levers import KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.levers import AUTOCAST, KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of, normed
 from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
@@ -209,6 +209,8 @@ class Search:
             is_theirs = layers.get(number, layer.dtype) in present and layer.dtype_source == stated[index].dtype_source
             if is_theirs and number not in self._silenced.get("dtype", ()):
                 layers[number] = Dtype(str(sets["dtype"]))
+        if self.timing.network.runtime.mixed_precision is False and self.timing.mode == "training":
+            runtime[AUTOCAST] = True  # it said that fp32 runs without; 16 bits train beside it
         return SettingChoice("dtype", layers, runtime, own)
 
     def lesser(self, choice: SettingChoice) -> SettingChoice | None:

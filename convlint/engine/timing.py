@@ -85,13 +85,14 @@ class Normed(Struct, frozen=True):
 
 
 def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
-    """What the group norms of a network do to `layers`, which stand in place of its own; nothing if it is not whole."""
+    """What the group norms of a network do to `layers`, which stand in place of its own."""
     readers, copied = set[int](), Counter[int]()
-    if not network.whole or framework_of(network.runtime) not in (None, "pytorch"):
+    if framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
         kind = operation.work.kind if operation.work is not None else operation.kind
+        kind = "group norm" if operation.groups > 1 else kind
         # A gate is smaller than what it is multiplied with, whose layout the result has.
         main = max(operation.inputs, key=lambda index: _elements(network.operations[index]), default=None)
         layout, follows, makers = False, False, tuple[int, ...]()
@@ -101,6 +102,8 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
             if follows:
                 readers.add(operation.layer)
             layout, follows, makers = layers[operation.layer].layout == "NHWC", False, (operation.layer,)
+        elif not network.whole and _is_opaque(operation):
+            layout, follows, makers = False, False, ()
         elif kind == "group norm":
             copied.update(makers if layout else ())
             layout, follows = False, True
@@ -112,6 +115,12 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
         by_norm.append(follows)
         made_by.append(makers)
     return Normed(frozenset(readers), copied)
+
+
+def _is_opaque(operation: Operation) -> bool:
+    """Whether nobody knows what it does to a layout; in a network that is whole, it leaves that alone."""
+    of_one = operation.kind in ("identity", "batchnorm")
+    return operation.kind == "reshape" or (of_one and len(operation.inputs) != 1)
 
 
 def _elements(operation: Operation) -> int:

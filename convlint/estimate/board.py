@@ -64,8 +64,17 @@ def cuda_core_peak(gpu: Gpu, compute: Dtype) -> float | None:
     if compute == Dtype.int8:
         fp32 = gpu.peak(Dtype.fp32, tensor=False)
         dp4a = gpu.compute_capability >= "6.1" and gpu.compute_capability != "6.2"
-        return gpu.peak_flops.get("int8", None if fp32 is None else 4 * fp32) if dp4a else None
+        return gpu.peak_flops.get("int8", None if fp32 is None else _dp4a_per_fp32(gpu) * fp32) if dp4a else None
     return gpu.peak(Dtype.fp64 if compute == Dtype.fp64 else Dtype.fp32, tensor=False)
+
+
+def _dp4a_per_fp32(gpu: Gpu) -> int:
+    """FLOPs of DP4A, which integer lanes run, for one of fp32.
+
+    From cc 8.6 on, 8.0's successors have half as many of those lanes (GA102 and H100 whitepapers; B300's file has the
+    same rate for int8). Consumer Blackwell is said to have more again: nobody timed DP4A there.
+    """
+    return 2 if gpu.compute_capability >= "8.6" else 4
 
 
 _GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")  # least compute capabilities of those with own constants

@@ -165,7 +165,9 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         # How newer ones fare is not known: they are taken to be no faster.
         return _native(case)
     if not native or not problem.nchw or problem.transposed:
-        return _cudnn(case)
+        # cuDNN's kernels for NHWC were timed on A100 and A6000; before Volta they are taken to be no faster than NCHW.
+        old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
+        return max(_cudnn(case), _native(case), key=_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
     # The test for NCHW rests on timings of fp16 (pytorch/pytorch#58749): where it asks cuDNN, PyTorch's kernel was
     # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one

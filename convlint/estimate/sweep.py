@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, estimate_pass
+from convlint.estimate.board import cuda_core_peak, tensor_peak
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.gpus.support import lack_of
 from convlint.model.errors import InputFault, UsageError
@@ -204,7 +205,7 @@ def peak_flops(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> float | None:
         return None
     dtype = compute_dtype(layer.dtype, gpu, runtime)
     half = runtime.framework == "tensorrt"
-    peaks = [gpu.peak(dtype, tensor=tensor, fp16_accumulate=half) for tensor in (True, False)]
+    peaks = tensor_peak(gpu, dtype, fp16_accumulate=half), cuda_core_peak(gpu, dtype)
     return max((peak for peak in peaks if peak is not None), default=None)
 
 

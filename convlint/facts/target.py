@@ -215,6 +215,7 @@ GPU: Table = {
     "concurrent_kernels": _of_gpu("number", "concurrent_kernels", "kernels that can run at once"),
     "tensor_cores": _of_gpu("truth", "tensor_cores", "has Tensor Cores"),
     "fast_fp16": _of_gpu("truth", "fast_fp16", "fp16 arithmetic at fp32's rate or more"),
+    "fast_tf32": _of_gpu("truth", "fast_tf32", "TF32 on Tensor Cores beyond fp32's rate on CUDA cores"),
     "hyper_q": _of_gpu("truth", "hyper_q", "32 hardware work queues"),
     "geforce": _of_gpu("truth", "geforce", "a consumer board"),
     "integrated": _of_gpu("truth", "integrated", "shares memory with the CPU (Jetson, GB10)"),

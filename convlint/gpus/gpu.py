@@ -232,6 +232,12 @@ class Gpu(Struct, frozen=True, kw_only=True):
         fp64, fp32 = self.peak_flops.get("fp64"), self.peak_flops.get("fp32")
         return fp64 / fp32 if fp64 is not None and fp32 is not None else None
 
+    @property
+    def fast_tf32(self) -> bool:
+        """TF32 on Tensor Cores at more than fp32's rate on CUDA cores: not on most GeForce boards."""
+        fp32, tf32 = self.peak(Dtype.fp32, tensor=False), self.peak(Dtype.tf32, tensor=True)
+        return "tf32" in self.tensor_dtypes and (fp32 is None or tf32 is None or tf32 > 1.01 * fp32)
+
     def peak(self, dtype: Dtype, *, tensor: bool, fp16_accumulate: bool = False) -> float | None:
         """Dense FLOP/s (int8: OP/s) of a compute dtype on Tensor Cores or on CUDA cores.
 

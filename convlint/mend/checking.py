@@ -332,6 +332,8 @@ def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
     said = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
     settings = {name: value for name, value in usual.settings.items() if name not in said} | dict(asked.settings)
+    if "tensorrt" in asked.settings and (network.stored or network.runtime.framework is None):
+        settings.setdefault("framework", "tensorrt")  # whoever asks about a release of it means to run it
     spans = {name: span for name, span in network.runtime.spans.items() if name not in asked.settings}
     return replace(network, layers=layers, runtime=replace(network.runtime, **settings, spans=spans))
 
@@ -348,7 +350,7 @@ def _layer(layer: ConvLayer, asked: Running, usual: Running) -> ConvLayer:
     dtype = asked.dtype
     if dtype is None and (layer.dtype is None or layer.dtype_source != "stated"):
         dtype = usual.dtype
-    if dtype is not None and layer.dtype != Dtype.int8:  # what is quantized stays so
+    if dtype is not None and (layer.dtype != Dtype.int8 or "dtype" in layer.spans):  # a quantized model stays so
         changes |= {"dtype": dtype, "dtype_source": "stated"}
     layout = asked.layout or (usual.layout if layer.layout == "auto" else None)
     if layout is not None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
+from convlint.files.patterns import pattern
+from convlint.files.safe import clean
 from convlint.model.errors import InputFault, shown
 from convlint.model.report import InputError
 from convlint.readers import (
@@ -35,6 +37,10 @@ from convlint.readers.inputs import Input, Model, of_model
 if TYPE_CHECKING:
     from convlint.readers.children.child import Child, ChildDied
 
+# A module that is named as a file (net/unet.py:UNet()) or by dots alone (net.unet.UNet)
+_REFERENCE = pattern(
+    r"(?P<path>\w+(?:/\w+)*)\.py:(?P<name>\w+.*)|(?P<module>[a-z_]\w*(?:\.[a-z_]\w*)*)\.(?P<class>[A-Z]\w*)"
+)
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"
 
@@ -97,7 +103,8 @@ class Reading:
         if known is None:
             tail = source.name.rsplit("/", 1)[-1]
             suffixes = ", ".join(known_suffixes(refused=False))
-            message = f"no reader knows {shown(tail)}; known are {suffixes} and package.module:name"
+            meant = _meant(source.name) or f"; known are {suffixes} and package.module:name"
+            message = f"no reader knows {shown(tail)}{meant}"
             return None, (InputError(path=source.name, message=message),)
         if known.runs == "here":
             return _watched(known, source, options)
@@ -151,6 +158,15 @@ class Reading:
             child.close()
         if known.runs == "modules":
             self._torch_is_loaded = False
+
+
+def _meant(name: str) -> str:
+    """A question for whoever names a module as a file or by dots alone; empty for other names."""
+    found = _REFERENCE.fullmatch(name)
+    if found is None:
+        return ""
+    module, what = (found["path"] or found["module"]).replace("/", "."), found["name"] or found["class"]
+    return f"; did you mean {clean(f'{module}:{what}')}?"
 
 
 def _of_model(model: Model, options: ReadOptions) -> ReadOptions:

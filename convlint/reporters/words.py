@@ -377,7 +377,11 @@ def verdicts(report: Report) -> Iterator[tuple[NetworkTotal, str]]:
     every = totals(report)
     batches = asking_for_a_batch(report)
     for total in every:
-        if text := verdict(total, asks_for_a_batch=total.gpu in batches):
+        but_compiled = is_to_compile(report, total.gpu)
+        errors = has_errors(report, total.gpu)
+        if text := verdict(
+            total, asks_for_a_batch=total.gpu in batches, has_errors=errors, but_compiled=but_compiled
+        ):  # fmt: skip
             yield total, text
         elif len(every) > 1:
             yield total, say("time per {step} unknown", step=step(total.mode))
@@ -392,7 +396,22 @@ def asking_for_a_batch(report: Report) -> frozenset[str | None]:
     )
 
 
-def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
+def has_errors(report: Report, gpu: str) -> bool:
+    """Whether layers are wrong on a target, so that its times are of what may not run."""
+    return any(finding.severity == "error" and finding.gpu in (None, gpu) for finding in report.findings)
+
+
+def is_to_compile(report: Report, gpu: str) -> bool:
+    """Whether a warning on a target asks for torch.compile, whose effect on convolutions only the step counts."""
+    return any(
+        finding.severity == "warning" and finding.rule.loss == "compile" and finding.gpu in (None, gpu)
+        for finding in report.findings
+    )
+
+
+def verdict(
+    total: NetworkTotal, *, asks_for_a_batch: bool = False, has_errors: bool = False, but_compiled: bool = False
+) -> str:  # fmt: skip
     """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
     times = total.times
     if times is None:
@@ -408,6 +427,9 @@ def verdict(total: NetworkTotal, *, asks_for_a_batch: bool = False) -> str:
     if after:
         then = say("{time} less with all of it", time=after) if is_saving else say("{time} with all of it", time=after)
         then += say(" but another batch") if asks_for_a_batch else ""
+        then += say(", before torch.compile") if but_compiled else ""
+    elif has_errors:
+        then = say("its errors come first")
     elif asks_for_a_batch:
         then = say("no fix of theirs is advised but another batch")
     else:
@@ -649,8 +671,8 @@ def dtype_notes(report: Report) -> list[str]:
     if of["module"] and any("dtype" in fix.set and _is_something(-(fix.time_change_us or 0.0)) for fix in fixes):
         notes.append(
             say(
-                "dtype: fp32, as modules are built; if autocast runs them, say --dtype fp16 "
-                "--runtime mixed_precision=true"
+                "dtype: fp32, as modules are built: --dtype fp32 says what autocast would save; if it runs them, say "
+                "--dtype fp16 --runtime mixed_precision=true"
             )
         )
     return notes

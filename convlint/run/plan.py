@@ -53,7 +53,10 @@ def chosen_models(config: Config, names: Sequence[str]) -> tuple[Input, ...]:
     entries = {entry.name: entry for entry in config.models}
     if not entries:
         where = f"{config.path} has" if config.path is not None else "there is no config, and so"
-        raise UsageError(f"{where} no models; each is a table [[tool.convlint.models]] with name, model and inputs")
+        how = "each is a table [[tool.convlint.models]] with name, model and inputs"
+        live = [name for name in names if ":" in name]
+        hint = f"; without --model: convlint check {shown(live[0])}" if live else ""
+        raise UsageError(f"{where} no models; {how}{hint}")
     for name in names:
         if name not in entries:
             near = suggestion(name, entries) or f"; there are {', '.join(list(entries)[:8])}"

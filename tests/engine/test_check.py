@@ -498,3 +498,52 @@ def test_what_is_only_installed_makes_no_error(origins: dict[str, str], severity
     network = replace(network, runtime=runtime, origins=origins)
     result = check_network(network, load_rulebook(), [Target(label="v100", gpu=load_gpu("v100"))], "inference")
     assert [each.severity for each in result.findings if each.rule.code == "CL707"] == [severity]
+
+
+def test_what_is_wrong_only_after_other_advice_is_no_error() -> None:
+    """cuDNN before 7.6.3 pads NCHW by itself, and refuses the same channels in NHWC."""
+    text = layer("a", C=64, K=126, layout="NCHW") + layer("b", C=126, layout="NCHW")
+    top = 'runtime: { framework: pytorch, cudnn: "7.5" }\n'
+    result = checked(BUILTIN, text, gpus="v100", top=top)
+    finding = finding_of(result, "CL101")
+    assert (finding.severity, finding.advised) == ("warning", True)
+    assert "once CL401 is mended" in str(finding.message)
+    now = checked(BUILTIN, text.replace("NCHW", "NHWC"), gpus="v100", top=top)
+    assert finding_of(now, "CL101").severity == "error"
+
+
+def test_a_memory_format_is_advised_by_the_rule_that_asks_for_it() -> None:
+    """Of fp32 on CUDA cores one rule asks for NCHW in the layer that has NHWC; 16 bits want NHWC in all of them."""
+    text = "".join(layer(f"l{n}", C=128, K=128, H=56, W=56, dtype="fp32", layout="NCHW") for n in range(4))
+    text += layer("last", C=128, K=128, H=56, W=56, dtype="fp32")
+    result = checked(BUILTIN, text, gpus="v100", top="runtime: { framework: pytorch }\n")
+    asks = {finding.rule.code: finding.advised for finding in result.findings if finding.rule.code in ("CL401", "CL403")}
+    assert asks == {"CL401": True, "CL403": False}
+
+
+@pytest.mark.parametrize("stated", ["", ", mixed_precision: false"])
+def test_mixed_precision_is_promised_as_the_next_check_has_it(stated: str) -> None:
+    """Who says that fp32 runs without autocast is advised to run 16 bits with it, beside weights and norms in fp32."""
+    text = layer("a", N=512, H=56, W=56, dtype="fp32", first="true") + "".join(
+        f"  - {{ name: n{n}, op: norm }}\n  - {{ name: r{n}, op: activation }}\n"
+        f"  - {{ name: l{n}, K: 64, kernel_size: 3, padding: 1, dtype: fp32, layout: NHWC }}\n"
+        for n in range(3)
+    )
+    top = f"runtime: {{ framework: pytorch, compile: true{stated} }}\n"
+    (told,) = checked(BUILTIN, text, top=top).networks
+    top = top.replace("false", "true")
+    (then,) = checked(BUILTIN, text.replace("fp32", "fp16"), top=top).networks
+    assert then.step is not None
+    assert told.step_after_us == pytest.approx(then.step.time_us)
+
+
+def test_int8_without_tensor_cores_for_it_is_priced_against_16_bits() -> None:
+    top = "runtime: { framework: tensorrt }\n"
+    now, then = (
+        checked(BUILTIN, layer("a", C=512, K=512, dtype=dtype), gpus="v100", top=top, mode="inference")
+        for dtype in ("int8", "fp16")
+    )
+    times, after = now.layers[0].times["v100"], then.layers[0].times["v100"]
+    assert times is not None
+    assert after is not None
+    assert finding_of(now, "CL106").lost_us == pytest.approx(times.time_us - after.time_us)

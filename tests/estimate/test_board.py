@@ -215,3 +215,12 @@ def test_half_precision_does_so_on_hopper_alone_where_its_rate_is_not_cut(gpu, s
     board = board_of(load_gpu(gpu))
     unit = board.units(Dtype.fp16, False)[0]
     assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.fp16, fp16_accumulate=False))
+
+
+@pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "rtx-3090", "h100", "b200", "b300", "rtx-5090"])
+def test_int8_is_multiplied_no_faster_than_its_units_can(gpu):
+    """Blackwell Ultra's Tensor Cores are as slow at int8 as its integer lanes, which are half of its fp32 lanes."""
+    board = board_of(load_gpu(gpu))
+    estimate = fprop(conv(dtype=Dtype.int8, N=64, C=512, K=512, H=28, W=28), board.gpu)
+    assert estimate.tflops * 1e12 <= board.peak(Dtype.int8)
+    assert cuda_core_peak(load_gpu("b300"), Dtype.int8) == pytest.approx(153.5e12, rel=0.03)

@@ -333,3 +333,13 @@ def test_pytorch_asks_cudnn_for_no_dilated_depthwise_layer_in_nchw():
     for layout, runtime in (("NHWC", PYTORCH), ("NCHW", JAX)):  # cuDNN's kernels in both
         times = [us(replace(layer, layout=layout), "a100", "wgrad", runtime) for layer in (plain, dilated)]
         assert times[0] == times[1]
+
+
+@pytest.mark.parametrize("gpu", ["k80", "m60", "p100", "gtx-1080-ti"])
+def test_channels_last_is_no_faster_on_gpus_where_nobody_timed_it(gpu):
+    """The kernels for it that were timed ran on A100 and A6000."""
+    nchw, nhwc = (
+        time_us(conv(N=64, C=32, K=32, H=112, W=112, groups=32, layout=layout), load_gpu(gpu), Runtime(), "training")
+        for layout in ("NCHW", "NHWC")
+    )
+    assert nhwc >= nchw

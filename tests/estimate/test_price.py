@@ -284,3 +284,10 @@ def test_of_a_transposed_layer_it_is_as_large_as_what_the_layer_writes():
     assert (layer.P, layer.Q) == (28, 28)
     same = conv(N=32, C=64, H=28, W=28, K=64)
     assert bias_us(layer)["fprop"] == pytest.approx(bias_us(same)["fprop"])
+
+
+@pytest.mark.parametrize("sizes", [{"R": 7, "S": 7, "P": 50, "Q": 50}, {"groups": 64}])
+def test_tensorrt_runs_in_16_bits_what_it_has_no_fp8_kernel_for(sizes):
+    layers = [conv(dtype=Dtype(dtype), **sizes) for dtype in ("fp8", "fp16")]
+    fp8, fp16 = (time_us(each, load_gpu("h100"), Runtime(framework="tensorrt"), "inference") for each in layers)
+    assert fp8 == fp16

@@ -4,6 +4,7 @@ import itertools
 import re
 
 import pytest
+from msgspec.structs import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +154,15 @@ def test_efficiency_is_of_the_peak_of_what_multiplies():
     assert peak_flops(LAYER, a100, Runtime()) == 312e12
     assert point.value("efficiency") == pytest.approx(point.value("tflops") / 312)
     assert peak_flops(LAYER, load_gpu("k80"), Runtime()) == load_gpu("k80").peak_flops["fp32"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype"), [("a10g", "int8"), ("v100", "int8"), ("gtx-1650", "int8"), ("orin-nano", "tf32")]
+)
+def test_a_rate_that_the_gpus_file_lacks_is_no_other_dtypes(gpu, dtype):
+    one = (gpu, load_gpu(gpu))
+    (point,) = series("f", "fprop", (64,), lambda n: replace(LAYER, N=n, dtype=Dtype(dtype)), one, Runtime()).points
+    assert 0 < point.value("efficiency") <= 1
 
 
 def test_the_guides_charts_are_all_there():

@@ -18,7 +18,7 @@ from convlint.mend.checking import Running, as_it_runs, from_options, resolve_ta
 from convlint.model.errors import UsageError
 from convlint.model.layer import Dtype
 from convlint.model.network import Network
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, Version
 
 here = pytest.fixture(autouse=True)(prepared)
 SPEC = """\
@@ -283,6 +283,17 @@ def test_the_command_line_has_the_last_word_and_the_config_the_first() -> None:
 
 def test_a_stored_model_may_be_run_by_another_framework() -> None:
     assert ran(usual=Running(settings={"framework": "tensorrt"}), stored=True).runtime.framework == "tensorrt"
+
+
+@pytest.mark.parametrize(("stored", "framework"), [(True, "tensorrt"), (False, "pytorch")])
+def test_a_stored_model_is_run_by_what_a_release_is_asked_of(*, stored: bool, framework: str) -> None:
+    asked = Running(settings={"tensorrt": Version("10.3")})
+    assert ran(asked, stored=stored).runtime.framework == framework
+
+
+def test_a_spec_that_says_int8_is_overridden() -> None:
+    (layer,) = ran(Running(dtype=Dtype.fp16), dtype=Dtype.int8, spans={"dtype": (1, 1, 1, 5)}).layers
+    assert layer.dtype == Dtype.fp16
 
 
 @pytest.mark.parametrize(

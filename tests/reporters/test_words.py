@@ -325,7 +325,7 @@ def test_each_mode_and_each_target_has_its_own_verdict() -> None:
     report = full_report(total=both[0], totals=both)
     assert list(verdicts(report)) == [
         (both[0], "45.7 ms of convolutions per training step, grade B; 38 ms with all of it"),
-        (both[1], "12.3 ms of convolutions per forward pass, grade A; no fix of theirs is advised"),
+        (both[1], "12.3 ms of convolutions per forward pass, grade A; its errors come first"),
     ]
     unknown = (both[0], total("a100", None, "inference"))
     assert [text for _, text in verdicts(replace(report, totals=unknown))] == [
@@ -452,7 +452,7 @@ def test_how_to_say_that_autocast_runs_a_module_is_said_where_it_would_save() ->
     fix = Fix(describe="fp16", safety="unsafe", set={"dtype": "fp16"}, time_change_us=-1500.0)
     known = replace(whole.findings[0], fix=fix, advised=False)
     (said,) = dtype_notes(replace(whole, layers=(built,), findings=(known,)))
-    assert said.endswith("if autocast runs them, say --dtype fp16 --runtime mixed_precision=true")
+    assert said.endswith("if it runs them, say --dtype fp16 --runtime mixed_precision=true")
     for other in (
         replace(known, advised=True),
         replace(known, fix=replace(fix, set={"K": 64})),

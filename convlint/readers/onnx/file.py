@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from math import prod
+from operator import add, floordiv, mul, sub
+from struct import iter_unpack
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -38,6 +41,9 @@ _FIELDS: dict[str, dict[int, str]] = {
     "sparse_tensor": {1: "tensor", 2: "tensor"},
 }
 _TENSOR_DATA = frozenset({4, 5, 6, 7, 9, 10, 11})
+_MOST_FOLDED = 64  # numbers of a tensor that holds sizes
+_MOST_ROUNDS = 100  # of inference, each with the divisions that the one before made known
+_INT64 = 7  # of TensorProto.DataType
 _EXTERNAL = 1  # TensorProto.data_location
 
 
@@ -256,7 +262,14 @@ def infer(model: onnx.ModelProto) -> Inferred:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
     failures = (shape_inference.InferenceError, RuntimeError, ValueError)
     with suppress(*failures):
-        return Inferred(model=inferred(strict=True))
+        found, own = inferred(strict=True), list(model.graph.value_info)
+        for _ in range(_MOST_ROUNDS):
+            if not _fold_sizes(found.graph):
+                break
+            del found.graph.value_info[:]  # what was unknown would stay so
+            found.graph.value_info.extend(own)
+            model, found = found, inferred(strict=True)
+        return Inferred(model=found)
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
@@ -275,6 +288,86 @@ def infer(model: onnx.ModelProto) -> Inferred:
         return Inferred(model=inferred(strict=False), faults=faults)
     except failures as error:
         raise InputFault(f"shape inference fails: {_first_line(error)}") from None
+
+
+def _fold_sizes(graph: onnx.GraphProto) -> bool:
+    """Replaces what is computed from known shapes by constants, in place, where shapes are unknown; whether any was.
+
+    Shape inference of onnx takes the ends of a slice from constants alone, and `torch.chunk` is exported as slices up
+    to a quotient of a size. Call again after another inference: sizes behind these are known only then.
+    """
+    from onnx.onnx_pb import AttributeProto, TensorProto
+
+    types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info)}
+    if all(axis.dim_value for of in types.values() for axis in of.shape.dim):
+        return False
+    known = {tensor.name: values for tensor in graph.initializer if (values := _integers(tensor)) is not None}
+    folded = False
+    for node in graph.node:
+        values = _integers_of(node, types, known)
+        if values is None or len(values) > _MOST_FOLDED:
+            continue
+        name = node.output[0]
+        known[name] = values
+        of = types.get(name)
+        if node.op_type == "Constant" or of is None or of.elem_type != _INT64:
+            continue
+        dims = [axis.dim_value for axis in of.shape.dim]
+        if len(values) == prod(dims):
+            result = TensorProto(data_type=_INT64, dims=dims, int64_data=values)
+            node.op_type, folded = "Constant", True
+            del node.input[:], node.attribute[:]
+            node.attribute.append(AttributeProto(name="value", type=AttributeProto.TENSOR, t=result))
+    return folded
+
+
+def _integers(tensor: onnx.TensorProto) -> list[int] | None:
+    """The values of a small tensor of int64; None for any other."""
+    count = prod(tensor.dims)
+    if tensor.data_type != _INT64 or not 0 < count <= _MOST_FOLDED:
+        return None
+    values = list(tensor.int64_data) or [each for (each,) in iter_unpack("<q", tensor.raw_data[: 8 * count])]
+    return values if len(values) == count else None
+
+
+def _integers_of(
+    node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, list[int]]
+) -> list[int] | None:  # fmt: skip
+    """The integers that a node computes of shapes and constants; None where it is another node, or they are unknown."""
+    attributes = {each.name: each for each in node.attribute}
+    if node.op_type == "Constant":
+        return _integers(attributes["value"].t) if "value" in attributes else None
+    if node.op_type == "Shape":
+        of = types.get(node.input[0])
+        sizes = [axis.dim_value for axis in of.shape.dim] if of is not None else []
+        return sizes if not attributes and sizes and all(sizes) else None
+    inputs = [known.get(name) for name in node.input]
+    if not inputs or None in inputs:
+        return None
+    first, *others = [each for each in inputs if each is not None]
+    if node.op_type in ("Unsqueeze", "Squeeze", "Identity") or _is_to_int64(node, attributes):
+        return first
+    if node.op_type == "Concat":
+        return [value for each in (first, *others) for value in each]
+    if len(others) != 1:
+        return None
+    (second,) = others
+    if node.op_type == "Gather":
+        return [first[each] for each in second] if all(-len(first) <= each < len(first) for each in second) else None
+    apply = _ARITHMETIC.get(node.op_type)
+    count = max(len(first), len(second))
+    if apply is None or not {len(first), len(second)} <= {1, count}:
+        return None
+    if node.op_type == "Div" and not (min(first) >= 0 < min(second)):  # onnx rounds towards zero, Python down
+        return None
+    return [apply(first[i % len(first)], second[i % len(second)]) for i in range(count)]
+
+
+def _is_to_int64(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> bool:
+    return node.op_type == "Cast" and "to" in attributes and attributes["to"].i == _INT64
+
+
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": add, "Sub": sub, "Mul": mul, "Div": floordiv}
 
 
 def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:

@@ -183,7 +183,7 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Wo
         weights = 2 * (shape.C or 0)
     return Work(
         kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,
-        in_32_bits=kind in _IN_32_BITS,
+        in_32_bits=kind in _IN_32_BITS and op != "instancenorm",  # which autocast leaves as it arrives
     )  # fmt: skip
 
 

@@ -304,7 +304,8 @@ class _Wiring:
         operations = network.operations
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.told = network.whole and self._tells_a_step()  # the spec has all operations of a step
-        self.norms = {index: norm.name for norm in operations if norm.kind == "batchnorm" for index in norm.inputs}
+        norms = [operation for operation in operations if operation.kind == "batchnorm"]
+        self.norms = {index: norm for norm in norms for index in norm.inputs}
         self.at: list[list[Shape]] = []
         self.convs: dict[int, dict[str, Any]] = {}  # the item of each layer
         self.names: dict[int, list[str]] = {}  # the names of the items that run each layer
@@ -447,7 +448,10 @@ class _Wiring:
             self.convs[index]["copied"] = False
         shape = replace(written_by(layer, index), source=name)
         if layer.norm_follows:
-            shape = self.items.put(self.norms.get(number) or f"{name} norm", "batchnorm", [shape])
+            norm = self.norms.get(number)
+            of_instances = norm is not None and norm.work is not None and norm.work.kind == "group norm"
+            word = "instancenorm" if of_instances else "batchnorm"
+            shape = self.items.put(norm.name if norm is not None else f"{name} norm", word, [shape])
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:

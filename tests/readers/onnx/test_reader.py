@@ -359,7 +359,8 @@ def test_symbolic_sizes(tmp_path: Path) -> None:
         model([conv_node("x", "y", "c")], [value("x", ["n", 3, "h", "w"])], ["y"], [weight("w", [8, 3, 3, 3])]),
     )
     assert "input 'x' is nx3xhxw" in message(path)
-    assert "--input x=" in message(path, batch=4)
+    assert "--batch N or --input x=" in message(path)
+    assert "set it with --input x=" in message(path, batch=4)
     for given_inputs in ({"x": "Nx3x32x48"}, {"": "4x3x32x48"}):
         (layer,) = one(path, batch=4, inputs=given_inputs).layers
         assert (layer.N, layer.C, layer.H, layer.W, layer.P, layer.Q) == (4, 3, 32, 48, 32, 48)
@@ -367,6 +368,37 @@ def test_symbolic_sizes(tmp_path: Path) -> None:
     assert "4 axes" in message(path, inputs={"x": "1x3x8"})
     assert "not a size" in message(path, inputs={"x": "1x3xbigx8"})
     assert "9 channels" in message(path, inputs={"x": "1x9x8x8"})
+
+
+def _chunk(source: str, half: int, *, raw: bool = False) -> list[Any]:
+    """Half of a tensor's channels, as torch.onnx exports `torch.chunk(source, 2, dim=1)[half]`."""
+    name = f"{source}.{half}"
+    numbers = {"at": 1, "more": 1, "two": 2, "from": half, "to": half + 1}
+    constants = [
+        helper.make_node("Constant", [], [f"{name} {key}"], value=helper.make_tensor(
+            key, TensorProto.INT64, [1], np.int64(number).tobytes() if raw else [number], raw=raw))
+        for key, number in numbers.items()
+    ]  # fmt: skip
+    steps = [
+        ("Shape", [source], "shape"), ("Gather", [f"{name} shape", f"{name} at"], "C"),
+        ("Add", [f"{name} C", f"{name} more"], "rounded"), ("Div", [f"{name} rounded", f"{name} two"], "half"),
+        ("Mul", [f"{name} half", f"{name} from"], "first"), ("Mul", [f"{name} half", f"{name} to"], "last"),
+    ]  # fmt: skip
+    nodes = [helper.make_node(op, inputs, [f"{name} {out}"]) for op, inputs, out in steps]
+    ends = [source, f"{name} first", f"{name} last", f"{name} at"]
+    return [*constants, *nodes, helper.make_node("Slice", ends, [name])]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_slices_up_to_a_part_of_a_size(tmp_path: Path, *, raw: bool) -> None:
+    """One behind the other, of which the second is known only once the first is."""
+    nodes = [
+        conv_node("x", "a", "first"), *_chunk("a", 1, raw=raw), conv_node("a.1", "b", "second", "w4"),
+        *_chunk("b", 0, raw=raw), conv_node("b.0", "y", "third", "w4"),
+    ]  # fmt: skip
+    tensors = [weight("w", [8, 3, 3, 3]), weight("w4", [8, 4, 3, 3])]
+    layers = one(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors))).layers
+    assert [(layer.C, layer.H, layer.P) for layer in layers] == [(3, 8, 8), (4, 8, 8), (4, 8, 8)]
 
 
 def test_norm_follows_only_where_nothing_else_reads(tmp_path: Path) -> None:

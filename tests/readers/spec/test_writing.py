@@ -21,7 +21,7 @@ from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer, Dtype, with_output
-from convlint.model.network import Edge, Network, Operation, Work
+from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
 from convlint.readers.onnx import reader as onnx_model
@@ -626,3 +626,14 @@ def test_what_lies_among_opaque_operations_is_passed_through() -> None:
     assert named(net, "passed through") == ["attention", "sum"]
     net.conv(total, 8, H=8, W=8)
     assert named(net) == ["x", "op1", "tokens", "attention", "sum", "image", "op6", "op7"]
+
+
+@pytest.mark.parametrize(("kind", "word"), [("batch norm", "norm"), ("group norm", "instancenorm")])
+def test_a_norm_is_written_as_what_it_is(kind: WorkKind, word: str) -> None:
+    """A norm of single images reads and writes NCHW, so that channels_last costs copies around it."""
+    net, a = stem()
+    net.same("batchnorm", a, work=Work(kind=kind, op=f"aten::{kind}", reads=(32 * 60 * 256,), writes=32 * 60 * 256))
+    network = net.network()
+    assert network.layers[0].norm_follows
+    assert [each.work.kind for each in back(network).operations if each.work is not None] == [kind]
+    assert f"op: {word}" in spec_text(network).replace("batchnorm", "norm")
