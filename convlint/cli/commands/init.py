@@ -188,7 +188,7 @@ def _entries(networks: Iterable[FoundNetwork], path: str, config: Config) -> lis
 
 def _entry(network: FoundNetwork, name: str, model: str, source: SourceConfig | None) -> _Entry:
     stated = source.input if source is not None and network.dims == 2 else None
-    channels, sizes, batch = network.channels, network.sizes, _BATCH
+    channels, sizes, batch = None if network.further_in else network.channels, network.sizes, _BATCH
     facts = [f"C = {channels} from its first convolution"] if channels is not None else []
     guessed = ["N"] if channels is not None else ["N", "C"]
     if stated is not None and channels in (None, stated[-3]):

@@ -347,6 +347,9 @@ def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Val
 # isinstance
 
 _CONVOLUTION = re.compile(r"torch\.nn\.Conv(?:Transpose)?[123]d")
+_LAYER = re.compile(r"torch\.nn\.[A-Z]\w*")
+# Layers of PyTorch that are a kind of no other public one; of those left out some are, as ReLU6 is a Hardtanh
+_OF_ITS_OWN = re.compile(r"torch\.nn\.(?!Lazy|ReLU6|Upsampling|RNN|LSTM|GRU|NLLLoss|ZeroPad|Uninit)[A-Z]\w*")
 _KINDS = {"list": "list", "List": "list", "tuple": "tuple", "Tuple": "tuple", "set": "set", "Set": "set",
           "frozenset": "set", "range": "range"}  # fmt: skip
 _SEQUENCES = frozenset({"Iterable", "Sequence", "Collection", "Sized", "Container", "MutableSequence"})
@@ -387,17 +390,21 @@ def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
         own = value.cls.name
         if own == name:
             return True
+        if name == "torch.nn.Module":
+            return True if own.startswith("torch.nn.") else None
         # Lazy layers turn into plain ones when they first run.
         if _CONVOLUTION.fullmatch(name) and own.startswith("torch.nn.") and "Lazy" not in own:
             return False  # no other layer of PyTorch is a kind of those
-        return True if name == "torch.nn.Module" and own.startswith("torch.nn.") else None
+        return False if _OF_ITS_OWN.fullmatch(own) and _LAYER.fullmatch(name) else None
     if isinstance(value, Instance) and isinstance(value.cls, Class):
         order = value.cls.order or []
         if any(isinstance(base, Name) and base.name == name for base in order):
             return True
         if machine.library.subclass_of(value.cls) == name:
             return True
-        return None if any(isinstance(base, (Name, Unknown)) for base in order) else False
+        outside = [base for base in order if isinstance(base, (Name, Unknown))]
+        of_torch = all(isinstance(base, Name) and _OF_ITS_OWN.fullmatch(base.name) for base in outside)
+        return False if not outside or (of_torch and _LAYER.fullmatch(name)) else None
     if isinstance(value, Tensor):
         return True if last == "Tensor" else None
     return False if isinstance(value, (Const, Items, Table, Function, Class, Module)) else None

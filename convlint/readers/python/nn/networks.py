@@ -36,6 +36,7 @@ _SIZE_NAMES = re.compile(
 # Functions that do more than to construct what they return
 _PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
 _WEIGHTS = re.compile(r"pretrain|weight|checkpoint|ckpt", re.IGNORECASE)  # in names of parameters
+_MOST_OF_IMAGES = 4  # channels
 _MOST_CHOICES = 4  # values of a parameter that are tried
 _TENSORS = frozenset(("randn", "rand", "zeros", "ones", "empty"))
 
@@ -54,7 +55,8 @@ class FoundNetwork(Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     arguments: str = ""
     inputs: tuple[str, ...] = ()  # parameters of its forward method without a default
-    channels: int | None = None  # C of the convolution that reads the input
+    channels: int | None = None  # C of the convolution that reads the input, or
+    further_in: bool = False  # of one somewhere behind it
     dims: int = 2
     sizes: tuple[int, ...] = ()  # of the input, along `dims` axes, where the code states them
     sized_by: str = ""  # the code that states them
@@ -121,10 +123,10 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
                     tries = (_made(machine, library, *choice, inner, best) for choice in _choices(each))
                     maker = next(filter(None, tries), None)
                 makers += [maker] if maker is not None else []
-    calls, handed = _uses(project, read, makers)
+    calls, handed = _uses(project, read, makers, relevance)
     makers = _without_choices(makers, calls)
     networks = _chosen(makers, bases, inner, relevance)
-    networks = [_as_called(each, calls.get(each.name, ())) for each in networks]
+    networks = [_as_called(each, calls) for each in networks]
     networks = [each for each in networks if not each.needs or each.name not in handed]
     return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
 
@@ -168,9 +170,11 @@ def _made(
         return maker  # of which the name alone is of interest
     inputs = _required(forward_of(machine, value))
     run_forward(machine, root.file, value, None)
-    first = _first(library.recording, layers)
-    channels, dims = integer(argument(first, "in_channels")), first.signature.dims
     built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
+    first, reads_input = _first(library.recording, layers)
+    channels, dims = integer(argument(first, "in_channels")), first.signature.dims
+    # Another one may lie in front of it, where what reads the input could not be followed.
+    further_in = not reads_input and (channels is None or channels > _MOST_OF_IMAGES)
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
     loads = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
     unweighted = "pretrained=False" if isinstance(loads, Const) and loads.value is True else ""
@@ -179,6 +183,7 @@ def _made(
         arguments=", ".join(filter(None, (chosen, unweighted))),
         inputs=inputs,
         channels=channels,
+        further_in=further_in,
         dims=dims,
         sizes=sizes,
         sized_by=sized_by,
@@ -222,12 +227,12 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
             yield replace(root, defaults=[*map(Const, chosen), *root.defaults]), text
 
 
-def _without_choices(makers: Sequence[_Maker], calls: Mapping[str, Sequence[ast.Call]]) -> list[_Maker]:
+def _without_choices(makers: Sequence[_Maker], calls: Calls) -> list[_Maker]:
     """Return the makers without those choices whose network the code itself makes with all arguments."""
     settled = {
         maker.makes
         for maker in makers
-        if not maker.is_choice and not _as_called(maker.found, calls.get(maker.found.name, ())).needs
+        if not maker.is_choice and not _as_called(maker.found, calls).needs
     }
     return [maker for maker in makers if not maker.is_choice or maker.makes not in settled]
 
@@ -249,11 +254,11 @@ def _required(function: Value | None) -> tuple[str, ...]:
     return tuple(name for name, default in _parameters(function) if default is None)
 
 
-def _first(recording: Recording, layers: Sequence[Convolution]) -> Convolution:
-    """Return the convolution that reads the input, as far as the forward pass was followed; else the first one."""
+def _first(recording: Recording, layers: Sequence[Convolution]) -> tuple[Convolution, bool]:
+    """Return the convolution that reads the input, as far as the forward pass was followed; else the first, and False."""
     runs = [(layer, use) for layer, uses in recording.uses.items() for use in uses]
-    raw = (layer for layer, use in runs if use.reads.raw)
-    return next(raw, next((layer for layer, _ in runs), layers[0]))
+    raw = next((layer for layer, use in runs if use.reads.raw), None)
+    return (raw, True) if raw is not None else (next((layer for layer, _ in runs), layers[0]), False)
 
 
 def _stated(functions: Iterable[Value | None], dims: int) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -322,16 +327,19 @@ def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevanc
     return set(seen) - {module}
 
 
+Calls = Mapping[str, Sequence[tuple[ast.Call, frozenset[str]]]]  # by name, each with the files that may define it
+
+
 def _uses(
-    project: Project, paths: Iterable[str], makers: Sequence[_Maker]
-) -> tuple[dict[str, list[ast.Call]], set[str]]:  # fmt: skip
+    project: Project, paths: Iterable[str], makers: Sequence[_Maker], relevance: Relevance
+) -> tuple[Calls, set[str]]:  # fmt: skip
     """Return the calls with literals of the makers that need arguments, by name, and which of them others are handed.
 
     What a network is handed as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
     """
     names = {maker.found.name for maker in makers if maker.found.needs}
     all_names = {maker.found.name for maker in makers}
-    found: dict[str, list[ast.Call]] = {}
+    found: dict[str, list[tuple[ast.Call, frozenset[str]]]] = {}
     handed: set[str] = set()
     for path in paths if names else ():
         content = project.content(path) or b""
@@ -343,7 +351,7 @@ def _uses(
             if name in all_names:
                 handed.update(names.intersection(map(last_name, values)) - {name})
             if name in names and values and all(map(_is_literal, values)) and all(each.arg for each in call.keywords):
-                found.setdefault(name, []).append(call)
+                found.setdefault(name, []).append((call, relevance.defining(path, name)))
     return found, handed
 
 
@@ -355,9 +363,13 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | None)
 
 
-def _as_called(network: FoundNetwork, calls: Iterable[ast.Call]) -> FoundNetwork:
-    """Return the network with the arguments of the first call that gives all that it needs."""
-    for call in calls:
+def _as_called(network: FoundNetwork, calls: Calls) -> FoundNetwork:
+    """Return the network with the arguments of the first call that gives all that it needs.
+
+    A call of what has the same name in another file is none of it.
+    """
+    own = [call for call, files in calls.get(network.name, ()) if not files or network.path in files]
+    for call in own:
         given = {*network.needs[: len(call.args)], *(each.arg for each in call.keywords)}
         text = ", ".join((*map(ast.unparse, call.args), *map(ast.unparse, call.keywords)))
         if given.issuperset(network.needs) and len(text) <= _MOST_GIVEN and text.isprintable():

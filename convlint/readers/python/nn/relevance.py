@@ -131,6 +131,12 @@ class Relevance:
         stored = (node for each in plain for node in every(each) if isinstance(node, ast.Attribute | ast.Subscript))
         return any(isinstance(node.ctx, ast.Store) and _base(node) in bound for node in stored)
 
+    def defining(self, path: str, name: str) -> frozenset[str]:
+        """Return the files in which a name of a file is defined, itself or those it is imported from; {} if unknown."""
+        if name in self._top(path):
+            return frozenset((path,))
+        return frozenset(other for other, what in self._bound_in(path).get(name, ()) if what == name)
+
     def _may_lead(self, first: Part) -> bool:
         if first not in self._leads:
             seen, leads = {first: None}, False

@@ -111,7 +111,8 @@ def _uses(node: ast.AST, unit: SourceUnit) -> bool:
             full = unit.full_name(node)
             if full.startswith("torch.backends.cudnn."):
                 return name != "enabled"  # which a script on the CPU switches off too; the others are set for a GPU
-            return _IDLE.fullmatch(full) is None and (_speaks(name) or full.startswith("torch.cuda."))
+            asks = name == "current_accelerator" or _speaks(name) or full.startswith("torch.cuda.")
+            return asks and _IDLE.fullmatch(full) is None
         case ast.ImportFrom(module=str(name)):
             return name.startswith("torch.cuda")
         case ast.Name(id=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
