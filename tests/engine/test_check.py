@@ -517,7 +517,9 @@ def test_a_memory_format_is_advised_by_the_rule_that_asks_for_it() -> None:
     text = "".join(layer(f"l{n}", C=128, K=128, H=56, W=56, dtype="fp32", layout="NCHW") for n in range(4))
     text += layer("last", C=128, K=128, H=56, W=56, dtype="fp32")
     result = checked(BUILTIN, text, gpus="v100", top="runtime: { framework: pytorch }\n")
-    asks = {finding.rule.code: finding.advised for finding in result.findings if finding.rule.code in ("CL401", "CL403")}
+    asks = {
+        finding.rule.code: finding.advised for finding in result.findings if finding.rule.code in ("CL401", "CL403")
+    }
     assert asks == {"CL401": True, "CL403": False}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.project import Project
+from convlint.readers.python.project import Project, root_of
 
 FILES = ("lib/__init__.py", "lib/utils/__init__.py", "lib/utils/env.py", "lib/utils/other.py", "train.py", "src/net.py")
 
@@ -49,3 +49,23 @@ def test_the_order_of_questions_changes_no_answer(repository: Path) -> None:
         answers.add(tuple(given[each] for each in asked))
     env = str(repository / "lib/utils/env.py")
     assert answers == {(None, env, env)}
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "root"),
+    [
+        (("home/me/net/train.py", "home/me/net/lib/a.py"), "me/net/lib", "me/net"),
+        (("home/tool.py", "home/me/net/lib/a.py"), "me/net/lib", "."),
+        (("home/me/net/lib/a.py",), "me/net/lib/a.py", "me/net/lib"),
+        (("home/me/empty/a.txt",), "me/empty", "me/empty"),
+        (("other/a.py", "home/a.py"), "../other", "../other"),
+    ],
+)
+def test_a_folder_without_python_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], path: str, root: str
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path / "home")
+    assert root_of(path) == root

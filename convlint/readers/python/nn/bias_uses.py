@@ -138,6 +138,8 @@ class _Uses:
             match statement:
                 case ast.If(test=test, body=[*_, ast.Return() | ast.Continue() | ast.Break() | ast.Raise()]):
                     safe |= _kept(self._safe(test, False), statements[at:])
+                case ast.Assert(test=test):
+                    safe |= _kept(self._safe(test, True), statements[at:])
 
     def _visit(self, node: ast.AST, safe: _Layers, *, asked: bool = False) -> None:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
@@ -148,7 +150,7 @@ class _Uses:
                 keeps = self._own and (self._in_class or "self" not in _parameters(node))
                 self._own, self._in_class = is_class or keeps, is_class
                 # A function may run when all is otherwise.
-                self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else _NONE)
+                self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node))
                 self._own, self._in_class = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (each for each in every(node.test) if isinstance(each, ast.expr))
@@ -203,6 +205,15 @@ class _Uses:
                 self.found.append(node)
             case _:
                 self._children(node, _kept(safe, [node]))
+
+    def _annotated(self, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> _Layers:
+        """Return the parameters whose annotation is a layer that is no convolution."""
+        if isinstance(node, ast.ClassDef):
+            return _NONE
+        args = node.args
+        every_arg = (*args.posonlyargs, *args.args, *args.kwonlyargs)
+        typed = (each.arg for each in every_arg if each.annotation is not None and self._is_other_kind(each.annotation))
+        return _kept(frozenset(typed), node.body)
 
     def _children(self, node: ast.AST, safe: _Layers) -> None:
         for _, value in ast.iter_fields(node):

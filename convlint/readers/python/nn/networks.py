@@ -229,11 +229,7 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
 
 def _without_choices(makers: Sequence[_Maker], calls: Calls) -> list[_Maker]:
     """Return the makers without those choices whose network the code itself makes with all arguments."""
-    settled = {
-        maker.makes
-        for maker in makers
-        if not maker.is_choice and not _as_called(maker.found, calls).needs
-    }
+    settled = {maker.makes for maker in makers if not maker.is_choice and not _as_called(maker.found, calls).needs}
     return [maker for maker in makers if not maker.is_choice or maker.makes not in settled]
 
 

@@ -145,3 +145,22 @@ def test_what_cannot_be_read_is_named() -> None:
     read = find_networks(("bad.py", "net.py"), ".")
     assert [each.name for each in read.networks] == ["Net"]
     assert read.unread["bad.py"].line == 2
+
+
+def test_a_call_is_of_what_its_own_file_means() -> None:
+    """Of two classes of one name, each gets the arguments of its own calls."""
+    other = "class Net:\n    def __init__(self, dims): pass\nnet = Net([784, 500])\n"
+    files = {"a/model.py": module("Net", "n"), "b/main.py": other}
+    assert [(each.path, each.needs) for each in found(files)] == [("a/model.py", ("n",))]
+    files["a/train.py"] = "from a.model import Net\nnet = Net(7)\n"
+    assert [(each.path, each.arguments) for each in found(files)] == [("a/model.py", "7")]
+
+
+def test_a_convolution_that_may_not_be_the_first_says_nothing_of_the_input() -> None:
+    """What an unknown encoder hands on is no image, unless it looks like one."""
+    body = "self.encoder = unknown(); self.stem = nn.Conv2d({}, 8, 3)"
+    text = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {}\n"
+    text += "    def forward(self, x):\n        return self.stem(self.encoder(x))\n"
+    for channels, further_in in ((512, True), (3, False)):
+        (net,) = found(text.format(body.format(channels)))
+        assert (net.channels, net.further_in) == (channels, further_in)

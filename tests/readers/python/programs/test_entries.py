@@ -71,6 +71,7 @@ class TestWhetherAGpuIsUsed:
             ("from accelerate import Accelerator\naccelerator = Accelerator()", ""),
             ("torch.backends.cudnn.deterministic = True", ".to(where)"),
             ("def run(gpus=1):\n    pass", ""),
+            ("device = torch.accelerator.current_accelerator()", ".to(device)"),
         ],
     )
     def test_used(self, tmp_path: Path, above: str, move: str) -> None:
@@ -86,6 +87,7 @@ class TestWhetherAGpuIsUsed:
             ("torch.cuda.manual_seed_all(0)\ntorch.cuda.empty_cache()", ""),
             ("print(torch.cuda.is_available(), 'no CUDA, no GPU')", ".to('cpu')"),
             ("'''\nmodel.cuda()\n'''", ""),
+            ("print(torch.accelerator.is_available())", ".to('cpu')"),
         ],
     )
     def test_not_used(self, tmp_path: Path, above: str, move: str) -> None:

@@ -128,3 +128,29 @@ class Residual(nn.Module):
 
     def forward(self, x):
         return self.bn2(self.b(x) + self.bn1(self.a(x)))
+
+
+class Block(nn.Module):
+    """As in torchvision's ResNet: a stride of its own, and a loop over norms that sets weights."""
+
+    def __init__(self, width, stride=1):
+        super().__init__()
+        self.stride = stride
+        # ? K=72 norm=True
+        self.conv = nn.Conv2d(3, 72, 3, stride)
+        self.bn = nn.BatchNorm2d(72)
+
+    def forward(self, x):
+        return self.bn(self.conv(x))
+
+
+class Blocks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Block(64)
+        for m in self.modules():
+            if isinstance(m, nn.BatchNorm2d):
+                nn.init.constant_(m.weight, 1)
+
+    def forward(self, x):
+        return self.a(x)
