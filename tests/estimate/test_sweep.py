@@ -4,9 +4,9 @@ import itertools
 import re
 
 import pytest
-from msgspec.structs import replace
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from convlint.estimate.sweep import (
     FIGURES,

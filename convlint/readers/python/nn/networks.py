@@ -251,7 +251,7 @@ def _required(function: Value | None) -> tuple[str, ...]:
 
 
 def _first(recording: Recording, layers: Sequence[Convolution]) -> tuple[Convolution, bool]:
-    """Return the convolution that reads the input, as far as the forward pass was followed; else the first, and False."""
+    """Return the convolution that reads the input, and True; the first, and False, where that was not followed."""
     runs = [(layer, use) for layer, uses in recording.uses.items() for use in uses]
     raw = next((layer for layer, use in runs if use.reads.raw), None)
     return (raw, True) if raw is not None else (next((layer for layer, _ in runs), layers[0]), False)
