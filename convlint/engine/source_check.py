@@ -75,11 +75,11 @@ def _blame(
 ) -> tuple[int, bool, float, str, int, int, _Unordered]:  # fmt: skip
     """The lowest is to blame."""
     at = literal.at
-    rank, size = _rank(literal.value, width.value or 0, max(filter(None, map(_whole, stated)), default=0))
+    rank, size = _rank(literal.value, width.value or 0, [value for each in stated if (value := _whole(each))])
     return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Unordered(at)
 
 
-def _rank(value: object, number: int, largest: int) -> tuple[int, float]:
+def _rank(value: object, number: int, literals: Sequence[int]) -> tuple[int, float]:
     """How much speaks for a value: the lowest most; and what tells values of one rank apart."""
     if isinstance(value, float) and value > 0 and not value.is_integer():
         return (3 if math.frexp(value)[0] == 0.5 else 1), -value  # a half may be of what is misaligned before
@@ -89,7 +89,9 @@ def _rank(value: object, number: int, largest: int) -> tuple[int, float]:
         return 0, 0
     if value > _FACTOR:
         return 2 if value % _VECTOR else 5, -value
-    added = number > largest and _power(value) == _power(number)
+    # Sums of widths are multiples of what divides them all; what is far from one was divided, not added to.
+    beyond = (number - value) % (math.gcd(*(each for each in literals if each > _FACTOR)) or 1)
+    added = number > max(literals) and _power(value) == _power(number) and beyond <= 2 * _FACTOR
     return 4 if added else 6, value
 
 

@@ -230,7 +230,7 @@ def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     text = (
         Text(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
     )
-    return text + (Text(", only if {condition}", condition=record.condition) if record.condition else "")
+    return text + (Text(", only if {condition}", condition=record.only_if) if record.condition else "")
 
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:

@@ -27,12 +27,16 @@ class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
     quiet: bool = False  # in a test, in documentation or in vendored code
 
 
+_MOST_WAYS = 3  # that are named
+
+
 class SourceLayer(Struct, frozen=True, kw_only=True):
     """A convolution that the source constructs: one record for each place and set of values.
 
     `layer` has what is known (None: unknown) and the spans of the construction; `stated` has the literals that each
     field of the layer (C, K, groups, bias, ...) was computed from. `root` is the function or class whose evaluation led
-    here, as path:name; `condition` is the test on the way that could not be decided, if any.
+    here, as path:name; `condition` has the tests on the ways here that could not be decided, a line for each way; it is
+    empty where one of them needs none.
     """
 
     layer: ConvLayer
@@ -49,6 +53,12 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()  # fields that a layer must have, and whose values are unknown: groups, U, ...
     context: int = -1  # how many convolutions ran in the largest network in which its place is known
     silent: bool = False  # no root that led here shows whether a norm follows
+
+    @property
+    def only_if(self) -> str:
+        """Its conditions, as code would have them; of many, the first."""
+        ways = self.condition.splitlines()
+        return " or ".join(ways[:_MOST_WAYS]) + (" or ..." if len(ways) > _MOST_WAYS else "")
 
 
 class Unread(Struct, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ def _source_layer(placed: PlacedLayer) -> dict[str, Any]:
         "K": layer.K,
         **known,
         "certainty": record.certainty,
-        "condition": clean(record.condition) or None,
+        "condition": clean(record.only_if) or None,
     }
 
 

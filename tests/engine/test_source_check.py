@@ -56,6 +56,7 @@ def line_of(K: int, *literals: StatedLiteral) -> int | None:
         (131, (literal(64, 4), literal(2, 5), literal(3, 6)), 6),
         (196, (literal(64, 4), literal(3, 5), literal(4, 6)), 6),
         (60, (literal(20, 4), literal(6, 5)), 4),
+        (921, (literal(256, 4), literal(512, 5), literal(1, 6)), 5),  # 256·512·27 // (256·9 + 512·3)
         (65, (literal(64, 4), INSIDE), 100),
         # of equals that of the caller, then the first
         (62, (replace(INSIDE, value=62), literal(62, 7)), 7),

@@ -233,8 +233,8 @@ class Gathering:
         for each in recorded:
             if each.thing.what == "constructed":
                 layer, condition = each.thing.layer, in_words(each.conditions)
-                if id(layer) not in layers or not condition:
-                    layers[id(layer)] = layer, condition
+                held = layers.get(id(layer), (layer, condition))[1]
+                layers[id(layer)] = layer, condition if held == condition else _either((held, condition))
                 several = alternatives.setdefault(id(layer), set())
                 if len(several) < _MOST_ALTERNATIVES:
                     several.add(tuple(dict.fromkeys(each.conditions)))
@@ -250,6 +250,8 @@ class Gathering:
             seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root))
             if (certainty != "stated", bool(condition)) < (seen.certainty != "stated", bool(seen.condition)):
                 seen.certainty, seen.condition, seen.root = certainty, condition, root
+            elif certainty == seen.certainty:
+                seen.condition = _either((condition, seen.condition))
             if (seen.certainty, seen.root) == (certainty, root):
                 seen.alternatives = alternatives[id(layer)]
             kept = uses or held or not judges or condition or id(layer) in escaped
@@ -518,12 +520,19 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
     return False if False in known else True if known == {True} else None
 
 
+def _either(conditions: Iterable[str]) -> str:
+    """Return what holds where one of several conditions does, each a line; empty where one of them is."""
+    several = tuple(conditions)
+    return "\n".join(sorted({line for each in several for line in each.splitlines()})) if all(several) else ""
+
+
 def _one(group: list[SourceLayer]) -> SourceLayer:
     """Join equal layers of several roots: the certainty of the best, the position in the largest network."""
     found = min(group, key=lambda each: (each.certainty != "stated", bool(each.condition)))
     placed = max(group, key=lambda each: each.context)
     return replace(
         found,
+        condition=_either(each.condition for each in group if each.certainty == found.certainty),
         layer=replace(found.layer, first=placed.layer.first, head=placed.layer.head),
         calls=placed.calls,
         replaced=all(each.replaced for each in group),

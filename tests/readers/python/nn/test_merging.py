@@ -254,10 +254,10 @@ BRANCHES = [
 SOME = [
     ((("if depth == 1", "A"),), {"depth == 1"}),
     ((("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", "B")),
-     {"depth == 1", "not (depth == 1) and not (depth == 2)"}),
+     {"depth == 1\ndepth == 2", "not (depth == 1) and not (depth == 2)"}),
     ((("if depth == 1", "A"), ("elif depth == 2", "B")), {"depth == 1", "depth == 2"}),
     ((("if depth == 1", None), ("elif depth == 2", "A")), {"depth == 2"}),
-    ((("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", None)), {"depth == 1"}),
+    ((("if depth == 1", "A"), ("elif depth == 2", "A"), ("else", None)), {"depth == 1\ndepth == 2"}),
 ]  # fmt: skip
 
 
