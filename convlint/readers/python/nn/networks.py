@@ -14,7 +14,7 @@ from convlint.model.source import UnreadFile
 from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.names_of import within
-from convlint.readers.python.evaluator.values import Class, Const, Function, Instance, Items, Value
+from convlint.readers.python.evaluator.values import Class, Const, Function, Instance, Items, Value, stated_by
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
@@ -78,6 +78,7 @@ class _Maker(Struct, frozen=True, kw_only=True):
     cls: Class | None
     is_class: bool
     is_choice: bool = False  # of several networks that it makes, by the values of its parameters
+    is_undecided: bool = False  # its parts are among those that its code refers to
 
     @property
     def part(self) -> Part:
@@ -125,7 +126,9 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
                 makers += [maker] if maker is not None else []
     calls, handed = _uses(project, read, makers, relevance)
     makers = _without_choices(makers, calls)
-    networks = _chosen(makers, bases, inner, relevance)
+    undecided = {maker.makes for maker in makers if maker.is_undecided and maker.makes in bases}
+    likely = set().union(*(_referred(part, bases, relevance) for part in undecided)) - undecided
+    networks = _chosen(makers, bases, inner, likely, relevance)
     networks = [_as_called(each, calls) for each in networks]
     networks = [each for each in networks if not each.needs or each.name not in handed]
     return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
@@ -148,7 +151,8 @@ def _made(
     `inner`, and what it returns to `best` if it is better than that.
     """
     library.recording = Recording()
-    value = machine.run_root(root, defaults=True).value
+    run = machine.run_root(root, defaults=True)
+    value = run.value
     if not isinstance(value, Instance) or not is_module(value) or isinstance(value.extra, Convolution):
         return None
     cls = value.cls if isinstance(value.cls, Class) else None
@@ -157,6 +161,10 @@ def _made(
     parts = {(child.cls.file.path, child.cls.name) for child in below if isinstance(child.cls, Class)}
     inner |= parts - {own}
     layers = [child.extra for child in below if isinstance(child.extra, Convolution)]
+    # Where a parameter decides which parts it has, nobody knows these, but what was constructed on the way.
+    is_undecided = not layers
+    if is_undecided:
+        layers = [each.thing.layer for each in run.recorded if each.thing.what == "constructed"]
     layers = [layer for layer in layers if layer.signature.framework == "pytorch"]
     if not layers:
         return None
@@ -164,7 +172,8 @@ def _made(
     found = FoundNetwork(
         path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function), arguments=chosen
     )
-    maker = _Maker(found=found, cls=cls, is_class=isinstance(root, Class), is_choice=bool(chosen))
+    is_class = isinstance(root, Class)
+    maker = _Maker(found=found, cls=cls, is_class=is_class, is_choice=bool(chosen), is_undecided=is_undecided)
     held = best.get(maker.makes)
     if held is not None and held.rank <= maker.rank and held.is_choice <= maker.is_choice:
         return maker  # of which the name alone is of interest
@@ -172,9 +181,14 @@ def _made(
     run_forward(machine, root.file, value, None)
     built = machine.calls.find(cls, "__init__")[0] if cls is not None else None
     first, reads_input = _first(library.recording, layers)
-    channels, dims = integer(argument(first, "in_channels")), first.signature.dims
-    # Another one may lie in front of it, where what reads the input could not be followed.
-    further_in = not reads_input and (channels is None or channels > _MOST_OF_IMAGES)
+    width, dims = argument(first, "in_channels"), first.signature.dims
+    channels = integer(width)
+    # Another one may lie in front of it, where what reads the input could not be followed; less so if users choose it.
+    stated = stated_by(
+        *(default for _, default in (*_parameters(function), *_parameters(built)) if default is not None)
+    )
+    chosen_by_users = any(each in stated and each.value == channels for each in stated_by(width))
+    further_in = not (reads_input or chosen_by_users or (channels is not None and channels <= _MOST_OF_IMAGES))
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
     loads = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
     unweighted = "pretrained=False" if isinstance(loads, Const) and loads.value is True else ""
@@ -284,9 +298,12 @@ def _drawn(file: SourceFile, channels: int | None, dims: int) -> tuple[tuple[int
 
 
 def _chosen(
-    makers: Sequence[_Maker], bases: Mapping[Part, set[Part]], inner: set[Part], relevance: Relevance
+    makers: Sequence[_Maker], bases: Mapping[Part, set[Part]], inner: set[Part], likely: set[Part], relevance: Relevance
 ) -> list[FoundNetwork]:
-    """Return one maker for each network, the one that needs fewest arguments, without parts of other networks."""
+    """Return one maker for each network, the one that needs fewest arguments, without parts of other networks.
+
+    Those that are `likely` parts are kept where a function makes them.
+    """
     referred = set().union(*(_referred(part, bases, relevance) for part in bases))
     derived = set().union(*bases.values())
     functions = {part for maker in makers for part in relevance.referred(maker.part)}
@@ -296,7 +313,11 @@ def _chosen(
     found: list[FoundNetwork] = []
     for makes, several in groups.items():
         best = min(several, key=lambda each: each.rank)  # the first of equals
-        if makes in inner or (best.cls is None and (best.found.needs or makes in functions | referred)):
+        if (
+            makes in inner
+            or (makes in likely and best.is_class)
+            or (best.cls is None and (best.found.needs or makes in functions | referred))
+        ):
             continue
         # What does not know its widths by itself is more often a block, or the base of networks, than a network.
         if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):

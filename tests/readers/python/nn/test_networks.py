@@ -25,6 +25,8 @@ STEM = "self.stem = nn.Conv2d(3, 8, 3)"
 BLOCK = module("Block", "n, k", "self.stem = nn.Conv2d(n, k, 3)")
 
 
+ENCODER = module("Encoder", "k=8", "self.stem = nn.Conv2d(3, k, 3)")
+EITHER = module("Net", "args", "self.stem = Encoder(8) if args.small else Encoder(16)")
 DEPTHS = "def net(depth):\n    if depth == 18: return Net(k)\n    if depth == 34: return Net(j)\n"
 
 
@@ -48,6 +50,9 @@ def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
         (BLOCK + module("Net", "block, n") + "def net18(): return Net(Block, 18)\n", ["net18"]),
         (BLOCK + module("Net") + "def fits(each): return isinstance(each, Block)\n", ["Block", "Net"]),
         (BLOCK + "register_network(Block)\n", ["Block"]),
+        # which parts it has is up to a parameter
+        (ENCODER + EITHER, ["Net"]),
+        (ENCODER.replace("k=8", "k") + EITHER + "def encoder(): return Encoder(16)\n", ["Net", "encoder"]),
         (module("Net", "n") + "make = partial(Net, n=2)\nRunner(Net, 3)\n", ["Net"]),
         (module("Net", "n") + DEPTHS, ["net"]),
         (module("Base", "n") + "class Net(Base):\n    def __init__(self):\n        super().__init__(3)\n", ["Net"]),
@@ -164,3 +169,5 @@ def test_a_convolution_that_may_not_be_the_first_says_nothing_of_the_input() -> 
     for channels, further_in in ((512, True), (3, False)):
         (net,) = found(text.format(body.format(channels)))
         assert (net.channels, net.further_in) == (channels, further_in)
+    (net,) = found(text.replace("self):", "self, C=512):").format(body.format("C")))
+    assert (net.channels, net.further_in) == (512, False)  # whoever constructs it says what it gets
