@@ -37,8 +37,9 @@ from convlint.run.run import included
 INCOMPLETE = 3  # exit code: nothing was found, or nothing could be read
 MOST_ENTRIES = 20  # of one run: more is a library, of which a project checks a few
 _MOST_OTHERS = 5  # names in a comment, and files in a note
-_BATCH = 64
-_SIZES = {1: (1024,), 2: (224, 224), 3: (16, 224, 224)}  # of an input of so many axes, where the code states none
+# Of an input of so many axes, where the code states none; five halvings leave something of each.
+_BATCHES = {1: 64, 2: 64, 3: 2}
+_SIZES = {1: (1024,), 2: (224, 224), 3: (32, 128, 128)}
 _TRY = "`convlint check package.module:Net --input 64x3x224x224`"
 # The module and name of an entry; also of one that is commented out
 _WRITTEN = re.compile(r"""^[ \t]*\#[ \t]*model[ \t]*=[ \t]*["']([^"'(]+)""", re.MULTILINE)
@@ -188,7 +189,7 @@ def _entries(networks: Iterable[FoundNetwork], path: str, config: Config) -> lis
 
 def _entry(network: FoundNetwork, name: str, model: str, source: SourceConfig | None) -> _Entry:
     stated = source.input if source is not None and network.dims == 2 else None
-    channels, sizes, batch = None if network.further_in else network.channels, network.sizes, _BATCH
+    channels, sizes, batch = None if network.further_in else network.channels, network.sizes, _BATCHES[network.dims]
     facts = [f"C = {channels} from its first convolution"] if channels is not None else []
     guessed = ["N"] if channels is not None else ["N", "C"]
     if stated is not None and channels in (None, stated[-3]):

@@ -52,6 +52,14 @@ def test_a_package_gets_a_new_config() -> None:
     assert "# C = 3 from its first convolution; guessed: N, size\n" in Path("pyproject.toml").read_text()
 
 
+@pytest.mark.parametrize(("dims", "shape"), [(1, "64x3x1024"), (3, "2x3x32x128x128")])
+def test_a_guessed_input_has_the_axes_of_its_network(dims: int, shape: str) -> None:
+    """Volumes are large: more than a few of them fit on no GPU."""
+    Path("nets.py").write_text(NET.format(parameters="", inputs="x", ran="").replace("Conv2d", f"Conv{dims}d"))
+    assert convlint("init").code == 0
+    assert models()[0]["inputs"] == [shape]
+
+
 @pytest.mark.slow
 @pytest.mark.contract
 def test_its_entries_can_be_checked() -> None:
