@@ -209,8 +209,9 @@ class Search:
             is_theirs = layers.get(number, layer.dtype) in present and layer.dtype_source == stated[index].dtype_source
             if is_theirs and number not in self._silenced.get("dtype", ()):
                 layers[number] = Dtype(str(sets["dtype"]))
-        if self.timing.network.runtime.mixed_precision is False and self.timing.mode == "training":
-            runtime[AUTOCAST] = True  # it said that fp32 runs without; 16 bits train beside it
+        halves = Dtype.fp32 in present and Dtype(str(sets["dtype"])) in (Dtype.fp16, Dtype.bf16)
+        if halves and self.timing.mode == "training" and self.timing.network.runtime.mixed_precision is False:
+            runtime[AUTOCAST] = True  # fp32 runs without; 16 bits are trained beside it
         return SettingChoice("dtype", layers, runtime, own)
 
     def lesser(self, choice: SettingChoice) -> SettingChoice | None:

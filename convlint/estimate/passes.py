@@ -396,6 +396,14 @@ class _Passes:
         return self.described[which]
 
 
+def _falls_back(problem: Problem, runtime: Runtime) -> bool:
+    """Whether TensorRT, which has no fp8 kernels for groups or many taps, runs 16 bits (CL824 has the source)."""
+    return framework_of(runtime) == "tensorrt" and (problem.groups > 1 or problem.taps > _MOST_FP8_TAPS)
+
+
+_MOST_FP8_TAPS = 32
+
+
 def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     """The passes of the layer's problem, from the board's cache; None where the layer has no problem."""
     board = board_of(gpu)
@@ -406,6 +414,8 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     problem = problem_of(as_product(layer) if layer.unfolded else layer)
     if problem is None:
         return None
+    if problem.dtype == Dtype.fp8 and "fp8" in gpu.tensor_dtypes and _falls_back(problem, runtime):
+        problem = replace(problem, dtype=Dtype.fp16, element_bytes=2)
     situation = _situation(problem, board, runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)

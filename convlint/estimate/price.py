@@ -62,8 +62,6 @@ class Situation(Struct, frozen=True, gc=False):
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
 _LEAST_GAIN_OF_HALF = 1.08
 _MOST_COST_OF_STRIDE = 1.04
-# TensorRT has no fp8 kernels for more taps, nor for groups, and falls back to wider types (CL824 has the source).
-_MOST_FP8_TAPS = 32
 _FFT_TAPS = 5  # per side, from which on FFT may multiply less than Winograd
 
 
@@ -75,9 +73,6 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Before cc 8.0 timings stand: of fp32 in
     NCHW and its strided dgrad, which is slow, and of TensorRT.
     """
-    if situation.tensorrt and situation.compute == Dtype.fp8 and (problem.groups > 1 or problem.taps > _MOST_FP8_TAPS):
-        in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
-        return cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16))
     least = _cheapest(problem, which, board, situation)
     if least is None:
         return None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # A module that is named as a file (net/unet.py:UNet()) or by dots alone (net.unet.UNet)
 _REFERENCE = pattern(
-    r"(?P<path>\w+(?:/\w+)*)\.py:(?P<name>\w+.*)|(?P<module>[a-z_]\w*(?:\.[a-z_]\w*)*)\.(?P<class>[A-Z]\w*)"
+    r"(?P<path>\w+(?:/\w+)*)\.py:(?P<name>\w+.*)|(?P<module>[a-z_]\w*(?:\.[a-z_]\w*)*)\.(?P<class>[A-Z]\w*[a-z]\w*)"
 )
 _TORCH_S = 300.0  # for importing torch, on however busy a machine
 _FOLDER = f"is a folder, and Python source in it would state no sizes (N, H, W): {INSTEAD_OF_SOURCE}"

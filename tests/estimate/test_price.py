@@ -291,3 +291,6 @@ def test_tensorrt_runs_in_16_bits_what_it_has_no_fp8_kernel_for(sizes):
     layers = [conv(dtype=Dtype(dtype), **sizes) for dtype in ("fp8", "fp16")]
     fp8, fp16 = (time_us(each, load_gpu("h100"), Runtime(framework="tensorrt"), "inference") for each in layers)
     assert fp8 == fp16
+    described = [estimate_pass(each, "fprop", load_gpu("h100"), Runtime(framework="tensorrt")) for each in layers]
+    assert described[0].arithmetic_intensity == described[1].arithmetic_intensity
+    assert time_us(layers[0], A100, Runtime(framework="tensorrt"), "inference") is None

@@ -268,7 +268,8 @@ def infer(model: onnx.ModelProto) -> Inferred:
                 break
             del found.graph.value_info[:]  # what was unknown would stay so
             found.graph.value_info.extend(own)
-            model, found = found, inferred(strict=True)
+            model = found
+            found = inferred(strict=True)
         return Inferred(model=found)
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
@@ -304,16 +305,15 @@ def _fold_sizes(graph: onnx.GraphProto) -> bool:
     known = {tensor.name: values for tensor in graph.initializer if (values := _integers(tensor)) is not None}
     folded = False
     for node in graph.node:
-        values = _integers_of(node, types, known)
-        if values is None or len(values) > _MOST_FOLDED:
-            continue
-        name = node.output[0]
-        known[name] = values
-        of = types.get(name)
-        if node.op_type == "Constant" or of is None or of.elem_type != _INT64:
+        values = _integers_of(node, types, known) if node.output else None
+        of = types.get(node.output[0]) if values is not None else None
+        if values is None or of is None or of.elem_type != _INT64 or len(values) > _MOST_FOLDED:
             continue
         dims = [axis.dim_value for axis in of.shape.dim]
-        if len(values) == prod(dims):
+        if len(dims) > 1 or len(values) != prod(dims):
+            continue
+        known[node.output[0]] = values
+        if node.op_type != "Constant":
             result = TensorProto(data_type=_INT64, dims=dims, int64_data=values)
             node.op_type, folded = "Constant", True
             del node.input[:], node.attribute[:]
@@ -322,11 +322,12 @@ def _fold_sizes(graph: onnx.GraphProto) -> bool:
 
 
 def _integers(tensor: onnx.TensorProto) -> list[int] | None:
-    """The values of a small tensor of int64; None for any other."""
+    """The values of a small vector or scalar of int64; None for any other tensor."""
     count = prod(tensor.dims)
-    if tensor.data_type != _INT64 or not 0 < count <= _MOST_FOLDED:
+    if tensor.data_type != _INT64 or len(tensor.dims) > 1 or not 0 < count <= _MOST_FOLDED:
         return None
-    values = list(tensor.int64_data) or [each for (each,) in iter_unpack("<q", tensor.raw_data[: 8 * count])]
+    raw = tensor.raw_data
+    values = list(tensor.int64_data) if len(raw) != 8 * count else [each for (each,) in iter_unpack("<q", raw)]
     return values if len(values) == count else None
 
 
@@ -338,7 +339,7 @@ def _integers_of(
     if node.op_type == "Constant":
         return _integers(attributes["value"].t) if "value" in attributes else None
     if node.op_type == "Shape":
-        of = types.get(node.input[0])
+        of = types.get(next(iter(node.input), ""))
         sizes = [axis.dim_value for axis in of.shape.dim] if of is not None else []
         return sizes if not attributes and sizes and all(sizes) else None
     inputs = [known.get(name) for name in node.input]

@@ -145,8 +145,8 @@ def root_of(path: str) -> str:
     """Return the root of the repository that contains a file or folder.
 
     A folder with `.git` takes precedence over one with a package's metadata, as a repository may hold several
-    packages. Without either, it is the outermost folder that has Python files of its own, from the current one inwards;
-    where `path` does not lie below that, it is the file's own folder. A home folder is nobody's repository.
+    packages. Without either, it is the current folder if `path` lies below it, and otherwise the file's own folder. A
+    home folder holds many projects: there it is the folder right below that leads to `path`.
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
     folders = [start]  # innermost first
@@ -155,17 +155,12 @@ def root_of(path: str) -> str:
     marked = [here for here in folders if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
     known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
     current = os.getcwd()
-    inside = folders[: folders.index(current) + 1] if current in folders else []
-    found = (known or marked or [here for here in reversed(inside) if _has_python(here)] or [start])[0]
+    inside = folders[: folders.index(current) + 1] if current in folders else [start]
+    if len(inside) > 1 and current in (os.path.expanduser("~"), os.sep):
+        del inside[-1]
+    found = (known or marked or inside[-1:])[0]
     shown = os.path.relpath(found)
     return shown if len(shown) < len(found) else found
-
-
-def _has_python(folder: str) -> bool:
-    try:
-        return any(name.endswith(".py") for name in os.listdir(folder))
-    except OSError:
-        return False
 
 
 def _listed(root: str) -> list[str]:

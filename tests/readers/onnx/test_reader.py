@@ -401,6 +401,25 @@ def test_slices_up_to_a_part_of_a_size(tmp_path: Path, *, raw: bool) -> None:
     assert [(layer.C, layer.H, layer.P) for layer in layers] == [(3, 8, 8), (4, 8, 8), (4, 8, 8)]
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("Shape", [], ["n"]),
+        helper.make_node("Shape", ["x"], []),
+        helper.make_node("Add", ["odd", "odd"], ["n"]),
+        helper.make_node("Gather", ["table", "one"], ["n"]),
+    ],
+)
+def test_sizes_that_cannot_be_computed(tmp_path: Path, node: Any) -> None:
+    """Nodes without what they need, numbers that are cut off, and a row of a table: nothing is made up of these."""
+    odd = TensorProto(name="odd", data_type=TensorProto.INT64, dims=[2], raw_data=b"123")
+    one_, table = (helper.make_tensor(name, TensorProto.INT64, dims, range(1, 1 + int(np.prod(dims))))
+                   for name, dims in (("one", []), ("table", [2, 2])))  # fmt: skip
+    nodes = [node, helper.make_node("Slice", ["x", "n", "n", "one"], ["y0"]), conv_node("x", "y", "c")]
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3]), odd, one_, table])
+    read(save(tmp_path, proto), ReadOptions())
+
+
 def test_norm_follows_only_where_nothing_else_reads(tmp_path: Path) -> None:
     bn = ["s", "s", "s", "s"]
     nodes = [

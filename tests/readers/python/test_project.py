@@ -52,20 +52,24 @@ def test_the_order_of_questions_changes_no_answer(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "path", "root"),
+    ("path", "home", "root"),
     [
-        (("home/me/net/train.py", "home/me/net/lib/a.py"), "me/net/lib", "me/net"),
-        (("home/tool.py", "home/me/net/lib/a.py"), "me/net/lib", "."),
-        (("home/me/net/lib/a.py",), "me/net/lib/a.py", "me/net/lib"),
-        (("home/me/empty/a.txt",), "me/empty", "me/empty"),
-        (("other/a.py", "home/a.py"), "../other", "../other"),
+        ("net/tools", False, "."),
+        (".", False, "."),
+        ("net/tools", True, "net"),
+        ("net/tools/train.py", True, "net"),
+        ("net", True, "net"),
+        (".", True, "."),
+        ("../other", False, "../other"),
     ],
 )
-def test_a_folder_without_python_is_no_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], path: str, root: str
+def test_the_root_of_what_has_no_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, *, home: bool, root: str
 ) -> None:
-    for name in files:
+    """Whatever the current folder holds belongs together, unless it is somebody's home."""
+    for name in ("here/net/tools/train.py", "here/net/lib/a.py", "other/b.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "here") if home else str(tmp_path))
     assert root_of(path) == root

@@ -212,9 +212,8 @@ _NOTHING = words("""
 """)
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
-# Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled. What a
-# module sets of itself is no convolution's.
-_CHANGES = re.compile(rb"(?<!\bself)\.(?:stride|dilation|padding|groups|in_channels|out_channels)\s*=[^=]")
+# Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
+_CHANGES = re.compile(rb"\.(?:stride|dilation|padding|groups|in_channels|out_channels)\s*=[^=]")
 
 
 def module_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:
