@@ -156,7 +156,10 @@ def in_words(tests: Iterable[str]) -> str:
     found = [test for test in found if not follows(test)]
     while len(found) > 1 and len(" and ".join(found)) > _LONGEST_SAID:
         found.remove(next((test for test in found[:-1] if test.startswith("not (")), found[0]))
-    return " and ".join(found)
+    return " and ".join(f"({each})" if len(found) > 1 and _BINDS_LESS.search(each) else each for each in found)
+
+
+_BINDS_LESS = re.compile(r"^(?!not \().*(?: or | if )")  # than `and`
 
 
 def _covered(alternatives: Iterable[tuple[str, ...]]) -> bool:

@@ -217,6 +217,8 @@ def test_a_norm_that_a_parameter_brings_is_what_its_callers_make_it(
 TESTS = [
     ((), ""),
     (("a", "b", "a"), "a and b"),
+    (("a or b", "c"), "(a or b) and c"),
+    (("a or b",), "a or b"),
     (("not (m == 'a')", "not (m == 'b')", "m == 'c'"), "m == 'c'"),
     (("o.k == 1", "not (o.m == 1)", "o.m == 2"), "o.k == 1 and o.m == 2"),
     (("not (m == 'a')", "not (m == 'b')"), "not (m == 'a') and not (m == 'b')"),
