@@ -28,6 +28,7 @@ from convlint.reporters.summary import coverage, notes
 from convlint.reporters.words import (
     asking_for_a_batch,
     basis_of,
+    is_to_compile,
     outcome,
     partly_read,
     place,
@@ -88,7 +89,8 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     time: str  # empty where some layer's is unknown
     after: str  # with all advice taken: the time, or what is saved, where `is_saving`; empty without advice
     is_saving: bool
-    asks_for_a_batch: bool  # which is no part of `after`
+    asks_for_a_batch: bool  # which is no part of `after`, and neither is
+    is_to_compile: bool  # torch.compile, which the step counts
     batch: int | None  # where all networks have one
     costs: Costs
     basis: str  # what the times rest on
@@ -117,6 +119,7 @@ def cards(report: Report) -> list[TargetVerdict]:
                 after=after,
                 is_saving=is_saving,
                 asks_for_a_batch=total.gpu in asking,
+                is_to_compile=is_to_compile(report, total.gpu),
                 batch=_only(batches.get((total.gpu, total.mode), set())),
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(basis_of(report, total.gpu, total.mode)),
