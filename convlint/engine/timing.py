@@ -91,8 +91,8 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
         return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
-        kind = operation.work.kind if operation.work is not None else operation.kind
-        kind = "group norm" if operation.groups > 1 else kind
+        own = operation.work.kind if operation.work is not None else operation.kind
+        kind = "group norm" if operation.groups > 1 else own
         # A gate is smaller than what it is multiplied with, whose layout the result has.
         main = max(operation.inputs, key=lambda index: _elements(network.operations[index]), default=None)
         layout, follows, makers = False, False, tuple[int, ...]()

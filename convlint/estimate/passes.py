@@ -396,12 +396,12 @@ class _Passes:
         return self.described[which]
 
 
+_MOST_FP8_TAPS = 32  # for which TensorRT has kernels, without groups (CL824 has the source)
+
+
 def _falls_back(problem: Problem, runtime: Runtime) -> bool:
-    """Whether TensorRT, which has no fp8 kernels for groups or many taps, runs 16 bits (CL824 has the source)."""
+    """Whether TensorRT runs an fp8 layer in 16 bits, for want of a kernel."""
     return framework_of(runtime) == "tensorrt" and (problem.groups > 1 or problem.taps > _MOST_FP8_TAPS)
-
-
-_MOST_FP8_TAPS = 32
 
 
 def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:

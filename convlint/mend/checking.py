@@ -332,7 +332,7 @@ def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
     said = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
     settings = {name: value for name, value in usual.settings.items() if name not in said} | dict(asked.settings)
-    if "tensorrt" in asked.settings and (network.stored or network.runtime.framework is None):
+    if "tensorrt" in asked.settings and (network.stored or framework_of(network.runtime) is None):
         settings.setdefault("framework", "tensorrt")  # whoever asks about a release of it means to run it
     spans = {name: span for name, span in network.runtime.spans.items() if name not in asked.settings}
     return replace(network, layers=layers, runtime=replace(network.runtime, **settings, spans=spans))

@@ -42,7 +42,7 @@ _FIELDS: dict[str, dict[int, str]] = {
 }
 _TENSOR_DATA = frozenset({4, 5, 6, 7, 9, 10, 11})
 _MOST_FOLDED = 64  # numbers of a tensor that holds sizes
-_MOST_ROUNDS = 100  # of inference, each with the divisions that the one before made known
+_MOST_ROUNDS = 100  # of inference, each with the sizes that the one before made known
 _INT64 = 7  # of TensorProto.DataType
 _EXTERNAL = 1  # TensorProto.data_location
 

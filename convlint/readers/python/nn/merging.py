@@ -236,8 +236,8 @@ class Gathering:
         for each in recorded:
             if each.thing.what == "constructed":
                 layer, condition = each.thing.layer, in_words(each.conditions)
-                held = layers.get(id(layer), (layer, condition))[1]
-                layers[id(layer)] = layer, condition if held == condition else _either((held, condition))
+                _, held = layers.get(id(layer), (layer, condition))
+                layers[id(layer)] = layer, _either((held, condition))
                 several = alternatives.setdefault(id(layer), set())
                 if len(several) < _MOST_ALTERNATIVES:
                     several.add(tuple(dict.fromkeys(each.conditions)))

@@ -132,7 +132,7 @@ class Relevance:
         return any(isinstance(node.ctx, ast.Store) and _base(node) in bound for node in stored)
 
     def defining(self, path: str, name: str) -> frozenset[str]:
-        """Return the files in which a name of a file is defined, itself or those it is imported from; {} if unknown."""
+        """Return the files that may define a name of a file: itself, or those it is imported from; none if unknown."""
         if name in self._top(path):
             return frozenset((path,))
         return frozenset(other for other, what in self._bound_in(path).get(name, ()) if what == name)
