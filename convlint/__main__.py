@@ -60,14 +60,18 @@ def _run(arguments: list[str]) -> int:
 
 
 def _outcome(arguments: list[str]) -> int:
-    from convlint.cli.app import app
+    from convlint.cli.arguments import call
     from convlint.model.errors import ConvlintError, defect
 
     try:
-        try:
-            app(arguments, prog_name="convlint")  # Typer says what is wrong with arguments, and exits
-        except SystemExit as leaving:
-            code = leaving.code
+        code: object = call(arguments)
+        if code is None:
+            from convlint.cli.app import app
+
+            try:
+                app(arguments, prog_name="convlint")  # Typer says what is wrong with arguments, and exits
+            except SystemExit as leaving:
+                code = leaving.code
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except ConvlintError as error:

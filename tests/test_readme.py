@@ -26,7 +26,7 @@ def test_console_blocks_show_what_is_printed(number: int, printed):
 
 
 def test_every_command_is_shown():
-    from convlint.cli.app import COMMANDS
+    from convlint.cli.arguments import COMMANDS
 
     names = set(COMMANDS)
     assert {name for name in names if re.search(rf"convlint {name}\b", TEXT)} == names

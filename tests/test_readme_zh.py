@@ -53,7 +53,7 @@ def test_configs_of_hook_and_action_are_sound() -> None:
 
 
 def test_commands_in_its_text_exist() -> None:
-    from convlint.cli.app import COMMANDS
+    from convlint.cli.arguments import COMMANDS
 
     named = [shlex.split(text)[1] for text in re.findall(r"`(convlint \w[^`…]*)`", TEXT)]
     assert set(named) <= set(COMMANDS)

@@ -1,34 +1,16 @@
-"""The table of commands, each built only when it is asked for. A command is one function and one line in `COMMANDS`."""
+"""What Typer does for the commands: help, completion, and what is wrong with a command line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+import inspect
 from typing import Annotated, Any
 
 import typer
+from msgspec import NODEFAULT
 from typer.core import TyperGroup
 
 from convlint import __version__
-
-# name -> module in this package, and the function in it; loaded only when that command is asked for
-COMMANDS: Mapping[str, str] = {
-    "check": "check:check",
-    "init": "project:init",
-    "layer": "check:layer",
-    "estimate": "estimate:estimate",
-    "plan": "plan:plan",
-    "compare": "compare:compare",
-    "versions": "compare:versions",
-    "measure": "measure:measure",
-    "audit": "audit:audit",
-    "sweep": "estimate:sweep",
-    "rule": "project:rule",
-    "gpus": "project:gpus",
-    "config": "project:config",
-    "schema": "project:schema",
-    "export": "project:export",
-}
+from convlint.cli.arguments import COMMANDS, Command, Parameter, grouped, load_command, parameters
 
 
 class LazyCommands(TyperGroup):
@@ -72,16 +54,34 @@ class LazyCommands(TyperGroup):
 
 def _built(name: str) -> Any:
     """The command as Typer makes it: by an app of its own, so that the others need not be imported."""
-    from convlint.files.libraries import load_msgspec
-
-    load_msgspec()
-    from convlint.cli.options import expanded
-
-    module, _, function = COMMANDS[name].partition(":")
-    command: Callable[..., None] = getattr(import_module(f"convlint.cli.{module}"), function)
     holder = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    holder.command(name)(expanded(command))
+    holder.command(name)(_with_single_options(load_command(name)))
     return typer.main.get_command(holder)
+
+
+def _with_single_options(command: Command) -> Any:
+    """The command as a function that has every option by itself, as Typer wants it."""
+
+    def with_options(**values: Any) -> None:
+        raise typer.Exit(command(**grouped(command, values)))
+
+    with_options.__doc__ = command.__doc__
+    singles = [_single(parameter) for parameter in parameters(command)]
+    vars(with_options)["__signature__"] = inspect.Signature(singles)  # what Typer reads instead of **values
+    return with_options
+
+
+def _single(parameter: Parameter) -> inspect.Parameter:
+    told = parameter.option
+    ways: dict[str, Any] = {"metavar": told.metavar, "help": told.help, "autocompletion": told.complete}
+    declared = (
+        typer.Option(*told.names, **ways, min=told.min, max=told.max, show_default=parameter.default is not None)
+        if told.names
+        else typer.Argument(**ways, show_default=False)
+    )
+    default = inspect.Parameter.empty if parameter.default is NODEFAULT else parameter.default
+    annotation: Any = Annotated[parameter.annotation, declared]
+    return inspect.Parameter(parameter.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 app = typer.Typer(

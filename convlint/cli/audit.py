@@ -1,15 +1,12 @@
 """The command line of `convlint audit`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
-import typer
 from msgspec.structs import replace
 
+from convlint.cli.arguments import Flags, argument, option
 from convlint.cli.options import (
     FilesOnly,
-    Flags,
     Jobs,
     JudgeFlags,
     ModelFlags,
@@ -18,9 +15,8 @@ from convlint.cli.options import (
     Rules,
     RunFlags,
     ShowFlags,
-    argument,
+    jobs_of,
     listed,
-    option,
     output_option,
     presentation,
 )
@@ -50,23 +46,22 @@ class AuditFlags(Flags, frozen=True, kw_only=True):
         option("--weights", metavar="FILE", help_="CSV with the columns model and gpu_hours, and gpu."),
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the audit of these tables: only what is new or changed.")
+        bool, option("--resume", help_="Go on with the audit of these tables: only what is new or changed.")
     ] = False
-    jobs: Jobs = "auto"  # type: ignore[assignment]  # parsed as what a user writes
+    jobs: Jobs = "auto"
     cluster: Annotated[
         str | None,
         option("--cluster", metavar="ADDRESS", help_="A running Ray cluster: ray://HOST:PORT or auto."),
     ] = None
     ship_limit: Annotated[
         int,
-        typer.Option(
-            "--ship-limit", metavar="MIB", help="Largest file to send to a cluster that does not see it.", min=0
-        ),
+        option("--ship-limit", metavar="MIB", help_="Largest file to send to a cluster that does not see it.", min_=0),
     ] = 256
-    top: Annotated[int, typer.Option("--top", metavar="N", help="Entries of each ranking.", min=1, max=1000)] = 10
+    top: Annotated[int, option("--top", metavar="N", help_="Entries of each ranking.", min_=1, max_=1000)] = 10
 
 
 def audit(
+    *,
     paths: Annotated[
         list[str] | None,
         argument(
@@ -75,18 +70,17 @@ def audit(
             "no --models-from.",
         ),
     ] = None,
-    *,
     asked: AuditFlags,
     models: ModelFlags,
     judging: JudgeFlags,
     rules: Rules = None,
     reading: ReadFlags,
     running: RunFlags,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to audit is no error.")] = False,
+    allow_empty: Annotated[bool, option("--allow-empty", help_="Nothing to audit is no error.")] = False,
     files_only: FilesOnly = False,
     project: ProjectFlags,
     shown: ShowFlags,
-) -> None:
+) -> int:
     """Audit any number of models into tables, and rank what loses most.
 
     A model that fails is a row among the errors. Exit code 1 where a finding is at or above --fail-on, 3 where
@@ -94,16 +88,17 @@ def audit(
     """
     from convlint.cli.commands import audit as command
 
-    if asked.cluster is not None and asked.jobs > 1:
+    jobs = jobs_of(asked.jobs)
+    if asked.cluster is not None and jobs > 1:
         raise UsageError("--cluster and --jobs contradict each other: the cluster has workers of its own")
     options = replace(
         judging.options(rules, project),
         reading=reading.options(),
         running=running.running(),
-        jobs=asked.jobs,
+        jobs=jobs,
         allow_empty=allow_empty,
         models=models.names(),
         modules=not files_only,
     )
     outputs = presentation(asked.output, shown, known=command.FORMATS, files_only=command.TABLES)
-    raise typer.Exit(command.run(paths or [], asked, options, outputs))
+    return command.run(paths or [], asked, options, outputs)

@@ -1,16 +1,13 @@
 """The command line of `convlint check` and `convlint layer`, and the options that describe one layer."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
-import typer
 from msgspec.structs import asdict, replace
 
+from convlint.cli.arguments import Flags, argument, option
 from convlint.cli.options import (
     AdviceFlags,
     FilesOnly,
-    Flags,
     Jobs,
     JudgeFlags,
     Lang,
@@ -25,8 +22,7 @@ from convlint.cli.options import (
     ShowFlags,
     Verbose,
     allowances,
-    argument,
-    option,
+    jobs_of,
     presentation,
     size_option,
 )
@@ -37,19 +33,19 @@ from convlint.model.errors import UsageError
 class CoverFlags(Flags, frozen=True, kw_only=True):
     """Which of the paths' files are checked, and by how many processes."""
 
-    jobs: Jobs = "auto"  # type: ignore[assignment]  # parsed as what a user writes
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Nothing to check is no error.")] = False
+    jobs: Jobs = "auto"
+    allow_empty: Annotated[bool, option("--allow-empty", help_="Nothing to check is no error.")] = False
     specs_only: Annotated[
         bool,
-        typer.Option(
+        option(
             "--specs-only",
-            help="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
+            help_="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
         ),
     ] = False
     skip_foreign: Annotated[
         bool,
-        typer.Option(
-            "--skip-foreign", help="Pass over YAML and JSON files that are no specs; Python and models are checked."
+        option(
+            "--skip-foreign", help_="Pass over YAML and JSON files that are no specs; Python and models are checked."
         ),
     ] = False
     files_only: FilesOnly = False
@@ -59,15 +55,15 @@ class FixFlags(Flags, frozen=True, kw_only=True):
     """Which fixes are applied, and whether to files."""
 
     fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what can be mended without changing the network, in its file.")
+        bool, option("--fix", help_="Mend what can be mended without changing the network, in its file.")
     ] = False
     unsafe_fixes: Annotated[
         bool,
-        typer.Option("--unsafe-fixes", help="Fixes that change the network, its weights or results too."),
+        option("--unsafe-fixes", help_="Fixes that change the network, its weights or results too."),
     ] = False
     diff: Annotated[
         bool,
-        typer.Option("--diff", help="Print what --fix would change and write nothing; exit code 1 if it would."),
+        option("--diff", help_="Print what --fix would change and write nothing; exit code 1 if it would."),
     ] = False
 
 
@@ -81,11 +77,12 @@ class BaselineFlags(Flags, frozen=True, kw_only=True):
         str | None, option("--write-baseline", metavar="FILE", help_="Write all of today's findings to this file.")
     ] = None
     prune_baseline: Annotated[
-        bool, typer.Option("--prune-baseline", help="Take what no longer occurs out of the baseline.")
+        bool, option("--prune-baseline", help_="Take what no longer occurs out of the baseline.")
     ] = False
 
 
 def check(
+    *,
     paths: Annotated[
         list[str] | None,
         argument(
@@ -94,7 +91,6 @@ def check(
             "Default: the current folder.",
         ),
     ] = None,
-    *,
     models: ModelFlags,
     judging: JudgeFlags,
     advice: AdviceFlags,
@@ -109,7 +105,7 @@ def check(
     lang: Lang = None,
     shown: ShowFlags,
     verbose: Verbose = False,
-) -> None:
+) -> int:
     """Check specs, models and Python.
 
     Exit code 1 where a finding is at or above --fail-on, 3 where the check is incomplete.
@@ -123,7 +119,7 @@ def check(
         reading=reading.options(),
         running=running.running(),
         language=language_asked(lang),
-        jobs=covered.jobs,
+        jobs=jobs_of(covered.jobs),
         allow_empty=covered.allow_empty,
         specs_only=covered.specs_only,
         skip_foreign=covered.skip_foreign,
@@ -141,7 +137,7 @@ def check(
         if fixes.diff and value:
             raise UsageError(f"--diff shows what --fix would change and writes nothing; leave out {name}")
     outputs = presentation(output, shown, verbose=verbose)
-    raise typer.Exit(command.check(paths or [], options, outputs, baselines, diff=fixes.diff))
+    return command.check(paths or [], options, outputs, baselines, diff=fixes.diff)
 
 
 class SizeFlags(Flags, frozen=True, kw_only=True):
@@ -175,7 +171,7 @@ def layer(
     project: ProjectFlags,
     lang: Lang = None,
     shown: ShowFlags,
-) -> None:
+) -> int:
     """Check one layer given by flags."""
     from convlint.cli.commands import check as command
 
@@ -186,7 +182,7 @@ def layer(
         language=language_asked(lang),
     )
     outputs = presentation(output, shown, verbose=True)
-    raise typer.Exit(command.layer(given(sizes, settings), options, outputs))
+    return command.layer(given(sizes, settings), options, outputs)
 
 
 def given(sizes: Flags, settings: LayerSettingFlags) -> dict[str, str]:

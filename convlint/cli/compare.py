@@ -1,11 +1,8 @@
 """The command line of `convlint compare` and `convlint versions`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from convlint.cli.arguments import argument, option
 from convlint.cli.options import (
     Color,
     FilesOnly,
@@ -15,12 +12,10 @@ from convlint.cli.options import (
     ReadFlags,
     RunFlags,
     ShowFlags,
-    argument,
     gpu_names,
     gpu_option,
     listed,
     mode_of,
-    option,
     output_option,
     presentation,
 )
@@ -34,7 +29,7 @@ FORMATS = ("text", "json", "markdown")
 Gpu = Annotated[list[str] | None, gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
 Tolerance = Annotated[
     float,
-    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=1e6, help="By how much a network may become slower."),
+    option("--tolerance", metavar="PERCENT", min_=0.0, max_=1e6, help_="By how much a network may become slower."),
 ]
 Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")]
 
@@ -42,7 +37,7 @@ Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatab
 def _options(
     gpu: list[str] | None, mode: str | None, reading: ReadFlags, running: RunFlags, project: ProjectFlags, *,
     files_only: bool, models: tuple[str, ...] | None = None,
-) -> Options:  # fmt: skip
+) -> "Options":  # fmt: skip
     """What both commands ask of a check. Raises UsageError."""
     from convlint.run.plan import Options
 
@@ -53,9 +48,9 @@ def _options(
 
 
 def compare(
+    *,
     old: Annotated[str, argument("OLD", "A spec, a model, a folder, or a JSON report of check.")],
     new: Annotated[str, argument("NEW", "The same as it is now.")],
-    *,
     gpu: Gpu = None,
     mode: ModeOption = None,
     tolerance: Tolerance = 5.0,
@@ -65,7 +60,7 @@ def compare(
     files_only: FilesOnly = False,
     project: ProjectFlags,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Hold two versions of a network against each other: what became slower, faster or heavier.
 
     Exit code 1 where a network takes more than --tolerance longer or has a new error, 3 where that cannot be told.
@@ -74,15 +69,15 @@ def compare(
 
     options = _options(gpu, mode, reading, running, project, files_only=files_only)
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
-    raise typer.Exit(command.compare(old, new, options, shown, tolerance))
+    return command.compare(old, new, options, shown, tolerance)
 
 
 def versions(
+    *,
     paths: Annotated[
         list[str] | None,
         argument("PATH…", "Specs, models, folders or package.module:name. Default: the current folder."),
     ] = None,
-    *,
     before: Annotated[
         str | None,
         option("--from", metavar="VERSION|FILE", help_="A release of the framework, or a lock file. Default: as now."),
@@ -100,7 +95,7 @@ def versions(
     files_only: FilesOnly = False,
     project: ProjectFlags,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Say what another release of the framework, or another lock file, does to a network, before anybody installs it.
 
     Of a bare release of PyTorch, CUDA and cuDNN are those of its wheel on PyPI; 2.9.1+cu126 names another. Exit codes
@@ -112,4 +107,4 @@ def versions(
         raise UsageError("give --to VERSION or --to FILE")
     options = _options(gpu, mode, reading, running, project, files_only=files_only, models=models.names())
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
-    raise typer.Exit(command.versions(paths or (), before, after, options, shown, tolerance))
+    return command.versions(paths or (), before, after, options, shown, tolerance)

@@ -1,15 +1,11 @@
 """The command line of `convlint estimate` and `convlint sweep`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
-import typer
-
+from convlint.cli.arguments import Flags, argument, option
 from convlint.cli.options import (
     BuildFlags,
     Color,
-    Flags,
     Isolated,
     LayerSettingFlags,
     ModelFlags,
@@ -19,13 +15,11 @@ from convlint.cli.options import (
     ReadFlags,
     RunFlags,
     ShowFlags,
-    argument,
     gpu_names,
     gpu_option,
     listed,
     mode_of,
     one_of,
-    option,
     output_option,
     presentation,
     size_option,
@@ -40,11 +34,11 @@ Gpu = Annotated[list[str] | None, gpu_option("GPU; repeat to compare. Default: t
 
 
 def estimate(
+    *,
     paths: Annotated[
         list[str] | None,
         argument("PATH…", "Specs, models, package.module:name, or - for standard input."),
     ] = None,
-    *,
     models: ModelFlags,
     gpu: Gpu = None,
     mode: ModeOption = None,
@@ -52,11 +46,11 @@ def estimate(
     running: RunFlags,
     output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
     operations: Annotated[
-        bool, typer.Option("--operations", help="In the table, each operation between the convolutions too.")
+        bool, option("--operations", help_="In the table, each operation between the convolutions too.")
     ] = False,
     isolated: Isolated = False,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Predict each layer's time per pass: GEMM, tiles, waves, intensity. Exit code 3 where a time is unknown."""
     from convlint.cli.commands import estimate as command
     from convlint.run.plan import Options
@@ -67,7 +61,7 @@ def estimate(
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
     if not paths and models.names() is None:
         raise UsageError("nothing to estimate: give a spec, a model or -")
-    raise typer.Exit(command.run(paths or (), models.names(), options, shown, operations=operations))
+    return command.run(paths or (), models.names(), options, shown, operations=operations)
 
 
 _RANGE = "INT|RANGE"
@@ -109,11 +103,11 @@ class ChartFlags(Flags, frozen=True, kw_only=True):
 
 
 def sweep(
+    *,
     path: Annotated[
         str | None,
         argument("[PATH]", "A spec or model that holds the layer; else the layer is given by flags."),
     ] = None,
-    *,
     model: OneModel = None,
     layer: Annotated[
         str | None, option("--layer", metavar="NAME", help_="Which layer of PATH or of the model.")
@@ -130,7 +124,7 @@ def sweep(
     charting: ChartFlags,
     isolated: Isolated = False,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Vary one parameter of a layer: START:STOP[:STEP], both ends included, or a list such as 1,2,4,8.
 
     The layer comes from flags, from PATH, from a model of the config, or from a figure of NVIDIA's guide.
@@ -151,4 +145,4 @@ def sweep(
     source = decide(path) if path is not None else next(iter(models_here(None if model is None else [model])), None)
     if source is None and build.channels_last:
         raise UsageError("--channels-last: there is no module to put into it; --layout says how a layer runs")
-    raise typer.Exit(command.run(flags, source, layer, figure, job, shown, metric, plot=charting.plot))
+    return command.run(flags, source, layer, figure, job, shown, metric, plot=charting.plot)

@@ -1,14 +1,10 @@
 """The command line of `convlint measure`."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from convlint.cli.arguments import Flags, option
 from convlint.cli.options import (
     Color,
-    Flags,
     Isolated,
     ModeOption,
     OneInput,
@@ -23,7 +19,6 @@ from convlint.cli.options import (
     mode_of,
     one_input,
     one_of,
-    option,
     output_option,
     presentation,
 )
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
     from convlint.gpus.devices import Kind
 
 FORMATS = ("text", "json")
-DEVICES: tuple[Kind, ...] = ("cuda", "cpu")
+DEVICES: "tuple[Kind, ...]" = ("cuda", "cpu")
 
 
 class TimingFlags(Flags, frozen=True, kw_only=True):
@@ -47,23 +42,23 @@ class TimingFlags(Flags, frozen=True, kw_only=True):
         str | None,
         option("--csv", metavar="FILE", help_="Where timings are kept, and read from. Default: convlint-GPU.csv."),
     ] = None
-    again: Annotated[bool, typer.Option("--again", help="Time anew what the file has already.")] = False
-    layers_only: Annotated[bool, typer.Option("--layers-only", help="Do not try the fixes of findings.")] = False
+    again: Annotated[bool, option("--again", help_="Time anew what the file has already.")] = False
+    layers_only: Annotated[bool, option("--layers-only", help_="Do not try the fixes of findings.")] = False
     calibrate: Annotated[
         str | None,
         option("--calibrate", metavar="FILE", help_="Write what all timings of this GPU say of convlint's estimates."),
     ] = None
     limit_seconds: Annotated[
         float | None,
-        typer.Option("--limit-seconds", metavar="SECONDS", help="Begin nothing new then.", min=0.0, show_default=False),
+        option("--limit-seconds", metavar="SECONDS", help_="Begin nothing new then.", min_=0.0),
     ] = None
 
 
 def measure(
-    path: OneInput = None,
     *,
+    path: OneInput = None,
     model: OneModel = None,
-    device: Annotated[str, typer.Option("--device", help="cuda or cpu; the latter only tries the way.")] = "cuda",
+    device: Annotated[str, option("--device", help_="cuda or cpu; the latter only tries the way.")] = "cuda",
     gpu: Annotated[
         str | None, gpu_option("The GPU to predict for. Default: the one that times; on the CPU, the input's.")
     ] = None,
@@ -75,7 +70,7 @@ def measure(
     quiet: Quiet = False,
     isolated: Isolated = False,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Time a network's convolutions on this machine's GPU, beside what is predicted, and try the advice.
 
     Runs PyTorch's convolutions, one pass at a time, or reads their times from a trace. Exit code 3 where something
@@ -95,4 +90,4 @@ def measure(
         raise UsageError("--gpu: times are held against predictions for one GPU")
     job = Job(gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated)
     shown = presentation(output, ShowFlags(quiet=quiet, color=color), known=FORMATS)
-    raise typer.Exit(command.run(source, job, kind, timing, shown))
+    return command.run(source, job, kind, timing, shown)

@@ -1,19 +1,9 @@
-"""Options that several commands share, declared once, and how a shell completes them.
+"""Options that several commands share, declared once, and how a shell completes them."""
 
-A command that takes a record of `Flags` has an option for each of its fields, at the place of that parameter:
-`expanded` makes of it the function with single options that Typer reads.
-"""
-
-from __future__ import annotations
-
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
-from msgspec import Struct
-
+from convlint.cli.arguments import Flags, Option, argument, option
 from convlint.files.languages import LANGUAGES
 from convlint.model.errors import UsageError, shown
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
@@ -58,9 +48,9 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
 
 _T = TypeVar("_T", bound=str)
 
-FAIL_ON: tuple[FailOn, ...] = ("error", "warning", "info", "never")
+FAIL_ON: "tuple[FailOn, ...]" = ("error", "warning", "info", "never")
 LOCAL = "local"  # among GPUs: those of this machine
-COLORS: tuple[ColorWhen, ...] = ("auto", "always", "never")
+COLORS: "tuple[ColorWhen, ...]" = ("auto", "always", "never")
 
 
 def listed(names: Iterable[str]) -> str:
@@ -79,41 +69,27 @@ def jobs_of(value: str) -> int:
 
 
 Jobs = Annotated[
-    int,
-    typer.Option(
+    str,
+    option(
         "--jobs",
         "-j",
         metavar="N",
-        help="Processes, 1 or more; the result is the same. auto: one a core where there is much to do.",
-        parser=jobs_of,
-        show_default="auto",
+        help_="Processes, 1 or more; the result is the same. auto: one a core where there is much to do.",
     ),
 ]
 
 
-def option(
-    *names: str, help_: str, metavar: str | None = None, complete: Callable[[str], list[Any]] | None = None
-) -> Any:
-    """An option that has no default to show, as `argument`; its parameter is None where it is not given."""
-    return typer.Option(*names, metavar=metavar, help=help_, show_default=False, autocompletion=complete)
-
-
-def argument(metavar: str, help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
-    """An argument that has no default to show; `complete` knows what a shell offers for what is typed so far."""
-    return typer.Argument(metavar=metavar, help=help_, show_default=False, autocompletion=complete)
-
-
-def gpu_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
+def gpu_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Option:
     """`--gpu`, of which commands have different defaults."""
     return option("--gpu", "-g", help_=help_, complete=complete)
 
 
-def output_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Any:
+def output_option(help_: str, complete: Callable[[str], list[Any]] | None = None) -> Option:
     """`--output`, of which commands have different formats."""
     return option("--output", "-o", metavar="FORMAT[=FILE]", help_=help_, complete=complete)
 
 
-def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Any:
+def size_option(letter: str, help_: str, *names: str, metavar: str = "INT") -> Option:
     """The option of one size of a layer: `-K`."""
     return option(f"-{letter}", *names, metavar=metavar, help_=help_)
 
@@ -140,19 +116,17 @@ Lang = Annotated[
         help_=f"Of the text and HTML reports: {listed(LANGUAGES)}. Default: CONVLINT_LANG, else the config's, else en.",
     ),
 ]
-Isolated = Annotated[bool, typer.Option("--isolated", "--no-config", help="No config at all.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only what is needed to act.")]
+Isolated = Annotated[bool, option("--isolated", "--no-config", help_="No config at all.")]
+Quiet = Annotated[bool, option("--quiet", "-q", help_="Only what is needed to act.")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Every finding of the text report, with its reason and its source line.")
+    bool, option("--verbose", "-v", help_="Every finding of the text report, with its reason and its source line.")
 ]
-Color = Annotated[str, typer.Option("--color", help="auto, always or never.")]
+Color = Annotated[str, option("--color", help_="auto, always or never.")]
 FilesOnly = Annotated[
     bool,
-    typer.Option("--files-only", help="Never take a word for package.module:name: no code of the project runs."),
+    option("--files-only", help_="Never take a word for package.module:name: no code of the project runs."),
 ]
-Batch = Annotated[
-    int | None, typer.Option("--batch", help="Batch size of the whole network.", min=1, show_default=False)
-]
+Batch = Annotated[int | None, option("--batch", help_="Batch size of the whole network.", min_=1)]
 Runtime = Annotated[
     list[str] | None,
     option("--runtime", metavar="KEY=VALUE", help_="A runtime setting of the spec, such as cudnn=8.9.2; repeatable."),
@@ -178,14 +152,10 @@ Versions = Annotated[
 ]
 
 
-class Flags(Struct, frozen=True, kw_only=True):
-    """A group of options; every field has a default, or is a group itself."""
-
-
 class ModelFlags(Flags, frozen=True, kw_only=True):
     """Which models of the config are read."""
 
-    models: Annotated[bool, typer.Option("--models", help="All models of the config; runs the project's code.")] = False
+    models: Annotated[bool, option("--models", help_="All models of the config; runs the project's code.")] = False
     model: Annotated[
         list[str] | None, option("--model", metavar="NAME", help_="A model of the config; repeatable.")
     ] = None
@@ -221,21 +191,20 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
     ] = None
     min_loss: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--min-loss",
             metavar="PERCENT",
-            help="Findings that lose less of the convolutions' time do not fail. Default: 0.",
-            min=0.0,
-            max=100.0,
-            show_default=False,
+            help_="Findings that lose less of the convolutions' time do not fail. Default: 0.",
+            min_=0.0,
+            max_=100.0,
         ),
     ] = None
 
-    def fails_on(self) -> FailOn | None:
+    def fails_on(self) -> "FailOn | None":
         """The least severity that fails. Raises UsageError."""
         return one_of("--fail-on", self.fail_on, FAIL_ON)
 
-    def options(self, rules: list[str] | None, project: ProjectFlags) -> Options:
+    def options(self, rules: list[str] | None, project: "ProjectFlags") -> "Options":
         """A run by these rules. Raises UsageError."""
         from convlint.run.plan import Options
 
@@ -259,9 +228,9 @@ class AdviceFlags(Flags, frozen=True, kw_only=True):
     allow: Allow = None
     strict: Annotated[
         bool,
-        typer.Option(
+        option(
             "--strict",
-            help="Layers without sizes, unknown widths and rules that could not be checked fail: exit code 3.",
+            help_="Layers without sizes, unknown widths and rules that could not be checked fail: exit code 3.",
         ),
     ] = False
 
@@ -275,20 +244,19 @@ class BuildFlags(Flags, frozen=True, kw_only=True):
     ] = None
     channels_last: Annotated[
         bool,
-        typer.Option("--channels-last", help="Put modules into channels_last, as model.to(memory_format=...) does."),
+        option("--channels-last", help_="Put modules into channels_last, as model.to(memory_format=...) does."),
     ] = False
     module_timeout: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--module-timeout",
             metavar="SECONDS",
-            help="For building and tracing one module. Default: 120.",
-            min=0.1,
-            show_default=False,
+            help_="For building and tracing one module. Default: 120.",
+            min_=0.1,
         ),
     ] = None
 
-    def read_options(self, batch: int | None = None, trace: str | None = None) -> ReadOptions:
+    def read_options(self, batch: int | None = None, trace: str | None = None) -> "ReadOptions":
         """How inputs are read. Raises UsageError."""
         from convlint.readers import MODULE_TIMEOUT_S, ReadOptions
         from convlint.readers.inputs import named_inputs
@@ -313,7 +281,7 @@ class ReadFlags(Flags, frozen=True, kw_only=True):
         option("--trace", help_="How modules are followed: eval or train. Default: by --mode or the config."),
     ] = None
 
-    def options(self) -> ReadOptions:
+    def options(self) -> "ReadOptions":
         """The same for readers. Raises UsageError."""
         return self.build.read_options(self.batch, self.trace)
 
@@ -326,7 +294,7 @@ class RunFlags(Flags, frozen=True, kw_only=True):
     layout: Layout = None
     versions: Versions = None
 
-    def running(self) -> Running:
+    def running(self) -> "Running":
         """The same as settings. Raises UsageError."""
         from convlint.mend.checking import from_options
 
@@ -360,48 +328,7 @@ class LayerSettingFlags(Flags, frozen=True, kw_only=True):
     runtime: Runtime = None
 
 
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with single options in the place of each group, as Typer wants it."""
-    signature = inspect.signature(command, eval_str=True)
-
-    def with_options(**values: Any) -> None:
-        command(**{name: _taken(each.annotation, name, values) for name, each in signature.parameters.items()})
-
-    with_options.__doc__ = command.__doc__
-    singles = [single for parameter in signature.parameters.values() for single in _singles(parameter)]
-    vars(with_options)["__signature__"] = inspect.Signature(singles)  # what Typer reads instead of **values
-    return with_options
-
-
-def _singles(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
-    """The parameters that a parameter stands for: itself, or the fields of its group."""
-    group = parameter.annotation
-    if not _is_group(group):
-        yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        return
-    for (name, annotation), default in zip(_hints(group).items(), group.__struct_defaults__, strict=True):
-        yield from _singles(parameter.replace(name=name, annotation=annotation, default=default))
-
-
-@cache
-def _hints(group: type[Flags]) -> dict[str, Any]:
-    # typing.get_type_hints would look into each annotation for more of them, which takes Typer's time again
-    return inspect.get_annotations(group, eval_str=True)
-
-
-def _taken(annotation: Any, name: str, values: dict[str, Any]) -> Any:
-    """The value of a parameter, or the group made of the values of its fields."""
-    if not _is_group(annotation):
-        return values[name]
-    hints = _hints(annotation)
-    return annotation(**{field: _taken(hint, field, values) for field, hint in hints.items()})
-
-
-def _is_group(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Flags)
-
-
-def one_input(path: str | None, model: str | None) -> Input:
+def one_input(path: str | None, model: str | None) -> "Input":
     """The only input of a command. Raises UsageError where there is none or another one."""
     from convlint.readers.inputs import decide
     from convlint.run.plan import models_here
@@ -414,7 +341,7 @@ def one_input(path: str | None, model: str | None) -> Input:
 def presentation(
     output: list[str] | None, shown: ShowFlags, *, known: Sequence[str] = tuple(REPORTERS),
     files_only: Sequence[str] = (), verbose: bool = False,
-) -> Presentation:  # fmt: skip
+) -> "Presentation":  # fmt: skip
     """How results are to be shown, in formats that are `known`. Raises UsageError for a value that is none of those."""
     from convlint.cli.streams.outputs import Presentation, parse_outputs
 
@@ -423,7 +350,7 @@ def presentation(
     return Presentation(outputs=outputs, color=color, quiet=shown.quiet, verbose=verbose)
 
 
-def color_of(value: str) -> ColorWhen:
+def color_of(value: str) -> "ColorWhen":
     """When to colour. Raises UsageError."""
     return one_of("--color", value, COLORS) or "auto"
 

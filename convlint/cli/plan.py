@@ -1,17 +1,13 @@
 """The command line of `convlint plan`."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from convlint.cli.arguments import Flags, option
 from convlint.cli.options import (
     Allow,
     Color,
-    Flags,
     Isolated,
     ModeOption,
     OneInput,
@@ -28,7 +24,6 @@ from convlint.cli.options import (
     mode_of,
     one_input,
     one_of,
-    option,
     output_option,
     presentation,
 )
@@ -69,7 +64,7 @@ class WishFlags(Flags, frozen=True, kw_only=True):
         option("--target-time", metavar="TIME", help_="Of one step, such as 10ms: no more than that needs."),
     ] = None
 
-    def wishes(self, *stays: str) -> Wishes:
+    def wishes(self, *stays: str) -> "Wishes":
         """The same for the planner, with what else `stays`. Raises UsageError."""
         from convlint.engine.steps import LOTS, Wishes
 
@@ -85,8 +80,8 @@ class WishFlags(Flags, frozen=True, kw_only=True):
 
 
 def plan(
-    path: OneInput = None,
     *,
+    path: OneInput = None,
     model: OneModel = None,
     gpu: Annotated[list[str] | None, gpu_option("The GPU. Default: the spec's first, else a100.")] = None,
     mode: ModeOption = None,
@@ -100,7 +95,7 @@ def plan(
     output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
     isolated: Isolated = False,
     color: Color = "auto",
-) -> None:
+) -> int:
     """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach.
 
     A step saves at least 0.1 % of the network's time; one on channels also 1 % of its layers', and no channels become a
@@ -125,7 +120,7 @@ def plan(
     )  # fmt: skip
     wishes = asked.wishes(*(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED))
     shown = presentation(output, ShowFlags(color=color), known=FORMATS)
-    raise typer.Exit(command.run(source, job, wishes, shown, write))
+    return command.run(source, job, wishes, shown, write)
 
 
 def share(option: str, text: str | None) -> float | None:

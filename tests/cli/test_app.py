@@ -11,7 +11,7 @@ from command_line import convlint
 from typer.core import TyperGroup
 
 from convlint import cli
-from convlint.cli.app import COMMANDS
+from convlint.cli.arguments import COMMANDS
 from convlint.model.errors import UsageError
 
 
@@ -56,7 +56,7 @@ def test_a_command_that_is_none_is_compared_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
-    [(KeyboardInterrupt(), 130, ""), (EOFError("half"), 4, "unexpected end: half"), (UsageError("odd"), 2, "odd")],
+    [(KeyboardInterrupt(), 130, ""), (EOFError("half"), 4, "half"), (UsageError("odd"), 2, "odd")],
 )
 def test_what_ends_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str) -> None:
     from convlint.cli.commands import gpus

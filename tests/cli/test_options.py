@@ -3,17 +3,14 @@
 import os
 import subprocess
 import sys
-from inspect import signature
 
 import pytest
 from command_line import convlint
 
 from convlint.cli.options import (
     BuildFlags,
-    Flags,
     ShowFlags,
     color_of,
-    expanded,
     formats,
     gpus_and_aliases,
     one_of,
@@ -126,25 +123,3 @@ def test_lists_of_words() -> None:
     assert split(["CL1,CL2", "CL3 CL4"]) == ("CL1", "CL2", "CL3", "CL4")
     assert split(None) == ()
     assert BuildFlags(inputs=["x=1x3", "4x3", "5"]).read_options().inputs == {"x": "1x3", "": "4x3,\n5"}
-
-
-class Inner(Flags, frozen=True, kw_only=True):
-    deep: bool = False
-
-
-class Outer(Flags, frozen=True, kw_only=True):
-    first: str = "a"
-    inner: Inner
-    last: str = "z"
-
-
-def test_a_command_has_the_options_of_its_groups_in_their_place() -> None:
-    taken = []
-
-    def command(path: str = "here", *, outer: Outer, end: int = 1) -> None:
-        taken.append((path, outer, end))
-
-    single = expanded(command)
-    assert list(signature(single).parameters) == ["path", "first", "deep", "last", "end"]
-    single(path="x", first="b", deep=True, last="c", end=2)
-    assert taken == [("x", Outer(first="b", inner=Inner(deep=True), last="c"), 2)]

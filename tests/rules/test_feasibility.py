@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from checkout import ROOT
+from command_line import convlint
 from msgspec.structs import replace
 from read_specs import network as read
 from rule_outcomes import SILENT, findings, outcome
@@ -233,14 +234,10 @@ def test_one_cause_is_one_finding(tmp_path: Path, gpu: str, dtype: str, framewor
 
 
 def test_estimate_says_why_there_is_no_time(tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from convlint.cli.app import app
-
     path = spec(tmp_path, runtime="framework: pytorch", dtype="fp8")
-    result = CliRunner().invoke(app, ["estimate", str(path), "--gpu", "h100", "--output", "json"])
-    document = json.loads(result.stdout)
-    assert result.exit_code == 3
+    result = convlint("estimate", str(path), "--gpu", "h100", "--output", "json")
+    document = json.loads(result.out)
+    assert result.code == 3
     assert (
         document["errors"][0]["message"]
         == "no time for a: PyTorch has no fp8 convolutions (torchao's begin with compute capability 10.0)"
