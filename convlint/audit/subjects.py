@@ -24,7 +24,8 @@ from convlint.model.location import Span
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers.discovery import is_source, streamed
-from convlint.readers.inputs import Input, Model, decide, parse_reference
+from convlint.readers.inputs import Input, Model, decide
+from convlint.readers.references import parse_reference
 from convlint.readers.spec.fields import dtype_of, layout_of
 from convlint.run.plan import RunPlanner
 from convlint.run.run import included, tidy

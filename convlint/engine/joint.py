@@ -15,7 +15,6 @@ from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Le
 from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Host, Hosted, hosted
-from convlint.estimate.step import Steps, step_of
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer
@@ -479,6 +478,8 @@ class Promise(Struct, frozen=True):
         timing, setting = self.search.timing, self.search.setting(choices)
         if not timing.network.tells_step:
             return None
+        from convlint.estimate.step import Steps, step_of  # of whole networks alone
+
         after = self.advice.changes(levers)
         layers = [timing.layer(setting, index, after.get(index, NOTHING)) for index in range(len(setting.layers))]
         network = replace(timing.network, runtime=setting.runtime)

@@ -11,9 +11,6 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import Silences, Target
 from convlint.engine.hits import Evaluator, Flaw
-from convlint.facts.layer import SourceFacts, of_construction
-from convlint.facts.layer import of_program as facts_of_program
-from convlint.facts.layer import of_width as facts_of_width
 from convlint.facts.network import shortened
 from convlint.facts.source_layers import (
     GETTING,
@@ -21,7 +18,11 @@ from convlint.facts.source_layers import (
     PROVISO,
     SIDES,
     Side,
+    SourceFacts,
     Width,
+    facts_of_construction,
+    facts_of_program,
+    facts_of_width,
     in_order,
     is_inside,
     map_in_words,
@@ -183,7 +184,8 @@ def constructions(rules: Sequence[Rule], records: Sequence[SourceLayer], context
     for several in sites.values():
         broken: dict[str, list[_Broken]] = {}
         for record in several:
-            for flaw in _flaws(evaluator, of_construction(context.of(record.framework, record.layer.path), record)):
+            facts = facts_of_construction(context.of(record.framework, record.layer.path), record)
+            for flaw in _flaws(evaluator, facts):
                 broken.setdefault(flaw.rule.info.code, []).append((flaw, record))
         drafts += [_at_site(found) for found in broken.values() if len(found) == len(several)]
     return drafts

@@ -15,7 +15,6 @@ from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
-from convlint.estimate.step import Steps, step_of
 from convlint.facts.target import framework_picks_layout
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
@@ -183,6 +182,8 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     host = host_of(network, gpu)
     if not network.tells_step or None in estimates:
         return hosted(network.layers, estimates, host)
+    from convlint.estimate.step import Steps, step_of  # of whole networks alone
+
     gpu_us = sum(estimate.time_us for estimate in estimates if estimate is not None)
     step = step_of(Steps(network, running, gpu_us, network.runtime, mode), gpu)
     if step is None:
@@ -209,6 +210,8 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
     runtime = network.runtime
     if not network.tells_step or not is_eager(runtime) or gpu.compute_capability < "7.0":
         return None
+    from convlint.estimate.step import Steps, step_of
+
     runtime = replace(runtime, compile=True)
     running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
     times = [time_us(layer, gpu, runtime, mode) for layer in running]

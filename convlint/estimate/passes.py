@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate import kernels
 from convlint.estimate.board import Board, board_of, compute_dtype
-from convlint.estimate.depthwise import asks_cudnn
 from convlint.estimate.kernels import (
     Priced,
     before_norm,
@@ -362,6 +361,8 @@ class _Passes:
         problem, gpu = self.problem, self.board.gpu
         if which != "fprop" or not 1 < problem.groups == problem.C:
             return False
+        from convlint.estimate.depthwise import asks_cudnn
+
         return not asks_cudnn(problem, volta=gpu.compute_capability >= "7.0", old=self.situation.old_depthwise)
 
     def runs_without_cudnn(self) -> bool:

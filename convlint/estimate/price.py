@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
-from convlint.estimate.depthwise import depthwise
 from convlint.estimate.kernels import (
     FUSED_TILE,
     NONE,
@@ -149,6 +148,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return None
     case = _case(problem, which, board, unit)
     if is_depthwise(problem) or (is_depthwise_volume(problem) and not situation.tensorrt):
+        from convlint.estimate.depthwise import depthwise  # most networks have none
+
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:

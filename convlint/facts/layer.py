@@ -1,4 +1,4 @@
-"""The facts of one layer, or of one construction in source, as a rule asks for them; the table of all quantities."""
+"""The facts of one layer, as a rule asks for them; the table of all quantities."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ from convlint.facts.predicted import (
     worst_tiles,
     worst_waves,
 )
-from convlint.facts.quantity import UNKNOWN, Quantity, Table, UnknownValue, View
+from convlint.facts.quantity import UNKNOWN, Quantity, Table, UnknownValue
 from convlint.facts.sizes import ARRIVING, DTYPE, FIELDS, LACKING, NAMES, PRINTED, SHAPES, TAPS, arriving, values_of
-from convlint.facts.source_layers import CONSTRUCTION, PROGRAM, RUNTIME_OF_PROGRAM, WIDTH, Width
 from convlint.facts.target import TARGET, VIEWS, TargetFacts
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import PASSES, ConvLayer, as_product
 from convlint.model.network import Edge
 from convlint.model.runtime import framework_of
-from convlint.model.source import SourceLayer, TrainingProgram
 
 # read as they stand, of one layer
 OF_LAYERS: Table = {**FIELDS, **SHAPES, **TAPS, **PRINTED, **TARGET, **LACKING, **PREDICTED, **TILE_SIDES}
 
 
-def _dotted(first: str, table: Table) -> dict[str, Quantity]:
+def dotted(first: str, table: Table) -> dict[str, Quantity]:
+    """The table with that name and a dot before each of its own."""
     return {f"{first}.{name}": quantity for name, quantity in table.items()}
 
 
@@ -52,15 +51,13 @@ def _of_pass(which: str, table: Table) -> dict[str, Quantity]:
 
 QUANTITIES: Table = {
     **OF_LAYERS,
-    **_dotted("dtype", DTYPE),
-    **_dotted("arriving", ARRIVING),
-    **{name: row for first, table in VIEWS.items() for name, row in _dotted(first, table).items()},
+    **dotted("dtype", DTYPE),
+    **dotted("arriving", ARRIVING),
+    **{name: row for first, table in VIEWS.items() for name, row in dotted(first, table).items()},
     **{name: row for which, table in PASS_TABLES.items() for name, row in _of_pass(which, table).items()},
 }
 # names whose values tell layers of equal fields apart
 OWN_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.own)
-# what rules on source code read beside them
-OF_SOURCE: Table = {**_dotted("source", CONSTRUCTION), **_dotted("width", WIDTH), **_dotted("program", PROGRAM)}
 
 
 # What stands before a dot in the vocabulary, and what several quantities share.
@@ -140,35 +137,3 @@ class LayerFacts(dict[str, Any]):
         for attribute in rest:
             value = getattr(value, attribute)
         return value is UNKNOWN
-
-
-class SourceFacts(LayerFacts):
-    """The namespace of rules on source code; what belongs to another scope than theirs is unknown."""
-
-    __slots__ = ()
-    quantities: ClassVar[Table] = {**QUANTITIES, **OF_SOURCE}
-
-
-def of_construction(context: TargetFacts, record: SourceLayer) -> SourceFacts:
-    """What rules can ask of a convolution where source constructs it."""
-    facts = _facts(context, record.layer, source=View(CONSTRUCTION, record))
-    facts.update(dict.fromkeys(record.unknown, UNKNOWN))
-    return facts
-
-
-def of_width(context: TargetFacts, width: Width) -> SourceFacts:
-    """What rules can ask of one of its channel counts."""
-    facts = of_construction(context, width.record)
-    facts["width"] = View(WIDTH, width)
-    return facts
-
-
-def of_program(context: TargetFacts, program: TrainingProgram, layer: ConvLayer) -> SourceFacts:
-    """What rules can ask of a program; of its layers nothing is known but what `layer`, a stand-in, has."""
-    return _facts(context, layer, program=View(PROGRAM, program), runtime=View(RUNTIME_OF_PROGRAM, program))
-
-
-def _facts(context: TargetFacts, layer: ConvLayer, **views: View) -> SourceFacts:
-    facts = SourceFacts(context, layer, None, (), None)
-    facts.update({"source": UNKNOWN, "width": UNKNOWN, "program": UNKNOWN, "network": UNKNOWN, **views})
-    return facts

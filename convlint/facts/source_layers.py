@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.facts.quantity import Quantity, Table, known, number, text, truth
-from convlint.facts.target import RUNTIME
+from convlint.facts.layer import QUANTITIES, LayerFacts, dotted
+from convlint.facts.quantity import UNKNOWN, Quantity, Table, View, known, number, text, truth
+from convlint.facts.target import RUNTIME, TargetFacts
 from convlint.files.patterns import pattern
+from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.runtime import Runtime
 from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
@@ -290,3 +292,37 @@ WIDTH: Table = {
         lambda width: bool(width.literals) and all(each.quiet for each in width.literals),
     ),
 }
+# what rules on source code read beside the quantities of layers
+OF_SOURCE: Table = {**dotted("source", CONSTRUCTION), **dotted("width", WIDTH), **dotted("program", PROGRAM)}
+
+
+class SourceFacts(LayerFacts):
+    """The namespace of rules on source code; what belongs to another scope than theirs is unknown."""
+
+    __slots__ = ()
+    quantities: ClassVar[Table] = {**QUANTITIES, **OF_SOURCE}
+
+
+def facts_of_construction(context: TargetFacts, record: SourceLayer) -> SourceFacts:
+    """What rules can ask of a convolution where source constructs it."""
+    facts = _facts(context, record.layer, source=View(CONSTRUCTION, record))
+    facts.update(dict.fromkeys(record.unknown, UNKNOWN))
+    return facts
+
+
+def facts_of_width(context: TargetFacts, width: Width) -> SourceFacts:
+    """What rules can ask of one of its channel counts."""
+    facts = facts_of_construction(context, width.record)
+    facts["width"] = View(WIDTH, width)
+    return facts
+
+
+def facts_of_program(context: TargetFacts, program: TrainingProgram, layer: ConvLayer) -> SourceFacts:
+    """What rules can ask of a program; of its layers nothing is known but what `layer`, a stand-in, has."""
+    return _facts(context, layer, program=View(PROGRAM, program), runtime=View(RUNTIME_OF_PROGRAM, program))
+
+
+def _facts(context: TargetFacts, layer: ConvLayer, **views: View) -> SourceFacts:
+    facts = SourceFacts(context, layer, None, (), None)
+    facts.update({"source": UNKNOWN, "width": UNKNOWN, "program": UNKNOWN, "network": UNKNOWN, **views})
+    return facts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import tokenize
 from collections.abc import Mapping
 from io import BufferedReader
 from typing import BinaryIO
@@ -75,6 +74,8 @@ def python_bytes(path: str, sources: Mapping[str, str]) -> bytes:
 
 def python_encoding(content: bytes) -> str:
     """The encoding that a module declares; `utf-8-sig` where it begins with a byte order mark. Raises InputFault."""
+    import tokenize  # of Python files alone
+
     try:
         return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
     except (SyntaxError, UnicodeDecodeError) as error:

@@ -13,7 +13,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -104,8 +103,15 @@ def _is_own(status: os.stat_result) -> bool:
 
 def _above(folder: str) -> Iterator[str]:
     """The existing folders above `folder`, both as named and with links resolved."""
-    seen = dict.fromkeys(map(str, (*Path(folder).parents, *Path(os.path.realpath(folder)).parents)))
+    seen = dict.fromkeys((*_parents(folder), *_parents(os.path.realpath(folder))))
     return (path for path in seen if os.path.lexists(path))
+
+
+def _parents(folder: str) -> Iterator[str]:
+    """The folders above an absolute path as it is written, the closest first."""
+    while (above := os.path.dirname(folder.rstrip(os.sep)) or os.sep) != folder:
+        yield above
+        folder = above
 
 
 def _cannot_be_swapped(folder: str) -> bool:

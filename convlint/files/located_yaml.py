@@ -5,13 +5,13 @@ Built on PyYAML's events rather than its constructor: these have positions, and 
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from convlint.files.bounded_file import open_regular
@@ -73,7 +73,7 @@ def read_text(path: str) -> str:
         if path == "-":
             raw = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            status = Path(path).stat()
+            status = os.stat(path)
             if stat.S_ISDIR(status.st_mode):
                 raise InputFault("is a directory, not a file")
             if not stat.S_ISREG(status.st_mode):

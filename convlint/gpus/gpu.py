@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -145,19 +145,20 @@ _KEYS: Final = {
 }  # fmt: skip
 
 
-def table(path: Path) -> dict[str, Any]:
+def table(path: str) -> dict[str, Any]:
     """The same as `read`, of a file that most runs need: it comes from the cache."""
-    key = repr((str(path), *stamp(str(path))))
+    key = repr((path, *stamp(path)))
     content: dict[str, Any] = cached(
-        f"table-{path.stem}", key, lambda: read(path), lambda found: isinstance(found, dict)
+        f"table-{_stem(path)}", key, lambda: read(path), lambda found: isinstance(found, dict)
     )
     return content
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: str) -> dict[str, Any]:
     """Return the mapping in a YAML file; ConvlintError if there is none."""
     try:
-        content = yaml.load(path.read_bytes(), Loader=_LOADER)
+        with open(path, "rb") as file:
+            content = yaml.load(file, Loader=_LOADER)
     except (OSError, yaml.YAMLError) as error:
         raise ConvlintError(f"{path}: cannot be read: {error}") from error
     if not isinstance(content, dict):
@@ -165,7 +166,11 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-_FOLDER: Final = Path(__file__).parent / "data"
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+_FOLDER: Final = os.path.join(os.path.dirname(__file__), "data")
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
@@ -338,13 +343,14 @@ def load_gpu(name: str) -> Gpu:
 @cache
 def gpu_names() -> tuple[str, ...]:
     """Return the ids of all GPUs, sorted."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml") if path.stem != "aliases"))
+    names = (name for name in os.listdir(_FOLDER) if name.endswith(".yaml"))
+    return tuple(sorted(_stem(name) for name in names if name != "aliases.yaml"))
 
 
 @cache
 def aliases() -> Mapping[str, str]:
     """Return the other names that people use, each with the id it stands for."""
-    content = table(_FOLDER / "aliases.yaml")
+    content = table(os.path.join(_FOLDER, "aliases.yaml"))
     return MappingProxyType({str(alias): str(gpu_id) for gpu_id, names in content.items() for alias in names})
 
 
@@ -372,5 +378,5 @@ def _find(name: str) -> str:
 
 @cache
 def _load(gpu_id: str) -> Gpu:
-    path = _FOLDER / f"{gpu_id}.yaml"
-    return parse_gpu(gpu_id, table(path), path=str(path))
+    path = os.path.join(_FOLDER, f"{gpu_id}.yaml")
+    return parse_gpu(gpu_id, table(path), path=path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from convlint.model.errors import ConvlintError
 from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime, Version, framework_of
 
-_PATH: Final = Path(__file__).with_name("support.yaml")
+_PATH: Final = os.path.join(os.path.dirname(__file__), "support.yaml")
 
 
 class _Oldest(Struct, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ def _library(facts: Mapping[str, Any], sources: Mapping[str, str]) -> _Library:
     )
 
 
-_FRAMEWORKS: Final = Path(__file__).with_name("frameworks.yaml")
+_FRAMEWORKS: Final = os.path.join(os.path.dirname(__file__), "frameworks.yaml")
 
 
 class Lack(Struct, frozen=True, kw_only=True):

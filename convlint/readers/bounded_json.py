@@ -21,6 +21,9 @@ MOST_AXES = 16  # of one tensor
 MOST_TEXT = 500  # characters of a name
 MOST_READS = 100_000  # tensors that all operations read together
 MOST_MESSAGES = 100  # errors that are reported
+# Producers that are kept of one value. A long residual stream collects one per block, so that keeping all of them
+# would take quadratic time and memory; the latest ones tell what a rule asks.
+MOST_PRODUCERS = 64
 
 
 _SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",

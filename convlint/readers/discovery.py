@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, islice
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -157,7 +156,7 @@ def is_shared(known: Format | None) -> bool:
 def exists(path: str) -> str | None:
     """Whether a path is a folder ("folder"), anything else ("file"), or does not exist (None)."""
     try:
-        if Path(path).is_dir():
+        if os.path.isdir(path):
             return "folder"
         return "file" if os.path.lexists(path) else None
     except (OSError, ValueError):  # a NUL in the path, a name too long, a link to itself
@@ -166,6 +165,8 @@ def exists(path: str) -> str | None:
 
 def files_below(folder: str, source: bool) -> Iterator[str]:
     """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault."""
+    from pathlib import Path  # named files do without, and it is felt at every start
+
     depth = folder.rstrip(os.sep).count(os.sep)
     for here, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
@@ -179,6 +180,8 @@ def files_below(folder: str, source: bool) -> Iterator[str]:
 
 def files_matching(pattern: str, source: bool) -> Iterator[str]:
     """The files that match a glob, without following links to folders, as `glob` would. Raises UsageError."""
+    from pathlib import Path
+
     from convlint.files.globs import path_expression, refusal  # named files need no patterns
 
     parts = Path(pattern).parts
@@ -199,15 +202,15 @@ def _is_input(path: str, source: bool) -> bool:
     try:
         if known is None or known.refused or known.named or (known.source and not source):
             return False
-        return Path(path).is_file()
+        return os.path.isfile(path)
     except OSError:
         return False
 
 
 def without_shards(files: list[str]) -> list[str]:
     """The files without the parts of a sharded checkpoint whose index is among them, since the index names them."""
-    folders = {Path(path).parent for path in files if path.endswith(".safetensors.index.json")}
-    return [path for path in files if not (_SHARD.search(path) and Path(path).parent in folders)]
+    folders = {os.path.dirname(path) for path in files if path.endswith(".safetensors.index.json")}
+    return [path for path in files if not (_SHARD.search(path) and os.path.dirname(path) in folders)]
 
 
 def streamed(

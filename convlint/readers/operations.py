@@ -11,11 +11,7 @@ from msgspec.structs import replace
 
 from convlint.model.layer import AXES, ConvLayer
 from convlint.model.network import Operation, OperationKind, Work, WorkKind
-from convlint.readers.bounded_json import MOST_TEXT
-
-# Producers that are kept of one value. A long residual stream collects one per block, so that keeping all of them
-# would take quadratic time and memory; the latest ones tell what a rule asks.
-MOST_PRODUCERS = 64
+from convlint.readers.bounded_json import MOST_PRODUCERS, MOST_TEXT
 
 
 class ValueOrigin:

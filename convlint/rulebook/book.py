@@ -54,6 +54,7 @@ _COMPILERS = (
     "rule.py",
     "book.py",
     "expr.py",
+    "grammar.py",
 )
 
 

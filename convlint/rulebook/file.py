@@ -10,15 +10,16 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from convlint.facts.layer import OF_SOURCE as _OF_SOURCE
 from convlint.facts.layer import QUANTITIES
 from convlint.facts.quantity import Type
 from convlint.facts.sizes import SIZES
+from convlint.facts.source_layers import OF_SOURCE as _OF_SOURCE
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.model.errors import InputFault, RuleError, shown, suggestion
 from convlint.model.layer import PASSES, Loss
 from convlint.model.report import SEVERITIES, RuleInfo, Source
-from convlint.rulebook.expr import FUNCTIONS, Expr, ExprError, compile_expr
+from convlint.rulebook.expr import FUNCTIONS, Expr, ExprError
+from convlint.rulebook.grammar import compile_decision, compile_expr
 from convlint.rulebook.rule import (
     SOURCE_SCOPES,
     Case,
@@ -30,7 +31,6 @@ from convlint.rulebook.rule import (
     Rule,
     Scope,
     Template,
-    compile_decision,
 )
 
 MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in QUANTITIES.items()}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from msgspec.structs import force_setattr
 from convlint.model.layer import Loss, equal_without
 from convlint.model.report import RuleInfo, Severity
 from convlint.model.text import COMMA, Text, joined, printed
-from convlint.rulebook.expr import GLOBALS, UNKNOWN, Expr, decision_code, function
+from convlint.rulebook.expr import GLOBALS, UNKNOWN, Expr, function
 
 
 @equal_without("_value")
@@ -52,17 +51,6 @@ class Decision(Struct, frozen=True, kw_only=True):
         for name, expr in self.let:
             values[name] = expr.evaluate(values)
         return self.check.evaluate(values)
-
-
-def compile_decision(when: Expr | None, let: Sequence[tuple[str, Expr]], check: Expr) -> Decision:
-    """One function of expressions that were checked and compiled each for itself."""
-    trees = [(name, _tree(expr), expr.type == "number") for name, expr in let]
-    code = decision_code(None if when is None else _tree(when), trees, _tree(check))
-    return Decision(when=when, let=tuple(let), check=check, code=code)
-
-
-def _tree(expr: Expr) -> ast.expr:
-    return ast.parse((expr.in_full or expr.text).strip(), mode="eval").body
 
 
 # what a rule judges: the last three are what stands in Python source

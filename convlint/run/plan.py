@@ -30,7 +30,6 @@ from convlint.readers.inputs import (
     Input,
     Model,
     looks_like_shapes,
-    parse_reference,
     parse_shapes,
     refuse_lists,
     words_of,
@@ -70,6 +69,8 @@ def models_here(names: Sequence[str] | None) -> tuple[Input, ...]:
 
 
 def _input(entry: ModelEntry) -> Input:
+    from convlint.readers.references import parse_reference
+
     try:
         parse_reference(entry.model)
     except InputFault as fault:
@@ -329,6 +330,8 @@ def refuse_idle(options: ReadOptions, inputs: Iterable[Input]) -> None:
     inputs = list(inputs)
     for source in inputs:
         if source.kind == "module" and source.model is None:
+            from convlint.readers.references import parse_reference  # Python's parser, which files do without
+
             try:
                 parse_reference(source.name)
             except InputFault as fault:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import cache
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -272,8 +271,12 @@ def tidy(source: Input) -> Input:
     """One spelling per file, so that fingerprints do not depend on how it was named."""
     if source.kind not in ("file", "source"):
         return source
-    path = str(Path(source.name))
-    name = file_input(shown_path(path) if Path(path).is_absolute() else path).name
+    path = source.name
+    if os.sep == "\\" or any(part in ("", ".") for part in path.removeprefix("/").split("/")):
+        from pathlib import Path  # felt at every start
+
+        path = str(Path(path))
+    name = file_input(shown_path(path) if os.path.isabs(path) else path).name
     return source_input(name, named=bool(source.named)) if source.kind == "source" else replace(source, name=name)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
@@ -271,6 +271,6 @@ def stale(
 def _may_exist(path: str) -> bool:
     """False only for a file that is gone; modules and standard input are no files."""
     try:
-        return ":" in path or path.startswith("<") or Path(path).exists()
+        return ":" in path or path.startswith("<") or os.path.exists(path)
     except (OSError, ValueError):
         return False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
@@ -192,6 +191,8 @@ def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, 
 
 def _in_strings(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """Those places (line, column) of Python code at which no comment begins."""
+    import tokenize  # of Python files alone
+
     held = set(places)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

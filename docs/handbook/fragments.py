@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-from convlint.facts.layer import OF_SOURCE, QUANTITIES
+from convlint.facts.layer import QUANTITIES
 from convlint.facts.quantity import Table
+from convlint.facts.source_layers import OF_SOURCE
 from convlint.reporters.words import DOCS
 from convlint.rulebook.book import load_rulebook
 from handbook.audit_tables import audit_keys, audit_tables

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from convlint.cli.commands.rules import JUDGED, severity_in_words
-from convlint.facts.layer import OF_SOURCE, QUANTITIES
+from convlint.facts.layer import QUANTITIES
+from convlint.facts.source_layers import OF_SOURCE
 from convlint.files.located_yaml import Value
 from convlint.reporters.words import CHANGES, DOCUMENT_URLS, HOME, advice, origin
 from convlint.rulebook.file import SUPPRESSION_MEANINGS

@@ -69,8 +69,8 @@ def _rulebook() -> Any:
 
 
 def _expression(path: Path) -> None:
-    from convlint.rulebook.expr import compile_expr
     from convlint.rulebook.file import VOCABULARY
+    from convlint.rulebook.grammar import compile_expr
 
     compile_expr(path.read_bytes().decode("utf-8", "replace"), VOCABULARY)
 

@@ -39,7 +39,8 @@ from convlint.model.location import Location
 from convlint.model.report import Scalar, Severity
 from convlint.model.runtime import Runtime
 from convlint.rulebook.book import Rulebook, load_rulebook
-from convlint.rulebook.expr import ExprError, compile_expr
+from convlint.rulebook.expr import ExprError
+from convlint.rulebook.grammar import compile_expr
 
 CONV = with_output(
     ConvLayer(name="a", N=1, C=8, H=9, W=9, K=8, R=3, S=3, PadH=1, PadW=1, PadH_end=1, PadW_end=1, dtype=Dtype.fp32)

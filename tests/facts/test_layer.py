@@ -8,9 +8,16 @@ from layer_facts import facts
 from msgspec.structs import replace
 from source_records import program, record
 
-from convlint.facts.layer import OF_SOURCE, QUANTITIES, LayerFacts, SourceFacts, of_construction, of_program, of_width
+from convlint.facts.layer import QUANTITIES, LayerFacts
 from convlint.facts.quantity import UNKNOWN
-from convlint.facts.source_layers import Width
+from convlint.facts.source_layers import (
+    OF_SOURCE,
+    SourceFacts,
+    Width,
+    facts_of_construction,
+    facts_of_program,
+    facts_of_width,
+)
 from convlint.facts.target import TargetFacts
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, layer_identity
@@ -153,9 +160,9 @@ CONTEXT = TargetFacts("a100", load_gpu("a100"), Runtime(framework="pytorch"), "t
 
 def kinds() -> dict[str, SourceFacts]:
     return {
-        "construction": of_construction(CONTEXT, record(K=62)),
-        "width": of_width(CONTEXT, Width(record=record(K=62), side="K")),
-        "program": of_program(CONTEXT, program(), ConvLayer(name="")),
+        "construction": facts_of_construction(CONTEXT, record(K=62)),
+        "width": facts_of_width(CONTEXT, Width(record=record(K=62), side="K")),
+        "program": facts_of_program(CONTEXT, program(), ConvLayer(name="")),
     }
 
 
@@ -169,7 +176,7 @@ def test_each_scope_has_its_own_names_and_the_layer_s() -> None:
 
 
 def test_numbers_that_a_layer_has_to_have_may_be_unknown() -> None:
-    facts = of_construction(CONTEXT, record(K=62, unknown=("groups",)))
+    facts = facts_of_construction(CONTEXT, record(K=62, unknown=("groups",)))
     assert (facts["groups"], facts["U"]) == (UNKNOWN, 1)
 
 

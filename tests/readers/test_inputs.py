@@ -27,7 +27,6 @@ from convlint.model.network import Network
 from convlint.readers import ReadOptions, discovery
 from convlint.readers.inputs import (
     Input,
-    Reference,
     by_name,
     decide,
     file_input,
@@ -35,13 +34,13 @@ from convlint.readers.inputs import (
     looks_like_shapes,
     named_inputs,
     of_model,
-    parse_reference,
     parse_shape,
     parse_shapes,
     refuse_lists,
     states_fp32,
 )
 from convlint.readers.reading import Reading
+from convlint.readers.references import Reference, parse_reference
 
 
 @slow_contract

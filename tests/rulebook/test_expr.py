@@ -26,14 +26,12 @@ from convlint.rulebook.expr import (
     bounded,
     ceil,
     ceil_to,
-    compile_expr,
-    decision_code,
-    expression_code,
     floor_to,
     function,
     gcd,
     known,
 )
+from convlint.rulebook.grammar import compile_expr, decision_code, expression_code
 
 VOCABULARY: dict[str, Type] = {
     "C": "number", "K": "number", "name": "text", "first": "truth", "gpu.sms": "number", "gpu.name": "text",

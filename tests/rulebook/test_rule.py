@@ -9,8 +9,9 @@ import pytest
 from small_networks import rulebook
 
 from convlint.facts.quantity import UNKNOWN as UNKNOWN_of_rule
-from convlint.rulebook.expr import UNKNOWN, ExprError, UnknownValue, compile_expr
-from convlint.rulebook.rule import Decision, Fragments, Template, compile_decision
+from convlint.rulebook.expr import UNKNOWN, ExprError, UnknownValue
+from convlint.rulebook.grammar import compile_decision, compile_expr
+from convlint.rulebook.rule import Decision, Fragments, Template
 
 NAMES: Mapping[str, Any] = {"C": "number", "K": "number", "gpu.sms": "number", "dtype": "text", "on": "truth"}
 

@@ -27,9 +27,9 @@ from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited
 from convlint.model.errors import InputFault, UsageError
 from convlint.readers.discovery import MOST_FILES, exists, files_below
-from convlint.readers.inputs import parse_reference
 from convlint.readers.python.nn.networks import FoundNetwork, find_networks
 from convlint.readers.python.project import root_of
+from convlint.readers.references import parse_reference
 from convlint.reporters.words import place
 from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import included

@@ -10,7 +10,6 @@ import errno
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -316,7 +315,11 @@ def style_of(stream: TextIO, color: str, *, quiet: bool = False) -> Style:
             colored = False
     else:
         colored = color == "always"
-    width = shutil.get_terminal_size((80, 24)).columns if terminal or os.environ.get("COLUMNS") else 80
+    width = 80
+    if terminal or os.environ.get("COLUMNS"):
+        import shutil  # brings the compressors along, which is felt at every start
+
+        width = shutil.get_terminal_size((80, 24)).columns
     unicode = (stream.encoding or "").lower().replace("-", "") in ("utf8", "utf16")
     links = colored and follows_links(os.environ, terminal=terminal)
     return Style(color=colored, links=links, width=min(max(40, width), _WIDEST), quiet=quiet, unicode=unicode)

@@ -15,8 +15,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
-from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_READS
-from convlint.readers.operations import MOST_PRODUCERS
+from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODUCERS, MOST_READS
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
 from convlint.readers.spec.shapes import (
     AGAIN,

@@ -14,7 +14,7 @@ from convlint.files.patterns import pattern
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import AXES, ConvLayer, is_patches, output_size, same_padding, with_output
 from convlint.model.location import Span
-from convlint.readers.operations import MOST_PRODUCERS
+from convlint.readers.bounded_json import MOST_PRODUCERS
 from convlint.readers.spec.fields import CANONICAL, COMPOSITES, MAX_SIZE, PADS, Fields, axes, integer, tensor_sizes
 
 

@@ -15,14 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from convlint.model.errors import AskedWrong, InputFault
 from convlint.readers import ReadOptions
-from convlint.readers.inputs import (
-    InputShape,
-    Reference,
-    looks_like_shapes,
-    parse_reference,
-    parse_shapes,
-    refuse_lists,
-)
+from convlint.readers.inputs import InputShape, looks_like_shapes, parse_shapes, refuse_lists
+from convlint.readers.references import Reference, parse_reference
 from convlint.readers.torch.places import importable
 from convlint.readers.torch.user_code import alone, described, ended_by, needs_values, run
 

@@ -24,7 +24,7 @@ from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Outcome, Reader, ReadOptions
-from convlint.readers.inputs import parse_reference
+from convlint.readers.references import parse_reference
 from convlint.readers.torch import building, user_code
 from convlint.readers.torch.building import Arguments, leaves, on_meta
 from convlint.readers.torch.layers import network_of, unbatched
