@@ -119,7 +119,7 @@ def _plain(rule: Rule) -> dict[str, Any]:
 
 
 def _plain_expr(expr: Expr | None) -> tuple[Any, ...] | None:
-    return None if expr is None else (expr.text, tuple(sorted(expr.names)), expr.type, expr.code)
+    return None if expr is None else (expr.text, expr.names, expr.type, expr.code)
 
 
 def _plain_pairs(pairs: Iterable[tuple[str, Expr | None]]) -> tuple[Any, ...]:
@@ -163,7 +163,7 @@ def _rule(data: dict[str, Any]) -> Rule:
 
 
 def _sure(plain: tuple[Any, ...]) -> Expr:
-    return Expr(text=plain[0], names=frozenset(plain[1]), type=plain[2], code=plain[3])
+    return Expr(text=plain[0], names=plain[1], type=plain[2], code=plain[3])
 
 
 def _expr(plain: tuple[Any, ...] | None) -> Expr | None:

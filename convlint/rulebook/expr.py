@@ -5,6 +5,7 @@ Values that are not known are `UNKNOWN`: using one raises UnknownValue, so a rul
 
 from __future__ import annotations
 
+import marshal
 import math
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
@@ -102,17 +103,22 @@ class Expr(Struct, frozen=True, kw_only=True):
     text: str
     names: frozenset[str]
     type: Type
-    code: CodeType
+    code: bytes  # of its function, as marshal has it: of most expressions nobody asks the value
     in_full: str = ""  # the text without what stands for something longer
     _value: Any = None  # the function that `code` is
 
-    def __post_init__(self) -> None:
-        force_setattr(self, "_value", function(self.code, GLOBALS))
+    @property
+    def value(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The function of the facts whose value it has; what its arithmetic raises is raised as it is."""
+        if self._value is None:
+            force_setattr(self, "_value", function(marshal.loads(self.code), GLOBALS))
+        known: Callable[[Mapping[str, Any]], Any] = self._value
+        return known
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value under `values`. Raises UnknownValue, or ExprError where the arithmetic has no result."""
         try:
-            value = self._value(values)
+            value = self.value(values)
             return bounded(value) if self.type == "number" else value
         except ZeroDivisionError as error:
             raise ExprError(f"divides by zero: {self.text}") from error
@@ -124,7 +130,7 @@ class Expr(Struct, frozen=True, kw_only=True):
     def holds(self, values: dict[str, Any]) -> bool:
         """Whether it is known to be true under `values`. Raises ExprError."""
         try:
-            return bool(self._value(values) if self.type == "truth" else self.evaluate(values))
+            return bool(self.value(values) if self.type == "truth" else self.evaluate(values))
         except UnknownValue:
             return False
         except (ArithmeticError, ValueError):

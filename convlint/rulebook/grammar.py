@@ -8,6 +8,7 @@ without it.
 from __future__ import annotations
 
 import ast
+import marshal
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
@@ -50,9 +51,8 @@ def compile_expr(text: str, vocabulary: Mapping[str, Type]) -> Expr:
     if checker.given:
         tree = ast.fix_missing_locations(GivenInFull(checker.given).visit(tree))
     in_full = ast.unparse(tree) if checker.given else text
-    return Expr(
-        text=text, names=frozenset(checker.names), type=kind, code=expression_code(tree.body), in_full=in_full
-    )  # fmt: skip
+    code = marshal.dumps(expression_code(tree.body))
+    return Expr(text=text, names=frozenset(checker.names), type=kind, code=code, in_full=in_full)
 
 
 def _dotted(node: ast.expr) -> str:
