@@ -21,7 +21,18 @@ from convlint.reporters.ink import (
     wrap,
 )
 from convlint.reporters.summary import brief_notes, verdict_lines
-from convlint.reporters.words import MOST_STEPS, company, named_in, outcome, page_of, step, step_lines, totals, verdicts
+from convlint.reporters.words import (
+    MOST_STEPS,
+    company,
+    is_to_compile,
+    named_in,
+    outcome,
+    page_of,
+    step,
+    step_lines,
+    totals,
+    verdicts,
+)
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
@@ -79,6 +90,12 @@ class _Brief:
     def _table(self, every: Sequence[NetworkTotal]) -> None:
         modes = len({total.mode for total in every}) > 1
         self._rows([["", *_heads(modes=modes)], *(_cells(total, modes=modes) for total in every)], _DROPPED)
+        self._but_compiled()
+
+    def _but_compiled(self) -> None:
+        """Below a table: the step has torch.compile in it, where that is advised, and the convolutions have not."""
+        if any(is_to_compile(self.report, gpu) for gpu in self.targets):
+            self._more(say("Convolutions are those before torch.compile."))
 
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
         """Heads and rows, without what is empty or does not fit; of long names in the first column the ends."""
@@ -114,6 +131,7 @@ class _Brief:
         if len(order) > most:
             more = say("and {count} more: --output json", count=len(order) - most)
             self.lines.append(f"  {shown(more, self.glyphs)}")
+        self._but_compiled()
 
     def first(self, found: Sequence[Cause]) -> None:
         """What saves most, each with what it saves on each target."""

@@ -136,6 +136,15 @@ def test_steps_of_several_networks_are_not_added_up(gpus: tuple[str, ...]) -> No
     assert [line for line in text.splitlines()[:-1] if columns(line) > 80] == []
 
 
+@pytest.mark.parametrize("report", [several_targets(), several_networks(3, "a100")], ids=["targets", "networks"])
+def test_a_table_says_that_convolutions_are_not_compiled(report: Report) -> None:
+    compiling = replace(ALIGNMENT, code="CL510", name="compile", severity="warning", loss="compile")
+    asks = finding(compiling, "eager", Location(path="a"), gpu="a100", lost_us=300.0, lost_percent=1.0)
+    note = "Convolutions are those before torch.compile."
+    assert note not in reporter("text")(report, Style())
+    assert note in reporter("text")(replace(report, findings=(*report.findings, asks)), Style())
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 @pytest.mark.parametrize("unicode", [True, False])
 def test_lines_fit_the_width(width: int, unicode: bool) -> None:
