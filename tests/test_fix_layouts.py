@@ -168,6 +168,13 @@ def test_a_batch_that_another_finding_would_change_again_stays() -> None:
     assert "net.yaml: CL301 of c, d is not fixed: CL204 would then want N=60" in ran.err
 
 
+@pytest.mark.parametrize(("N", "fixable"), [(16, False), (30, True)])
+def test_a_check_counts_no_batch_that_would_be_changed_again(N: int, fixable: bool) -> None:
+    document = json.loads(convlint("check", "-", "-o", "json", *BATCH, stdin=SMALL.replace("N: 16", f"N: {N}")).out)
+    (fix,) = (each["fix"] for each in document["findings"] if each["fix"] and "N" in each["fix"]["set"])
+    assert fix["applicable"] is fixable
+
+
 def test_a_batch_is_set_to_what_the_finding_said() -> None:
     text = SMALL.replace("N: 16", "N: 30")
     found = json.loads(convlint("check", "-", "-o", "json", stdin=text).out)["findings"]

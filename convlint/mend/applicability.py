@@ -54,6 +54,11 @@ def with_applicability(
         plan, reasons = _planned(network, job, result, asked, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
+    if _sets_batch(plan) and (again := _wants_another(network, plan, rulebook, job, fixing)):
+        unsettled = {id(wish.finding): again for wish in plan.granted if "N" in wish.sets}
+        asked = [each for each in asked if id(each[0]) not in unsettled]
+        plan, reasons = _planned(network, job, result, asked, of, edits_of)
+        reasons |= unsettled
     if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
@@ -88,6 +93,15 @@ def _sets_batch(plan: EditPlan) -> bool:
 
 def _batches(finding: Finding) -> set[Scalar]:
     return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
+
+
+def _wants_another(network: Network, plan: EditPlan, rulebook: Rulebook, job: Job, fixing: Fixing) -> str:
+    """Why the batch of a plan is not written: a rule would want yet another one then. Empty where none would."""
+    from convlint.fixes.verify import unsettled
+
+    after = check_read(_changed(network, plan), rulebook, job, [])
+    found = () if after is None else fixing.counting(after.findings)
+    return next(iter(unsettled(plan, found).values()), "")
 
 
 def _batches_once_written(
