@@ -64,16 +64,13 @@ def _outcome(arguments: list[str]) -> int:
     from convlint.model.errors import ConvlintError, defect
 
     try:
-        code: object = call(arguments)
+        code = call(arguments)
         if code is None:
-            from convlint.cli.app import app
+            from convlint.cli.app import run
 
-            try:
-                app(arguments, prog_name="convlint")  # Typer says what is wrong with arguments, and exits
-            except SystemExit as leaving:
-                code = leaving.code
+            code = run(arguments)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        return code
     except ConvlintError as error:
         _say(f"error: {error}")
         return 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -42,15 +44,6 @@ class LazyCommands(TyperGroup):
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Runs the command; what Typer has exit codes of its own for gets those of the contract."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
-        except EOFError as error:  # for Typer, a question that got no answer; nobody is asked any
-            raise RuntimeError(f"unexpected end: {error}") from error
-
 
 def _built(name: str) -> Any:
     """The command as Typer makes it: by an app of its own, so that the others need not be imported."""
@@ -63,7 +56,7 @@ def _with_single_options(command: Command) -> Any:
     """The command as a function that has every option by itself, as Typer wants it."""
 
     def with_options(**values: Any) -> None:
-        raise typer.Exit(command(**grouped(command, values)))
+        _asked.append(partial(command, **grouped(command, values)))
 
     with_options.__doc__ = command.__doc__
     singles = [_single(parameter) for parameter in parameters(command)]
@@ -92,6 +85,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+_asked: list[Callable[[], int]] = []  # the command that Typer has read, with its options
+
+
+def run(words: list[str]) -> int:
+    """Has Typer read the command line, runs the command that it asks for and returns its exit code.
+
+    The command runs when Typer is done: what it raises is none of Typer's business.
+    """
+    _asked.clear()
+    try:
+        app(words, prog_name="convlint")  # says what is wrong with the words, and exits
+    except SystemExit as leaving:
+        if not _asked:
+            return leaving.code if isinstance(leaving.code, int) else 0
+    return _asked.pop()()
 
 
 def _version(value: bool) -> None:

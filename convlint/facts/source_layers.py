@@ -1,4 +1,4 @@
-"""What rules may ask of constructions and programs in Python source."""
+"""What rules may ask of constructions, their widths, and programs in Python source; the tables of it, and the facts."""
 
 from __future__ import annotations
 

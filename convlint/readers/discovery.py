@@ -48,7 +48,8 @@ def discover(
     errors: list[InputError] = []
     held = _Held()
     for argument in arguments:
-        listed = None if argument == "-" else _listed(argument, source)
+        closed: list[InputError] = []
+        listed = None if argument == "-" else _listed(argument, source, closed)
         if listed is None:
             named = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
             if is_source(named):
@@ -65,10 +66,14 @@ def discover(
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
+        closed = [each for each in closed if wanted(each.path) and wanted(os.path.join(each.path, "a.yaml"))]
+        errors += closed
         meant = [files[path] for path in without_shards(sorted(files))]
         inputs = [source for source in meant if source is not None]
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
+        elif not files and closed:
+            continue
         elif not files:
             message = nothing_in(argument, problem, source=source)
         elif not inputs:
@@ -80,13 +85,16 @@ def discover(
     return tuple(found), tuple(errors)
 
 
-def _listed(argument: str, source: bool) -> tuple[Iterator[str], str] | None:
-    """The files that a folder or a glob stands for, and what is wrong if there are none; None for anything else."""
+def _listed(argument: str, source: bool, closed: list[InputError]) -> tuple[Iterator[str], str] | None:
+    """The files that a folder or a glob stands for, and what is wrong if there are none; None for anything else.
+
+    Folders that cannot be read come to `closed` while the files are walked.
+    """
     there = exists(argument)
     if there == "folder":
-        return files_below(argument, source), HOLDS_NOTHING
+        return files_below(argument, source, closed), HOLDS_NOTHING
     if there is None and MAGIC.search(argument):  # a file may well be called net[1].yaml
-        return files_matching(argument, source), MATCHES_NOTHING
+        return files_matching(argument, source, closed), MATCHES_NOTHING
     return None
 
 
@@ -155,20 +163,24 @@ def is_shared(known: Format | None) -> bool:
 
 def exists(path: str) -> str | None:
     """Whether a path is a folder ("folder"), anything else ("file"), or does not exist (None)."""
-    try:
-        if os.path.isdir(path):
-            return "folder"
-        return "file" if os.path.lexists(path) else None
-    except (OSError, ValueError):  # a NUL in the path, a name too long, a link to itself
-        return None
+    if os.path.isdir(path):
+        return "folder"
+    return "file" if os.path.lexists(path) else None
 
 
-def files_below(folder: str, source: bool) -> Iterator[str]:
-    """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault."""
+def files_below(folder: str, source: bool, closed: list[InputError]) -> Iterator[str]:
+    """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault.
+
+    A folder that cannot be read comes to `closed`.
+    """
     from pathlib import Path  # named files do without, and it is felt at every start
 
     depth = folder.rstrip(os.sep).count(os.sep)
-    for here, folders, files in os.walk(folder, followlinks=False):
+
+    def keep(error: OSError) -> None:
+        closed.append(InputError(path=str(error.filename), message=f"cannot be read: {error.strerror}"))
+
+    for here, folders, files in os.walk(folder, onerror=keep, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         if folders and here.count(os.sep) - depth >= MOST_DEPTH:
             raise InputFault(f"holds folders that nest deeper than {MOST_DEPTH} levels")
@@ -178,7 +190,7 @@ def files_below(folder: str, source: bool) -> Iterator[str]:
                 yield path
 
 
-def files_matching(pattern: str, source: bool) -> Iterator[str]:
+def files_matching(pattern: str, source: bool, closed: list[InputError]) -> Iterator[str]:
     """The files that match a glob, without following links to folders, as `glob` would. Raises UsageError."""
     from pathlib import Path
 
@@ -191,7 +203,7 @@ def files_matching(pattern: str, source: bool) -> Iterator[str]:
         raise UsageError(f"{shown(pattern)!r}: {reason}")
     root = Path(*parts[:fixed])
     wanted = path_expression(parts[fixed:], below=False)
-    for path in files_below(str(root), source):
+    for path in files_below(str(root), source, closed):
         if wanted.match(f"/{Path(path).relative_to(root).as_posix()}"):
             yield path
 
@@ -199,12 +211,9 @@ def files_matching(pattern: str, source: bool) -> Iterator[str]:
 def _is_input(path: str, source: bool) -> bool:
     """Whether a file in a folder is read; one of a refused format is passed over, as its reason is not asked for."""
     known = find_format(path)
-    try:
-        if known is None or known.refused or known.named or (known.source and not source):
-            return False
-        return os.path.isfile(path)
-    except OSError:
+    if known is None or known.refused or known.named or (known.source and not source):
         return False
+    return os.path.isfile(path)
 
 
 def without_shards(files: list[str]) -> list[str]:
@@ -221,7 +230,8 @@ def streamed(
     As `discover` has it, except for Python source, which is passed over in folders and an input like any other where it
     is named.
     """
-    listed = _listed(argument, False)
+    closed: list[InputError] = []
+    listed = _listed(argument, False, closed)
     if listed is None:
         yield decide(argument, modules=modules)
         return
@@ -238,7 +248,8 @@ def streamed(
     except InputFault as fault:
         yield InputError(path=argument, message=fault.message)
         return
-    if not any_file:
+    yield from closed
+    if not any_file and not closed:
         yield InputError(path=argument, message=nothing_in(argument, problem, source=False))
-    elif not any_wanted:
+    elif any_file and not any_wanted:
         yield InputError(path=argument, message=_NOTHING_WANTED)

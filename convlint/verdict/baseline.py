@@ -270,7 +270,4 @@ def stale(
 
 def _may_exist(path: str) -> bool:
     """False only for a file that is gone; modules and standard input are no files."""
-    try:
-        return ":" in path or path.startswith("<") or os.path.exists(path)
-    except (OSError, ValueError):
-        return False
+    return ":" in path or path.startswith("<") or os.path.exists(path)

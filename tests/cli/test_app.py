@@ -56,16 +56,19 @@ def test_a_command_that_is_none_is_compared_with_all() -> None:
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
-    [(KeyboardInterrupt(), 130, ""), (EOFError("half"), 4, "half"), (UsageError("odd"), 2, "odd")],
+    [(KeyboardInterrupt(), 130, ""), (EOFError("half"), 4, "EOFError: half"), (UsageError("odd"), 2, "odd")],
 )
-def test_what_ends_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str) -> None:
+@pytest.mark.parametrize("words", [["gpus"], ["gpus", "--"]], ids=["plain", "read by Typer"])
+def test_what_ends_a_command(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], error: BaseException, code: int, message: str
+) -> None:
     from convlint.cli.commands import gpus
 
     def ends(*_: object) -> int:
         raise error
 
     monkeypatch.setattr(gpus, "run", ends)
-    ran = convlint("gpus")
+    ran = convlint(*words)
     assert ran.code == code
     assert message in ran.err
     assert bool(message) == bool(ran.err)

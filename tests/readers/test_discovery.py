@@ -3,13 +3,15 @@
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 from audited import write_spec
 
-from convlint.model.errors import UsageError
+from convlint.files.bounded_file import open_regular
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.report import InputError
 from convlint.readers import discovery
 from convlint.readers.discovery import discover as discover_of_streaming
@@ -105,6 +107,45 @@ def test_names_of_any_kind(tree: Path) -> None:
         assert discover([f"odd/{name}"]) == ((f"odd/{name}",), ())
     assert len(discover(["odd"])[0]) == 4
     assert discover(["nul\0.onnx"]) == (("nul\0.onnx",), ())
+
+
+@pytest.fixture
+def closed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder that nobody may list, and a spec that nobody may read; root may do both, and runs these tests."""
+    (tree / "closed").mkdir()
+    (tree / "secret.yaml").write_text(SPEC)
+    scandir, access = os.scandir, os.access
+
+    def refused(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    def unreadable(path: str) -> BufferedReader:
+        if path.endswith("secret.yaml"):
+            raise InputFault("cannot be read: Permission denied")
+        return open_regular(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: not path.endswith("secret.yaml") and access(path, mode))
+    monkeypatch.setattr("convlint.readers.spec.fields.open_regular", unreadable)
+    return os.path.join(".", "closed")
+
+
+@pytest.mark.parametrize("argument", [".", "**/*"])
+def test_what_nobody_may_read_is_not_passed_over(closed: str, argument: str) -> None:
+    found, errors = discover([argument])
+    assert "secret.yaml" in found  # its reader says why it cannot be read
+    assert "spec.yaml" in found
+    assert [(os.path.normpath(each.path), each.message) for each in errors] == [
+        ("closed", "cannot be read: Permission denied")
+    ]
+    assert InputError(path=errors[0].path, message=errors[0].message) in list(streamed(argument))
+
+
+def test_what_is_excluded_may_be_closed(closed: str) -> None:
+    _, errors = discovery.discover(["."], wanted=lambda path: not path.startswith((closed, "closed")))
+    assert errors == ()
 
 
 @pytest.mark.usefixtures("tree")

@@ -82,7 +82,7 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     before = read_settings(path, f"{path}:", MOST_CONFIG_BYTES) if is_there(path) else b""
     source = TomlSource(path, decode(before, path))
     try:
-        files = [each for each in islice(files_below(folder, True), MOST_FILES) if each.endswith(".py")]
+        files = [each for each in islice(files_below(folder, True, []), MOST_FILES) if each.endswith(".py")]
     except InputFault as fault:
         return _incomplete(f"error: {clean_path(folder)} {fault}")
     found = find_networks([each for each in files if included(each, planner)], root_of(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -348,8 +349,9 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
             if not whole:
                 return Look(verdict="spec")
             text = text_of(head + stream.read(MAX_BYTES + 1 - len(head)))
-    except InputFault:  # an unreadable file is worth an error only if it was named, or begins like a spec
-        return Look(verdict="spec" if named or _VERSION_KEY.search(head) else "foreign")
+    except InputFault:  # what cannot be read is worth an error if it was named, begins like a spec, or nobody may look
+        is_closed = not head and os.path.isfile(path) and not os.access(path, os.R_OK)
+        return Look(verdict="spec" if named or is_closed or _VERSION_KEY.search(head) else "foreign")
     return Look(verdict="spec", text=text) if is_spec_text(text) else Look(verdict="no spec")
 
 
