@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from convlint import __version__
 from convlint.cli.arguments import COMMANDS, Command, Parameter, grouped, load_command, parameters
+from convlint.model.errors import UsageError
 
 
 class LazyCommands(TyperGroup):
@@ -54,12 +55,16 @@ def _built(name: str) -> Any:
 
 def _with_single_options(command: Command) -> Any:
     """The command as a function that has every option by itself, as Typer wants it."""
+    known = list(parameters(command))
 
     def with_options(**values: Any) -> None:
+        for parameter in known:
+            if (value := values[parameter.name]) != value:  # which Typer takes for a number, and no limit refuses
+                raise UsageError(f"{parameter.option.names[0]} {value}: no number")
         _asked.append(partial(command, **grouped(command, values)))
 
     with_options.__doc__ = command.__doc__
-    singles = [_single(parameter) for parameter in parameters(command)]
+    singles = [_single(parameter) for parameter in known]
     vars(with_options)["__signature__"] = inspect.Signature(singles)  # what Typer reads instead of **values
     return with_options
 

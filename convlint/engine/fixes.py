@@ -133,6 +133,7 @@ class Batches:
         above = [N for N in wanted if now < N <= most]
         if wanted and len(self._by_batch.get(now, ())) <= _MOST_KINDS:
             above += [N for step in (8, 16, 32, 64) if now < (N := now // step * step + step) <= most]
+            above += range(now + 1, most + 1) if now < 8 else ()
         present = self.us_per_image(now, now)
         best = []
         for side in (below, above):

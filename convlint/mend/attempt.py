@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -341,7 +341,9 @@ def code_writer(
             if not own or any(field in plan.runtime for field in wish.sets):
                 reason = "no line that constructs layers states it"
             if reason:
-                reason = next(filter(None, (by_hand(field, value) for field, value in wish.sets.items())), reason)
+                dims = {planner.network.layers[index].dims for index in own}
+                lines = (by_hand(field, value, dims) for field, value in wish.sets.items())
+                reason = next(filter(None, lines), reason)
                 failing[number] = reason
         left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
         if left and not failing:
@@ -354,10 +356,13 @@ def code_writer(
     return write
 
 
-def by_hand(field: str, value: Scalar) -> str:
-    """The line of a training script that has the effect of a setting; empty for what is set in constructors."""
+def by_hand(field: str, value: Scalar, dims: Collection[int] = (2,)) -> str:
+    """The line of a training script that has the effect of a setting on layers of these dims; empty without one."""
+    if (field, value) == ("layout", "NHWC") and not {2, 3}.issuperset(dims):  # of one axis no format has channels last
+        return ""
+    last = "torch.channels_last_3d" if 3 in dims else "torch.channels_last"
     lines = {
-        ("layout", "NHWC"): "model.to(memory_format=torch.channels_last), and the same of its input",
+        ("layout", "NHWC"): f"model.to(memory_format={last}), and the same of its input",
         ("layout", "NCHW"): "model.to(memory_format=torch.contiguous_format), and the same of its input",
         ("dtype", "fp16"): 'with torch.autocast("cuda", dtype=torch.float16): around the forward, and a GradScaler',
         ("dtype", "bf16"): 'with torch.autocast("cuda", dtype=torch.bfloat16): around the forward pass',

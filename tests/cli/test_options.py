@@ -95,6 +95,15 @@ def test_did_you_mean(arguments: list[str], meant: str) -> None:
     assert meant in ran.err
 
 
+@pytest.mark.parametrize(
+    "words", [["check", "--min-loss", "nan"], ["layer", "--min-loss=NaN"], ["compare", "a", "b", "--tolerance", "nan"]]
+)
+def test_what_is_no_number_is_no_limit(words: list[str]) -> None:
+    ran = convlint(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert "nan: no number" in ran.err
+
+
 @pytest.mark.parametrize("words", [{"COMP_CWORD": "x"}, {"COMP_CWORD": "99", "COMP_WORDS": "'"}, {}])
 def test_a_shell_that_asks_nonsense_is_told_nothing(words: dict[str, str]) -> None:
     ran = subprocess.run(

@@ -7,7 +7,7 @@ from constructed import NN, alone, chain, conv, norm
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
-from convlint.mend.attempt import with_code_edits
+from convlint.mend.attempt import by_hand, with_code_edits
 from convlint.mend.checking import Checked, Job
 from convlint.model.location import CodeEdit, Location
 from convlint.model.network import Network
@@ -79,3 +79,14 @@ def test_without_dataflow_or_files_there_are_no_edits() -> None:
 
 def test_what_could_not_be_checked_is_left_alone() -> None:
     assert with_code_edits(Checked(network=replace(network())), Job()) is None
+
+
+@pytest.mark.parametrize(
+    ("dims", "format_"), [((2,), "torch.channels_last)"), ((3,), "torch.channels_last_3d)"), ((2, 3), "_3d)")]
+)
+def test_the_memory_format_is_that_of_the_layers(dims: tuple[int, ...], format_: str) -> None:
+    assert format_ in by_hand("layout", "NHWC", dims)
+
+
+def test_layers_of_one_axis_have_no_memory_format() -> None:
+    assert by_hand("layout", "NHWC", (1,)) == by_hand("layout", "NHWC", (1, 2)) == ""
