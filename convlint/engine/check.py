@@ -166,7 +166,8 @@ class _NetworkCheck:
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
-        hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, _by_number(promise.beside_us(), hits))
+        beside_us = _by_number(promise.beside_us(), hits)
+        hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, beside_us, on_host.most_us)
         for hit in hits:
             fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
             if not is_refuted(hit, fix):

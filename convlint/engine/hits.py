@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -472,22 +473,27 @@ def graded(hits: Sequence[Hit], network_us: float) -> list[Hit]:
 
 
 def priced_by_step(
-    hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None, beside_us: Mapping[int, float]
-) -> list[Hit]:
+    hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None, beside_us: Mapping[int, float],
+    most_us: float | None,
+) -> list[Hit]:  # fmt: skip
     """The same with what is lost of the whole step, where more than convolutions is at stake.
 
     Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
-    number of a hit: norms and activations of 16 bits move half of the bytes, for one.
+    number of a hit: norms and activations of 16 bits move half of the bytes, for one. Less work for the GPU shortens
+    the step by no more than `most_us` (None: no host): then it waits for the host.
     """
     found = []
+    most_us = math.inf if most_us is None else most_us
     for hit in hits:
         lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
         if lost is not None and step_us and hit.severity != "error":
             severity: Severity = "warning" if lost >= STEP_SHARE * step_us else "info"
             hit = replace(hit, severity=severity, price=replace(hit.price, lost_step_us=lost))
         elif hit.number in beside_us:
-            lost_step_us = max(0.0, (hit.price.lost_us or 0.0) + beside_us[hit.number])
+            lost_step_us = min(max(0.0, (hit.price.lost_us or 0.0) + beside_us[hit.number]), most_us)
             hit = replace(hit, price=replace(hit.price, lost_step_us=lost_step_us))
+        elif (hit.price.lost_us or 0.0) > most_us:
+            hit = replace(hit, price=replace(hit.price, lost_step_us=most_us))
         found.append(hit)
     return found
 

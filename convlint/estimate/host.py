@@ -108,6 +108,13 @@ class Hosted(Struct, frozen=True):
         return None if self.gpu_us is None else max(self.gpu_us, self.host_us or 0.0)
 
     @property
+    def most_us(self) -> float | None:
+        """How much shorter less work for the GPU can make the whole step, which then waits for the host."""
+        if self.step is None or self.step.host_us is None:
+            return None
+        return max(0.0, self.step.time_us - self.step.host_us)
+
+    @property
     def lost_step_us(self) -> dict[Loss, float]:
         """What of the step is lost to the host, and to what torch.compile would fuse."""
         lost: dict[Loss, float] = {}

@@ -189,6 +189,8 @@ def lost(finding: Finding) -> str:
     parts = [] if finding.lost_us is None else [_share(finding, finding.lost_us)]
     if finding.lost_step_us is not None and _is_something(finding.lost_step_us):
         parts.append(_of_step(finding.lost_step_us, finding.lost_step_percent))
+    elif finding.lost_step_us is not None and _is_something(finding.lost_us):
+        parts.append(say("nothing of the step"))
     if finding.lost_capacity_us is not None and _is_something(finding.lost_capacity_us):
         capacity = say("{time} paid for capacity that it does not use", time=duration(finding.lost_capacity_us))
         nothing = parts == [say(_NOTHING)]

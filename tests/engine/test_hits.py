@@ -28,6 +28,7 @@ from convlint.engine.hits import (
     new_value,
     overridden,
     places_of,
+    priced_by_step,
     stated,
     with_fix,
     with_settings,
@@ -525,3 +526,11 @@ def test_what_joins() -> None:
 
 def test_the_user_has_the_last_word() -> None:
     assert overridden("error", "info") == "info"
+
+
+@pytest.mark.parametrize(("most_us", "expected"), [(None, 40.0), (100.0, 40.0), (25.0, 25.0), (0.0, 0.0)])
+def test_less_work_shortens_no_step_that_waits_for_its_host(most_us: float | None, expected: float) -> None:
+    setting, lever = (replace(hit(30.0), number=number) for number in (1, 2))
+    first, second = priced_by_step([setting, lever], {}, 1000.0, {1: 10.0}, most_us)
+    assert first.price.lost_step_us == expected
+    assert second.price.lost_step_us == (most_us if most_us is not None and most_us < 30.0 else None)

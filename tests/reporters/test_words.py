@@ -527,6 +527,8 @@ def test_what_is_lost_of_the_step_is_said_beside_what_is_lost_of_the_convolution
     of_step = priced(lost_step_us=25.0, lost_step_percent=12.5)
     assert lost(of_step) == "25 us, 12 % of the step"
     assert lost(priced(lost_step_us=25.0)) == "25 us of the step"
+    waiting = priced(lost_us=25.0, lost_percent=50.0, lost_step_us=0.0, lost_step_percent=0.0)
+    assert lost(waiting) == "25 us, 50 % of the convolutions; nothing of the step"
     both = priced(lost_us=25.0, lost_alone_us=25.0, lost_percent=50.0, lost_step_percent=20.0)
     assert lost(both) == "25 us, 50 % of the convolutions, 20 % of the step"
     setting = replace(both, lost_step_us=60.0, lost_step_percent=48.0)
