@@ -22,6 +22,7 @@ from convlint.fixes.spec_text import Edits, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.model.errors import InputFault
+from convlint.model.layer import Mode
 from convlint.model.location import CodeEdit
 from convlint.model.network import Network
 from convlint.model.report import Finding, InputError, Scalar
@@ -342,7 +343,8 @@ def code_writer(
                 reason = "no line that constructs layers states it"
             if reason:
                 dims = {planner.network.layers[index].dims for index in own}
-                lines = (by_hand(field, value, dims) for field, value in wish.sets.items())
+                mode = planner.network.mode
+                lines = (by_hand(field, value, dims, mode) for field, value in wish.sets.items())
                 reason = next(filter(None, lines), reason)
                 failing[number] = reason
         left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
@@ -356,8 +358,15 @@ def code_writer(
     return write
 
 
-def by_hand(field: str, value: Scalar, dims: Collection[int] = (2,)) -> str:
-    """The line of a training script that has the effect of a setting on layers of these dims; empty without one."""
+def by_hand(field: str, value: Scalar, dims: Collection[int] = (2,), mode: Mode | None = None) -> str:
+    """The line of a script that has the effect of a setting on layers of these dims; empty without one.
+
+    What only runs forward takes its weights in 16 bits: autocast, which training has for its fp32 weights, would cast
+    them and every norm's input, and that has a price which the setting has not.
+    """
+    if mode == "inference" and field == "dtype" and value in ("fp16", "bf16"):
+        kind = "float16" if value == "fp16" else "bfloat16"
+        return f"the script that runs the model has to say model.to(torch.{kind}), and the same of its input"
     if (field, value) == ("layout", "NHWC") and not {2, 3}.issuperset(dims):  # of one axis no format has channels last
         return ""
     last = "torch.channels_last_3d" if 3 in dims else "torch.channels_last"

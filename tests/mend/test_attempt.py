@@ -90,3 +90,8 @@ def test_the_memory_format_is_that_of_the_layers(dims: tuple[int, ...], format_:
 
 def test_layers_of_one_axis_have_no_memory_format() -> None:
     assert by_hand("layout", "NHWC", (1,)) == by_hand("layout", "NHWC", (1, 2)) == ""
+
+
+def test_what_only_runs_forward_takes_weights_of_16_bits() -> None:
+    assert "model.to(torch.float16)" in by_hand("dtype", "fp16", mode="inference")
+    assert "torch.autocast" in by_hand("dtype", "bf16", mode="training")
