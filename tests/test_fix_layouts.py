@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Ran, convlint
@@ -241,3 +242,30 @@ def test_the_batch_that_fits_once_all_else_is_written_is_part_of_the_promise() -
     assert memory["fix"]["set"]["N"] < batch < 2500
     assert f"N: {batch}" in text
     assert after["summary"]["time_us"] == pytest.approx(before["summary"]["time_after_fix_us"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("targets", "runtime", "layers"),
+    [
+        ("a100, p100", "{ framework: pytorch, tf32: false }", [(64, 64)]),
+        ("a100, v100", "{ framework: pytorch, tf32: false }", [(64, 190), (190, 64)]),
+        ("a100, p100", "{}", [(1, 64), (64, 32), (32, 9)]),
+    ],
+)
+def test_what_one_target_undoes_is_not_promised_on_another(
+    targets: str, runtime: str, layers: list[tuple[int, int]]
+) -> None:
+    text = f"version: 1\ntarget: [{targets}]\nruntime: {runtime}\n"
+    text += "defaults: { N: 16, dtype: fp32, layout: NHWC, H: 56, W: 56 }\nlayers:\n"
+    text += "".join(
+        f"  - {{ name: c{number}, C: {C}, K: {K}, kernel_size: 3, padding: 1 }}\n"
+        for number, (C, K) in enumerate(layers)
+    )
+    promised = [one["time_after_fix_us"] for one in _networks(text)]
+    _, after = mended(text)
+    assert [one["time_us"] for one in _networks(after)] == pytest.approx(promised, rel=1e-3)
+
+
+def _networks(text: str) -> list[dict[str, Any]]:
+    networks: list[dict[str, Any]] = json.loads(convlint("check", "-", "-o", "json", stdin=text).out)["networks"]
+    return networks

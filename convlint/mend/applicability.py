@@ -12,6 +12,7 @@ from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.timing import SAME, times_of
+from convlint.files.languages import duration
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
@@ -23,6 +24,7 @@ from convlint.rulebook.book import Rulebook
 if TYPE_CHECKING:
     from convlint.mend.attempt import EditsOf
 
+_ROUNDS = 4  # in which fixes that others undo are left out; what is left then is not looked at again
 _LAST = "the batch is written once all else is, as the one that then fits"
 Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
 
@@ -54,11 +56,15 @@ def with_applicability(
         plan, reasons = _planned(network, job, result, asked, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
-    if _sets_batch(plan) and (again := _wants_another(network, plan, rulebook, job, fixing)):
-        unsettled = {id(wish.finding): again for wish in plan.granted if "N" in wish.sets}
-        asked = [each for each in asked if id(each[0]) not in unsettled]
+    dropped: dict[int, str] = {}
+    for _ in range(_ROUNDS if _sets_batch(plan) or _divides(plan, result.labels) else 0):
+        undone = _undone(result, network, plan, rulebook, job, fixing)
+        if not undone:
+            break
+        dropped |= undone
+        asked = [each for each in asked if id(each[0]) not in dropped]
         plan, reasons = _planned(network, job, result, asked, of, edits_of)
-        reasons |= unsettled
+    reasons |= dropped
     if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
@@ -95,13 +101,30 @@ def _batches(finding: Finding) -> set[Scalar]:
     return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
 
 
-def _wants_another(network: Network, plan: EditPlan, rulebook: Rulebook, job: Job, fixing: Fixing) -> str:
-    """Why the batch of a plan is not written: a rule would want yet another one then. Empty where none would."""
-    from convlint.fixes.verify import unsettled
+def _divides(plan: EditPlan, targets: Sequence[str]) -> bool:
+    """Whether some of a plan is asked for on some targets alone: others may want it back, or take longer with it."""
+    asking: dict[tuple[str | None, str, Scalar], set[str | None]] = {}
+    for wish in plan.granted:
+        for field, value in wish.sets.items():
+            asking.setdefault((wish.layer, field, value), set()).add(wish.finding.gpu)
+    return len(targets) > 1 and any(None not in gpus and len(gpus) < len(targets) for gpus in asking.values())
 
-    after = check_read(_changed(network, plan), rulebook, job, [])
-    found = () if after is None else fixing.counting(after.findings)
-    return next(iter(unsettled(plan, found).values()), "")
+
+def _undone(
+    result: NetworkResult, network: Network, plan: EditPlan, rulebook: Rulebook, job: Job, fixing: Fixing
+) -> dict[int, str]:
+    """Why some of a plan is not kept, by the id of a finding: a rule wants another value then, or it is slower."""
+    from convlint.fixes.verify import slower, unkept
+
+    after = check_read(_changed(network, plan), rulebook, job, []) if plan.granted else None
+    if after is None:
+        return {}
+    reasons = {
+        number: f"its layers would take {duration(added_us)} longer on {label}"
+        for number, (label, added_us) in slower(plan, result, after).items()
+    }
+    reasons |= unkept(plan, network, result, after, fixing.counting(after.findings))
+    return {id(plan.granted[number].finding): reason for number, reason in reasons.items()}
 
 
 def _batches_once_written(
