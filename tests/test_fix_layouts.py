@@ -269,3 +269,21 @@ def test_what_one_target_undoes_is_not_promised_on_another(
 def _networks(text: str) -> list[dict[str, Any]]:
     networks: list[dict[str, Any]] = json.loads(convlint("check", "-", "-o", "json", stdin=text).out)["networks"]
     return networks
+
+
+def test_autotuning_is_not_to_blame_for_what_another_fix_costs() -> None:
+    text = """\
+version: 1
+target: [a100]
+mode: training
+runtime: { framework: pytorch, tf32: false, cudnn_benchmark: false, fixed_input_size: true }
+defaults: { N: 33, dtype: fp32, layout: NHWC, H: 56, W: 56 }
+layers:
+  - { name: pw, C: 48, K: 190, kernel_size: 1 }
+  - { name: g, C: 190, K: 190, kernel_size: 3, padding: 1, groups: 19 }
+  - { name: last, C: 190, K: 21, kernel_size: 1 }
+"""
+    ran, after = fixed(text)
+    assert after == text.replace("cudnn_benchmark: false", "cudnn_benchmark: true")
+    assert "CL501" not in ran.err
+    assert "CL403 of g is not fixed" in ran.err

@@ -210,6 +210,8 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         whole = sum(added.values())
         if not found and whole > max(_CLOSE_US, share * sum(now.values())):
             found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
+    # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
+    found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or found
 
