@@ -121,6 +121,7 @@ def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
         files=tuple(path for part in parts for path in part.files),
         layers=tuple(layer for part in parts for layer in part.layers),
         given=sum(part.given for part in parts),
+        quiet=sum(part.quiet for part in parts),
         constructions=sum(part.constructions for part in parts),
         known=sum(part.known for part in parts),
         programs=sum(part.programs for part in parts),

@@ -31,7 +31,7 @@ from convlint.facts.source_layers import (
     setting_of,
 )
 from convlint.facts.target import TargetFacts
-from convlint.files.bounded_file import is_quiet
+from convlint.files.repository import is_quiet
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
 from convlint.model.report import Finding, Fix, Identity, SkippedRule

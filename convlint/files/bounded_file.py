@@ -11,17 +11,6 @@ from typing import BinaryIO
 
 from convlint.model.errors import InputFault, UsageError
 
-TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittests", "doc", "docs"})
-VENDOR_FOLDERS = frozenset({"third_party", "thirdparty", "vendor", "vendored", "_vendor", "external", "extern"})
-
-
-def is_quiet(path: str) -> bool:
-    """Whether a path is that of a test, of documentation or of vendored code, on which findings are not reported."""
-    *folders, name = path.replace(os.sep, "/").lower().split("/")
-    if not (TEST_FOLDERS | VENDOR_FOLDERS).isdisjoint(folders):
-        return True
-    return name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name in ("conftest.py", "tests.py")
-
 
 def open_regular(path: str) -> BufferedReader:
     """Opens a regular file for reading, without ever waiting on a pipe or a device. Raises InputFault."""

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
-from convlint.files.bounded_file import is_quiet, open_regular, python_encoding
+from convlint.files.bounded_file import open_regular, python_encoding
 from convlint.files.languages import plural
+from convlint.files.repository import is_quiet
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import Applicability, applicability
 from convlint.fixes.python.source import applied_to_bytes, parsed
@@ -97,6 +98,7 @@ def judged_source(
             files=reading.files,
             layers=tuple(_said(reading)),
             given=len(reading.files) + len(reading.unread_files),
+            quiet=sum(map(is_quiet, reading.files)),
             constructions=reading.constructions,
             known=reading.known,
             programs=len({each.path for each in reading.programs if each.closure and each.path in reading.files}),

@@ -186,6 +186,7 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()  # that were read
     layers: tuple[PlacedLayer, ...] = ()  # with known C and K, in these files
     given: int = 0  # number of files, with those that could not be read
+    quiet: int = 0  # of `files`, in tests and their like
     constructions: int = 0
     known: int = 0
     programs: int = 0

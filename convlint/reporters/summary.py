@@ -70,7 +70,16 @@ def coverage(report: Report) -> str:
 
 def ending(report: Report) -> list[str]:
     """The last line, and before it which Python files and cells could not be read, where that is so."""
-    return [*unread_parts(report), coverage(report)]
+    return [*unread_parts(report), *_quiet(report), coverage(report)]
+
+
+def _quiet(report: Report) -> list[str]:
+    """That nothing was judged, where all Python is of tests and their like."""
+    source = report.source
+    if source is None or not source.quiet or source.quiet < len(source.files):
+        return []
+    files = plural(source.quiet, "Python file")
+    return [say("not judged: {files} of tests, documentation or vendored code", files=files)]
 
 
 def unread_parts(report: Report) -> list[str]:
@@ -158,6 +167,7 @@ def brief_notes(report: Report) -> list[str]:
         *_fixable(report),
         *filter(None, (_infos(report), _not_checked_in_short(report))),
         *_not_read(report),
+        *_quiet(report),
         *_suppressed(report),
     ]
 

@@ -170,7 +170,7 @@ def _group(root: str, members: dict[str, bool]) -> Input:
 
 @cache
 def _root(folder: str) -> str:
-    from convlint.readers.python.project import root_of
+    from convlint.files.repository import root_of
 
     return root_of(folder or ".")
 

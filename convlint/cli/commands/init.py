@@ -23,12 +23,12 @@ from convlint.config.toml_source import Spot, TomlSource, decode
 from convlint.files.bounded_file import MOST_CONFIG_BYTES, is_there, read_settings
 from convlint.files.cache import is_below
 from convlint.files.languages import plural
+from convlint.files.repository import root_of
 from convlint.files.safe import clean, clean_path
 from convlint.mend.checking import Edited
 from convlint.model.errors import InputFault, UsageError
 from convlint.readers.discovery import MOST_FILES, exists, files_below
 from convlint.readers.python.nn.networks import FoundNetwork, find_networks
-from convlint.readers.python.project import root_of
 from convlint.readers.references import parse_reference
 from convlint.reporters.words import place
 from convlint.run.plan import Options, RunPlanner

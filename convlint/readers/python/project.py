@@ -18,7 +18,6 @@ MOST_FOLDERS = 20_000
 MOST_KEPT = 32 << 20  # bytes of files that were only looked through
 # Installed or generated code, in which nobody fixes a finding
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
-_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
 class Project:
@@ -139,28 +138,6 @@ class Project:
 def unread_for(fault: InputFault) -> UnreadFile:
     """Convert a fault to the value that reports carry."""
     return UnreadFile(why=fault.message, line=fault.line, column=fault.column)
-
-
-def root_of(path: str) -> str:
-    """Return the root of the repository that contains a file or folder.
-
-    A folder with `.git` takes precedence over one with a package's metadata, as a repository may hold several
-    packages. Without either, it is the current folder if `path` lies below it, and otherwise the file's own folder. A
-    home folder holds many projects: there it is the folder right below that leads to `path`.
-    """
-    start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
-    folders = [start]  # innermost first
-    while (above := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(above)
-    marked = [here for here in folders if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
-    known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
-    current = os.getcwd()
-    inside = folders[: folders.index(current) + 1] if current in folders else [start]
-    if len(inside) > 1 and current in (os.path.expanduser("~"), os.sep):
-        del inside[-1]
-    found = (known or marked or inside[-1:])[0]
-    shown = os.path.relpath(found)
-    return shown if len(shown) < len(found) else found
 
 
 def _listed(root: str) -> list[str]:

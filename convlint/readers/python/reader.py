@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from convlint.files.repository import is_quiet, root_of
 from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import InputError
 from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
-from convlint.readers.python.project import Project, root_of, unread_for
-from convlint.readers.python.source_file import is_quiet
+from convlint.readers.python.project import Project, unread_for
 
 if TYPE_CHECKING:
     from convlint.model.network import Network

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TypeGuard
 
 from convlint.files.bounded_file import file_size, open_regular, python_text
-from convlint.files.bounded_file import is_quiet as is_quiet
+from convlint.files.repository import is_quiet
 from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
 from convlint.readers.python.walking import Nodes, by_kind, walked

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.project import Project, root_of
+from convlint.readers.python.project import Project
 
 FILES = ("lib/__init__.py", "lib/utils/__init__.py", "lib/utils/env.py", "lib/utils/other.py", "train.py", "src/net.py")
 
@@ -49,27 +49,3 @@ def test_the_order_of_questions_changes_no_answer(repository: Path) -> None:
         answers.add(tuple(given[each] for each in asked))
     env = str(repository / "lib/utils/env.py")
     assert answers == {(None, env, env)}
-
-
-@pytest.mark.parametrize(
-    ("path", "home", "root"),
-    [
-        ("net/tools", False, "."),
-        (".", False, "."),
-        ("net/tools", True, "net"),
-        ("net/tools/train.py", True, "net"),
-        ("net", True, "net"),
-        (".", True, "."),
-        ("../other", False, "../other"),
-    ],
-)
-def test_the_root_of_what_has_no_marks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, *, home: bool, root: str
-) -> None:
-    """Whatever the current folder holds belongs together, unless it is somebody's home."""
-    for name in ("here/net/tools/train.py", "here/net/lib/a.py", "other/b.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setenv("HOME", str(tmp_path / "here") if home else str(tmp_path))
-    assert root_of(path) == root

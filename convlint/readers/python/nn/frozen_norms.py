@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 
+from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Function
 from convlint.readers.python.imports import ProjectImports
-from convlint.readers.python.source_file import is_quiet
 from convlint.readers.python.walking import every
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")

@@ -10,6 +10,7 @@ from operator import itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.files.repository import is_quiet
 from convlint.model.source import UnreadFile
 from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
@@ -25,7 +26,7 @@ from convlint.readers.python.nn.relevance import Part, Relevance, names_convolut
 from convlint.readers.python.nn.tensors import integer
 from convlint.readers.python.programs.unit import last_name
 from convlint.readers.python.project import Project
-from convlint.readers.python.source_file import SourceFile, is_quiet
+from convlint.readers.python.source_file import SourceFile
 
 _MOST_PARTS = 2_000  # parts of the repository looked at for one module
 _MOST_GIVEN = 200  # characters of arguments that are taken from a call

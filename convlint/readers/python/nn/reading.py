@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
+from convlint.files.repository import is_quiet
 from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
 from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
@@ -33,7 +34,7 @@ from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
-from convlint.readers.python.source_file import SourceFile, is_quiet
+from convlint.readers.python.source_file import SourceFile
 
 _MOST_NETWORKS = 8  # networks run of those in one result
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from convlint.files.repository import is_quiet
 from convlint.model.location import Location
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
 from convlint.readers.python.programs.unit import Definition, SourceUnit, statements, stored
-from convlint.readers.python.source_file import is_guard, is_quiet
+from convlint.readers.python.source_file import is_guard
 from convlint.readers.python.walking import every
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")

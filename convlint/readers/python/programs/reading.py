@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import Closure, ProjectImports
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
@@ -30,7 +31,6 @@ from convlint.readers.python.programs.running import Relevant, Runs, UnreachedSe
 from convlint.readers.python.programs.segments import Followed, Reach, Segment
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
-from convlint.readers.python.source_file import is_quiet
 
 _TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")

@@ -11,10 +11,10 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from convlint.files.repository import is_quiet
 from convlint.model.location import Location
 from convlint.model.source import ProgramSetting
 from convlint.readers.python.evaluator.values import Const, Table, Unknown, Value
-from convlint.readers.python.source_file import is_quiet
 
 LiteralValue = bool | int | float | str | None
 
