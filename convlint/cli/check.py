@@ -134,6 +134,8 @@ def check(
         "--prune-baseline": baselines.prune_baseline,
     }
     for name, value in writing.items():
+        if value == "-":
+            raise UsageError(f"{name}: needs the name of a file")
         if fixes.diff and value:
             raise UsageError(f"--diff shows what --fix would change and writes nothing; leave out {name}")
     outputs = presentation(output, shown, verbose=verbose)

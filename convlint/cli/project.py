@@ -14,6 +14,7 @@ from convlint.cli.options import (
     Rules,
     allowances,
     color_of,
+    gpu_names,
     gpus_and_aliases,
     mode_of,
     one_input,
@@ -88,7 +89,9 @@ def config(
 ) -> int:
     """Show every setting in force for an input, and where it comes from; options are those of check."""
     from convlint.cli.commands import settings as command
+    from convlint.mend.checking import resolve_targets
 
+    resolve_targets(gpu_names(judging.gpu))  # refuses what check would refuse
     given: dict[str, command.Given | None] = {
         "target": judging.gpu,
         "mode": mode_of(judging.mode),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -11,6 +10,7 @@ from convlint.files.located_yaml import MAX_BYTES, may_share, text_of
 from convlint.mend.applicability import Written, with_applicability, with_edits
 from convlint.mend.checking import Fixed, InputResult, Job, check_input, content_of, last_resort
 from convlint.model.errors import InputFault
+from convlint.model.report import InputError
 from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading, format_of_input
@@ -34,9 +34,13 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
 
             return mended(source, rulebook, job, fixing, reading)
         if source.text is None:  # else it was read to tell a spec from other files
-            with suppress(InputFault):  # its reader says what is wrong
+            try:
                 content = content_of(source.copy or source.name) if source.raw is None else source.raw
                 source = replace(source, text=text_of(content))
+            except InputFault as fault:
+                if source.raw is not None:  # else its reader says it; standard input can be read once
+                    wrong = InputError(path="<stdin>", message=fault.message, line=fault.line, column=fault.column)
+                    return InputResult(None, [wrong])
     checked = check_input(source, rulebook, job, reading)
     if source.kind == "module":
         from convlint.mend.attempt import with_code_edits

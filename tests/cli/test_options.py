@@ -132,3 +132,38 @@ def test_lists_of_words() -> None:
     assert split(["CL1,CL2", "CL3 CL4"]) == ("CL1", "CL2", "CL3", "CL4")
     assert split(None) == ()
     assert BuildFlags(inputs=["x=1x3", "4x3", "5"]).read_options().inputs == {"x": "1x3", "": "4x3,\n5"}
+
+
+def test_a_file_of_no_name_and_standard_output() -> None:
+    known = ("text", "json")
+    assert presentation(["json=-"], ShowFlags(), known=known).outputs[0].file is None
+    with pytest.raises(UsageError, match="--output json= names no file"):
+        presentation(["json="], ShowFlags(), known=known)
+    with pytest.raises(UsageError, match="unknown format '=json'"):
+        presentation(["=json"], ShowFlags(), known=known)
+    ran = convlint("check", "-", "--write-baseline", "-", stdin="version: 1\n")
+    assert (ran.code, ran.err) == (2, "convlint: error: --write-baseline: needs the name of a file\n")
+
+
+@pytest.mark.parametrize("command", ["check", "config"])
+def test_an_unknown_gpu_is_refused_by_what_shows_settings_too(command: str) -> None:
+    ran = convlint(command, "--gpu", "a1000")
+    assert ran.code == 2
+    assert "unknown GPU 'a1000'" in ran.err
+
+
+def test_an_empty_word_is_no_input() -> None:
+    for command in ("check", "estimate", "plan", "export"):
+        ran = convlint(command, "")
+        assert ran.code == 2
+        assert "an empty word names no input" in ran.err
+
+
+@pytest.mark.parametrize("options", [[], ["--fix"], ["--output", "sarif"]])
+def test_standard_input_in_another_encoding_is_not_called_empty(options: list[str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "convlint", "check", "-", *options], input="version: 1\n".encode("utf-16"),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 3
+    assert b"is UTF-16 or UTF-32" in ran.stdout + ran.stderr

@@ -19,7 +19,7 @@ from convlint.cli.streams.gate import bare, harmless, style_of, write
 from convlint.files.cache import checkout_of, is_below
 from convlint.files.languages import ENGLISH, speaking
 from convlint.files.patterns import pattern
-from convlint.model.errors import UsageError, suggestion
+from convlint.model.errors import UsageError, shown, suggestion
 from convlint.model.report import Report
 from convlint.readers import known_suffixes
 from convlint.readers.inputs import Input
@@ -348,15 +348,19 @@ class Presentation(Struct, frozen=True, kw_only=True):
 def parse_outputs(
     values: Sequence[str], known: Collection[str], *, default: str = "text", files_only: Sequence[str] = ()
 ) -> tuple[Destination, ...]:
-    """Each `FORMAT[=FILE]`; `default` where none is given.
+    """Each `FORMAT[=FILE]`, of which the file `-` is standard output; `default` where none is given.
 
     Raises UsageError for an unknown format, one of `files_only` without a file, and two for standard output.
     """
     places: list[Destination] = []
     for value in values or (default,):
-        name, _, path = value.partition("=")
+        name, given, path = value.partition("=")
         if name not in known:
-            raise UsageError(f"unknown format {name!r}{suggestion(name, known)}; known are {', '.join(known)}")
+            asked = shown(name or value)
+            raise UsageError(f"unknown format {asked!r}{suggestion(name, known)}; known are {', '.join(known)}")
+        if given and not path:
+            raise UsageError(f"--output {shown(value)} names no file")
+        path = "" if path == "-" else path  # standard output, as for other tools
         if not path and name in files_only:
             # an image or a table in a binary format is of no use in a terminal
             raise UsageError(f"--output {name} needs a file: --output {name}=FILE.{name}")
