@@ -287,3 +287,14 @@ layers:
     assert after == text.replace("cudnn_benchmark: false", "cudnn_benchmark: true")
     assert "CL501" not in ran.err
     assert "CL403 of g is not fixed" in ran.err
+
+
+@pytest.mark.parametrize("first", ["", "target: [a100]\nmode: training\n"])
+def test_a_diff_that_shows_a_byte_order_mark_says_that_it_cannot_be_applied(first: str) -> None:
+    layer = "N: 256, H: 28, W: 28, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC"
+    layers = f"  - {{ name: a, C: 64, K: 62, {layer} }}\n  - {{ name: b, C: 62, K: 64, {layer} }}\n"
+    text = f"version: 1\n{first}layers:\n{layers}"
+    Path("marked.yaml").write_text(text, encoding="utf-8-sig")
+    ran = convlint("check", "marked.yaml", "--diff", "--unsafe-fixes")
+    assert "+  - { name: a, C: 64, K: 64" in ran.out
+    assert ("marked.yaml: this diff cannot be applied" in ran.err) is (not first)

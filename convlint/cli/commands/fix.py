@@ -116,7 +116,8 @@ def print_diff(edited: Edited, style: Style) -> bool:
     from convlint.fixes.edits import unified
 
     paint = painter(style.color)
-    before, after = (raw.decode(edited.encoding) for raw in (edited.before, edited.after))
+    encoding = edited.encoding.removesuffix("-sig")  # the mark before the text is part of its first line
+    before, after = (raw.decode(encoding) for raw in (edited.before, edited.after))
     lines, diff = [], unified(before, after, clean_path(edited.path))
     for line in diff:
         ink = _INKS.get(line[:3]) or {"+": "added", "-": "removed"}.get(line[:1], "")
