@@ -39,13 +39,15 @@ class CoverFlags(Flags, frozen=True, kw_only=True):
         bool,
         option(
             "--specs-only",
-            help_="Pass over Python, and YAML and JSON files that are no specs, also where they are named.",
+            help_="Pass over Python, YAML and JSON files that are no specs, and what the config excludes, also where "
+            "named.",
         ),
     ] = False
     skip_foreign: Annotated[
         bool,
         option(
-            "--skip-foreign", help_="Pass over YAML and JSON files that are no specs; Python and models are checked."
+            "--skip-foreign",
+            help_="Pass over YAML and JSON files that are no specs, and what the config excludes, also where named.",
         ),
     ] = False
     files_only: FilesOnly = False

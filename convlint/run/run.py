@@ -247,15 +247,21 @@ class _Known:
 
 
 def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input], list[InputError]]:
-    """Every input once, and what stands for none; in folders, only what the configs include."""
+    """Every input once, and what stands for none; in folders, only what the configs include.
+
+    Where foreign files are passed over, a tool such as pre-commit has named the files: there that holds of all of them.
+    """
     options = planner.options
+    of_tool = options.specs_only or options.skip_foreign
     found, errors = discover(
         paths,
-        modules=options.modules and not (options.specs_only or options.skip_foreign),
-        specs_only=options.specs_only or options.skip_foreign,
+        modules=options.modules and not of_tool,
+        specs_only=of_tool,
         source=not options.specs_only,
         wanted=lambda path: included(path, planner),
     )
+    if of_tool:
+        found = tuple(each for each in found if each.kind not in ("file", "source") or included(each.name, planner))
     return grouped(dict.fromkeys(map(tidy, found)), planner), list(errors)
 
 

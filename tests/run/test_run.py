@@ -182,6 +182,15 @@ def test_the_config_leaves_files_out_of_folders_only() -> None:
     assert [each.members for each in _found(".", "old/b.py")] == [("a.py", "old/b.py")]
 
 
+def test_what_a_tool_names_is_left_out_too() -> None:
+    _files("a.py", "old/b.py", "old/spec.yaml", "spec.yaml")
+    Path("convlint.toml").write_text('exclude = ["old/**"]')
+    named = ("a.py", "old/b.py", "old/spec.yaml", "spec.yaml")
+    assert [each.name for each in _found(*named, skip_foreign=True)] == ["a.py", "spec.yaml"]
+    assert [each.name for each in _found(*named, specs_only=True)] == ["spec.yaml"]
+    assert "old/spec.yaml" in [each.name for each in _found(*named)]
+
+
 def test_specs_alone_leave_python_out() -> None:
     _files("a.py", "spec.yaml")
     Path("other.yaml").write_text("a: 1")
