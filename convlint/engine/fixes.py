@@ -444,7 +444,12 @@ def _is_alone(price: Price) -> bool:
 
 
 def _per_image(hit: Hit, N: int, batches: Batches) -> str:
-    """As (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer."""
+    """As (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer.
+
+    Nothing where the GPU waits for its host, whose pace a batch does not change: CL306 speaks of that.
+    """
+    if batches.waits:
+        return ""
     now = batches.layers[hit.indices[0]].N or N
     ratio = batches.us_per_image(now, N) / batches.us_per_image(now, now)
     image, step = 100 * (ratio - 1), 100 * (ratio * N / now - 1)
