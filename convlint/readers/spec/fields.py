@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -344,6 +345,9 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
     try:
         with open_regular(path) as stream:
             head = b"" if named else stream.read(_HEAD)
+            if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # its reader says that it is no UTF-8
+                words = head.decode("utf-16", "ignore").encode()
+                return Look(verdict="spec" if _LAYERS_KEY.search(words) and _VERSION_KEY.search(words) else "foreign")
             if not named and _LAYERS_KEY.search(head) is None:
                 return Look(verdict="foreign")
             if not whole:

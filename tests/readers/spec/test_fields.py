@@ -185,6 +185,8 @@ def test_what_cannot_be_read_in_a_folder_is_reported_where_it_looks_like_a_spec(
     for name, text, verdict in (
         ("a.yaml", b"version: 1\nlayers: \xff", "spec"),
         ("b.yaml", b"layers: \xff", "foreign"),
+        ("c.yaml", "version: 1\nlayers:\n- {K: 3}\n".encode("utf-16"), "spec"),  # which its reader refuses
+        ("d.yaml", "version: 3\nservices: {}\n".encode("utf-16"), "foreign"),
     ):
         (tmp_path / name).write_bytes(text)
         assert look(str(tmp_path / name)).verdict == verdict
