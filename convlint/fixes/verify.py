@@ -13,6 +13,7 @@ from convlint.fixes.plan import EditPlan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding
+from convlint.model.text import Text
 
 _EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
 _CLOSE_US = 1e-6
@@ -92,7 +93,8 @@ def unkept(
 
     `network` is what it was.
     """
-    found = dict.fromkeys(staying(plan, findings), "the finding would stay")
+    stays: str = Text("the finding would stay")
+    found = dict.fromkeys(staying(plan, findings), stays)
     return found | unsettled(plan, findings) | wanted_back(plan, network, findings) | breaking(plan, before, after)
 
 
@@ -118,19 +120,20 @@ def unsettled(plan: EditPlan, findings: Iterable[Finding]) -> dict[int, str]:
     next_one = next(((wish.finding.rule.code, N) for wish in wishes(findings) if (N := wish.sets.get("N"))), None)
     if next_one is None:
         return {}
-    reason = "{} would then want N={}".format(*next_one)
+    code, N = next_one
+    reason: str = Text("{code} would then want N={N}", code=code, N=N)
     return {number: reason for number, wish in enumerate(plan.granted) if "N" in wish.sets}
 
 
 def _back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[tuple[int, str], str]:
     """The values, by layer and field, that `findings` want as they were, and why."""
     index_of = {before.layers[index].name: index for index in plan.sets}
-    found = {}
+    found: dict[tuple[int, str], str] = {}
     for wish in wishes(findings):
         index = index_of.get(wish.layer or "")
         for field, value in wish.sets.items() if index is not None else ():
             if index is not None and field in plan.sets[index] and value == getattr(before.layers[index], field):
-                found[index, field] = f"{wish.finding.rule.code} would want it back"
+                found[index, field] = Text("{code} would want it back", code=wish.finding.rule.code)
     return found
 
 
@@ -165,12 +168,13 @@ def breaking(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dic
     if not new:
         return {}
     names = [entry.layer.name for entry in before.layers]
-    found = {}
+    found: dict[int, str] = {}
     for number, touched in enumerate(plan.touched):
         code = next((new[names[index]] for index in touched if names[index] in new), "")
         if code:
-            found[number] = f"it would lead to {code}"
-    return found or dict.fromkeys(range(len(plan.granted)), f"it would lead to {next(iter(new.values()))}")
+            found[number] = Text("it would lead to {code}", code=code)
+    first: str = Text("it would lead to {code}", code=next(iter(new.values())))
+    return found or dict.fromkeys(range(len(plan.granted)), first)
 
 
 def _errors(result: NetworkResult) -> Iterator[tuple[str, str | None, str | None]]:

@@ -17,6 +17,7 @@ from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, appl
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
 from convlint.model.report import Finding, Scalar
+from convlint.model.text import Text
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from convlint.mend.attempt import EditsOf
 
 _ROUNDS = 4  # in which fixes that others undo are left out; what is left then is not looked at again
-_LAST = "the batch is written once all else is, as the one that then fits"
+_LAST = Text("the batch is written once all else is, as the one that then fits")
 Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
+_One = tuple[int, str | None]  # a wish: the id of its finding, and its layer
 
 
 def with_applicability(
@@ -56,20 +58,19 @@ def with_applicability(
         plan, reasons = _planned(network, job, result, asked, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
-    dropped: dict[int, str] = {}
+    dropped: dict[_One, str] = {}
     for _ in range(_ROUNDS if _sets_batch(plan) or _divides(plan, result.labels) else 0):
         undone = _undone(result, network, plan, rulebook, job, fixing)
         if not undone:
             break
         dropped |= undone
-        asked = [each for each in asked if id(each[0]) not in dropped]
-        plan, reasons = _planned(network, job, result, asked, of, edits_of)
-    reasons |= dropped
+        plan, reasons = _planned(network, job, result, asked, of, edits_of, dropped)
+    reasons |= {finding: reason for (finding, _), reason in dropped.items()}
     if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
         plan, others = _planned(network, job, result, asked, of, edits_of)
-        reasons |= dict.fromkeys(parts, "it takes longer without the advice that cannot be written") | others
+        reasons |= dict.fromkeys(parts, Text("it takes longer without the advice that cannot be written")) | others
     wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
     granted = Counter(id(wish.finding) for wish in plan.granted)
     whole = {id(each) for each, _ in asked if granted[id(each)] == wanted[id(each)] > 0}
@@ -101,6 +102,10 @@ def _batches(finding: Finding) -> set[Scalar]:
     return {wish.sets["N"] for wish in wishes([finding]) if "N" in wish.sets}
 
 
+def _one(wish: Wish) -> _One:
+    return id(wish.finding), wish.layer
+
+
 def _divides(plan: EditPlan, targets: Sequence[str]) -> bool:
     """Whether some of a plan is asked for on some targets alone: others may want it back, or take longer with it."""
     asking: dict[tuple[str | None, str, Scalar], set[str | None]] = {}
@@ -112,19 +117,21 @@ def _divides(plan: EditPlan, targets: Sequence[str]) -> bool:
 
 def _undone(
     result: NetworkResult, network: Network, plan: EditPlan, rulebook: Rulebook, job: Job, fixing: Fixing
-) -> dict[int, str]:
-    """Why some of a plan is not kept, by the id of a finding: a rule wants another value then, or it is slower."""
+) -> dict[_One, str]:
+    """Why some wishes of a plan are not kept: a rule wants another value then, or their layers take longer."""
     from convlint.fixes.verify import slower, unkept
+    from convlint.mend.attempt import whole_settings
 
     after = check_read(_changed(network, plan), rulebook, job, []) if plan.granted else None
     if after is None:
         return {}
-    reasons = {
-        number: f"its layers would take {duration(added_us)} longer on {label}"
+    reasons: dict[int, str] = {
+        number: Text("its layers would take {time} longer on {gpu}", time=duration(added_us), gpu=label)
         for number, (label, added_us) in slower(plan, result, after).items()
     }
-    reasons |= unkept(plan, network, result, after, fixing.counting(after.findings))
-    return {id(plan.granted[number].finding): reason for number, reason in reasons.items()}
+    left = [each for each in fixing.counting(after.findings) if applicability(each) is not None]
+    reasons |= unkept(plan, network, result, after, left)
+    return {_one(plan.granted[number]): reason for number, reason in whole_settings(plan, reasons).items()}
 
 
 def _batches_once_written(
@@ -140,11 +147,11 @@ def _batches_once_written(
 
 def _planned(
     network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written,
-    edits_of: EditsOf | None,
+    edits_of: EditsOf | None, without: Container[_One] = (),
 ) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
     """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
     planner = EditPlanner(network, job.overridden(), result.silenced)
-    several = list(wishes(finding for finding, _ in asked))
+    several = [wish for wish in wishes(finding for finding, _ in asked) if _one(wish) not in without]
     if of != "code" and edits_of is None:
         plan = planner.plan(several)
         return plan, {id(wish.finding): reason for wish, reason in plan.refused}

@@ -354,12 +354,10 @@ def parse_outputs(
     """
     places: list[Destination] = []
     for value in values or (default,):
-        name, given, path = value.partition("=")
+        name, _, path = value.partition("=")
         if name not in known:
             asked = shown(name or value)
             raise UsageError(f"unknown format {asked!r}{suggestion(name, known)}; known are {', '.join(known)}")
-        if given and not path:
-            raise UsageError(f"--output {shown(value)} names no file")
         path = "" if path == "-" else path  # standard output, as for other tools
         if not path and name in files_only:
             # an image or a table in a binary format is of no use in a terminal
