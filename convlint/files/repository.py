@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cache
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
@@ -13,13 +14,14 @@ VENDOR_FOLDERS = frozenset({"third_party", "thirdparty", "vendor", "vendored", "
 def is_quiet(path: str) -> bool:
     """Whether a path is that of a test, of documentation or of vendored code, on which findings are not reported.
 
-    Folders above the repository say nothing of what it holds, whatever they are called.
+    Folders above the repository say nothing of what it holds, whatever they are called, nor do those above the current
+    folder, into which somebody went.
     """
     folder, name = os.path.split(path)
     name = name.lower()
     if name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name in ("conftest.py", "tests.py"):
         return True
-    return _is_quiet_inside(folder, os.getcwd())
+    return _names_quiet(folder) and _is_quiet_inside(folder, os.getcwd())
 
 
 def _names_quiet(folder: str) -> bool:
@@ -29,8 +31,33 @@ def _names_quiet(folder: str) -> bool:
 @cache
 def _is_quiet_inside(folder: str, current: str) -> bool:
     """The same of a folder, by its path in the repository; `current` is what its own path starts from."""
-    full = os.path.join(current, folder)
-    return _names_quiet(full) and _names_quiet(os.path.relpath(full, os.path.join(current, root_of(folder))))
+    full = os.path.normpath(os.path.join(current, folder))
+    return _names_quiet(os.path.relpath(full, _outermost(full, current)))
+
+
+def _outermost(folder: str, current: str) -> str:
+    """The outermost repository around an absolute folder: vendored code may be one of its own inside it.
+
+    Without `.git`, the outermost folder with a package's metadata, or the current one if that lies above it.
+    """
+    folders = _from_inside(folder)
+    marked = [here for here in folders if _is_marked(here, _MARKS)]
+    known = [here for here in marked if _is_marked(here, _MARKS[:1])]
+    if current in folders and current not in (os.path.expanduser("~"), os.sep):
+        marked = sorted({*marked, current}, key=len, reverse=True)
+    return (known or marked or [folder])[-1]
+
+
+def _from_inside(folder: str) -> list[str]:
+    """An absolute folder and those above it, innermost first."""
+    folders = [folder]
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    return folders
+
+
+def _is_marked(folder: str, marks: Iterable[str]) -> bool:
+    return any(os.path.lexists(os.path.join(folder, mark)) for mark in marks)
 
 
 def root_of(path: str) -> str:
@@ -41,11 +68,9 @@ def root_of(path: str) -> str:
     home folder holds many projects: there it is the folder right below that leads to `path`.
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
-    folders = [start]  # innermost first
-    while (above := os.path.dirname(folders[-1])) != folders[-1]:
-        folders.append(above)
-    marked = [here for here in folders if any(os.path.lexists(os.path.join(here, mark)) for mark in _MARKS)]
-    known = [here for here in marked if os.path.lexists(os.path.join(here, _MARKS[0]))]
+    folders = _from_inside(start)
+    marked = [here for here in folders if _is_marked(here, _MARKS)]
+    known = [here for here in marked if _is_marked(here, _MARKS[:1])]
     current = os.getcwd()
     inside = folders[: folders.index(current) + 1] if current in folders else [start]
     if len(inside) > 1 and current in (os.path.expanduser("~"), os.sep):

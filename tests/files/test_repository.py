@@ -1,5 +1,6 @@
 """Where a repository begins; of tests, documentation and other people's code in it nothing is said."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def project(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.parametrize("here", [".", "tests", "../..", "/"])
+@pytest.mark.parametrize("here", [".", "../..", "/"])
 def test_folders_above_the_repository_do_not_count(project: Path, monkeypatch: pytest.MonkeyPatch, here: str) -> None:
     monkeypatch.chdir(project / here)
     ran = convlint("check", str(project), "--fail-on", "never")
@@ -42,6 +43,33 @@ def test_folders_above_the_repository_do_not_count(project: Path, monkeypatch: p
     assert "not judged" not in ran.out
     ran = convlint("check", str(project / "tests" / "net.py"), "--fail-on", "info")
     assert "not judged: 1 Python file of tests, documentation or vendored code" in ran.out
+
+
+def test_whoever_goes_into_a_folder_of_tests_is_told_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project / "tests")
+    assert "1 convolution in 1 Python file" in convlint("check", "net.py").out
+
+
+@pytest.mark.parametrize("marks", [(".git", "third_party/lib/.git"), ("setup.py", "third_party/lib/setup.py")])
+@pytest.mark.parametrize("here", [".", ".."])
+def test_vendored_code_that_is_a_repository_of_its_own_stays_vendored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks: tuple[str, ...], here: str
+) -> None:
+    for mark in marks:
+        (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / mark).write_text("")
+    monkeypatch.chdir(tmp_path / here)
+    assert is_quiet(os.path.relpath(tmp_path / "third_party" / "lib" / "net.py"))
+    assert not is_quiet(os.path.relpath(tmp_path / "net.py"))
+
+
+def test_the_current_folder_is_the_repository_where_nothing_marks_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "third_party" / "lib").mkdir(parents=True)
+    (tmp_path / "third_party" / "lib" / "setup.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert is_quiet("third_party/lib/net.py")
 
 
 @pytest.mark.parametrize(
