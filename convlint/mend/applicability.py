@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from convlint.mend.attempt import EditsOf
 
 _ROUNDS = 4  # in which fixes that others undo are left out; what is left then is not looked at again
+_MANY = 500  # layers, from which on one round has to do: each checks the whole network again
 _LAST = Text("the batch is written once all else is, as the one that then fits")
 Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
 _One = tuple[int, str | None]  # a wish: the id of its finding, and its layer
@@ -59,7 +60,8 @@ def with_applicability(
         reasons |= early
         last = [] if _sets_batch(plan) else last
     dropped: dict[_One, str] = {}
-    for _ in range(_ROUNDS if _sets_batch(plan) or _divides(plan, result.labels) else 0):
+    rounds = _ROUNDS if len(network.layers) <= _MANY else 1
+    for _ in range(rounds if _sets_batch(plan) or _divides(plan, result.labels) else 0):
         undone = _undone(result, network, plan, rulebook, job, fixing)
         if not undone:
             break
