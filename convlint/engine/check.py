@@ -160,7 +160,13 @@ class _NetworkCheck:
         priced = promise.settled
         pricer = Pricer(timing, estimates)
         batches = Batches(
-            self.running, estimates, pricer.at_batch, held.fits, waits=on_host.is_bound, details=self.details
+            self.running,
+            estimates,
+            pricer.at_batch,
+            held.fits,
+            waits=on_host.is_bound,
+            pace=on_host.pace,
+            details=self.details,
         )
         hits = batches.settled(weighed(priced.hits, priced.stakes, priced.bases, pricer))
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)

@@ -108,6 +108,15 @@ class Hosted(Struct, frozen=True):
         return None if self.gpu_us is None else max(self.gpu_us, self.host_us or 0.0)
 
     @property
+    def pace(self) -> tuple[float, float]:
+        """What the host needs to start a step, and the GPU for all in it but convolutions; zeros where it is unbound."""
+        if not self.is_bound:
+            return 0.0, 0.0
+        if self.step is None:
+            return self.host_us or 0.0, 0.0
+        return self.step.host_us or 0.0, self.step.beside_us
+
+    @property
     def most_us(self) -> float | None:
         """How much shorter less work for the GPU can make the whole step, which then waits for the host."""
         if self.step is None or self.step.host_us is None:

@@ -190,14 +190,15 @@ def test_batch_advice_is_given_once_and_pays(tmp_path: Path) -> None:
     assert f"N={N} (time per image {percent} %" in found[0].fix.describe
 
 
-def test_a_batch_says_no_times_where_the_host_sets_them(tmp_path: Path) -> None:
+def test_no_step_is_shorter_than_its_host_lets_it_be(tmp_path: Path) -> None:
     layers = "".join(f"  - {{ name: l{i}, C: 64, H: 4, W: 4, K: 64, kernel_size: 3, padding: 1 }}\n" for i in range(30))
     head = "version: 1\ntarget: a100\nmode: inference\nruntime: { framework: pytorch }\n"
     spec = f"{head}defaults: {{ N: 1, dtype: fp16, layout: NHWC }}\nlayers:\n{layers}"
     found = {f.rule.code: f for f in _report(spec, tmp_path).findings}
     assert "CL306" in found
     assert "N=" in found["CL301"].fix.describe
-    assert "per step" not in found["CL301"].fix.describe
+    image = 100 * (1 / found["CL301"].fix.set["N"] - 1)
+    assert f"(time per image {image:.0f} %, per step +0 %)" in found["CL301"].fix.describe
 
 
 def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
