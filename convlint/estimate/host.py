@@ -109,7 +109,7 @@ class Hosted(Struct, frozen=True):
 
     @property
     def pace(self) -> tuple[float, float]:
-        """What the host needs to start a step, and the GPU for all in it but convolutions; zeros where it is unbound."""
+        """What the host needs to start a step, and the GPU for all in it but convolutions; zeros without a bound."""
         if not self.is_bound:
             return 0.0, 0.0
         if self.step is None:
