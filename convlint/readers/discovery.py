@@ -23,6 +23,7 @@ _SHARD = pattern(r"-\d{5}-of-\d{5}\.safetensors$")
 _IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
 MAGIC = pattern(r"[*?\[]")
 HOLDS_NOTHING, MATCHES_NOTHING = "holds nothing that convlint reads", "matches nothing that convlint reads"
+_EMPTY = "an empty word names no input; the current folder is ."  # as of a variable that nobody has set
 _NOTHING_WANTED = "holds nothing to check: all of it is excluded, or no spec"
 
 
@@ -50,6 +51,9 @@ def discover(
     for argument in arguments:
         closed: list[InputError] = []
         listed = None if argument == "-" else _listed(argument, source, closed)
+        if not argument:
+            errors.append(InputError(path="", message=_EMPTY))
+            continue
         if listed is None:
             named = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
             if is_source(named):
@@ -232,6 +236,9 @@ def streamed(
     """
     closed: list[InputError] = []
     listed = _listed(argument, False, closed)
+    if not argument:
+        yield InputError(path="", message=_EMPTY)
+        return
     if listed is None:
         yield decide(argument, modules=modules)
         return

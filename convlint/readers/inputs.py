@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.patterns import pattern
-from convlint.model.errors import InputFault, UsageError, suggestion
+from convlint.model.errors import InputFault, suggestion
 from convlint.model.layer import Dtype, DtypeSource, Mode, equal_without
 from convlint.model.location import Span
 from convlint.model.network import Network
@@ -222,11 +222,8 @@ def decide(word: str, *, modules: bool = True) -> Input:
     """The input that `word`, as the user typed it, names.
 
     A module only if `modules` allows it, the word is written `package.module:name`, called or not, has no suffix that a
-    reader knows, and nothing of that name exists: a file in a downloaded repository must not make code run. Raises
-    UsageError for an empty word, as of a variable that nobody has set.
+    reader knows, and nothing of that name exists: a file in a downloaded repository must not make code run.
     """
-    if not word:
-        raise UsageError("an empty word names no input; the current folder is .")
     if word == "-":
         return Input(kind="stdin", name=word)
     if modules and looks_like_reference(word) and find_format(word) is None and not _may_exist(word):
