@@ -41,9 +41,8 @@ def _outermost(folder: str, current: str) -> str:
     Without `.git`, the outermost folder with a package's metadata, or the current one if that lies above it.
     """
     folders = _from_inside(folder)
-    marked = [here for here in folders if _is_marked(here, _MARKS)]
-    known = [here for here in marked if _is_marked(here, _MARKS[:1])]
-    if current in folders and current not in (os.path.expanduser("~"), os.sep):
+    known, marked = _repositories(folders)
+    if current in folders and not _holds_projects(current):
         marked = sorted({*marked, current}, key=len, reverse=True)
     return (known or marked or [folder])[-1]
 
@@ -56,8 +55,17 @@ def _from_inside(folder: str) -> list[str]:
     return folders
 
 
-def _is_marked(folder: str, marks: Iterable[str]) -> bool:
-    return any(os.path.lexists(os.path.join(folder, mark)) for mark in marks)
+def _repositories(folders: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those of the folders that have `.git`, and those that have that or a package's metadata, in their order."""
+    marks = {here: [mark for mark in _MARKS if os.path.lexists(os.path.join(here, mark))] for here in folders}
+    return [here for here, found in marks.items() if _MARKS[0] in found], [
+        here for here, found in marks.items() if found
+    ]
+
+
+def _holds_projects(folder: str) -> bool:
+    """Whether many projects lie in it: it is somebody's home, or the root of the disk."""
+    return folder in (os.path.expanduser("~"), os.sep)
 
 
 def root_of(path: str) -> str:
@@ -69,11 +77,10 @@ def root_of(path: str) -> str:
     """
     start = os.path.abspath((path if os.path.isdir(path) else os.path.dirname(path)) or ".")
     folders = _from_inside(start)
-    marked = [here for here in folders if _is_marked(here, _MARKS)]
-    known = [here for here in marked if _is_marked(here, _MARKS[:1])]
+    known, marked = _repositories(folders)
     current = os.getcwd()
     inside = folders[: folders.index(current) + 1] if current in folders else [start]
-    if len(inside) > 1 and current in (os.path.expanduser("~"), os.sep):
+    if len(inside) > 1 and _holds_projects(current):
         del inside[-1]
     found = (known or marked or inside[-1:])[0]
     shown = os.path.relpath(found)

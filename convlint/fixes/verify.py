@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
+from convlint.files.languages import duration
 from convlint.fixes.plan import EditPlan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -218,6 +219,11 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or found
+
+
+def takes_longer(target: str, added_us: float) -> str:
+    """The reason for which a wish is refused that `slower` names."""
+    return Text("its layers would take {time} longer on {gpu}", time=duration(added_us), gpu=target)
 
 
 def _close(before: NetworkResult, after: NetworkResult, label: str) -> float:

@@ -12,7 +12,6 @@ from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.timing import SAME, times_of
-from convlint.files.languages import duration
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
@@ -121,16 +120,13 @@ def _undone(
     result: NetworkResult, network: Network, plan: EditPlan, rulebook: Rulebook, job: Job, fixing: Fixing
 ) -> dict[_One, str]:
     """Why some wishes of a plan are not kept: a rule wants another value then, or their layers take longer."""
-    from convlint.fixes.verify import slower, unkept
+    from convlint.fixes.verify import slower, takes_longer, unkept
     from convlint.mend.attempt import whole_settings
 
     after = check_read(_changed(network, plan), rulebook, job, []) if plan.granted else None
     if after is None:
         return {}
-    reasons: dict[int, str] = {
-        number: Text("its layers would take {time} longer on {gpu}", time=duration(added_us), gpu=label)
-        for number, (label, added_us) in slower(plan, result, after).items()
-    }
+    reasons = {number: takes_longer(*why) for number, why in slower(plan, result, after).items()}
     left = [each for each in fixing.counting(after.findings) if applicability(each) is not None]
     reasons |= unkept(plan, network, result, after, left)
     return {_one(plan.granted[number]): reason for number, reason in whole_settings(plan, reasons).items()}

@@ -11,10 +11,9 @@ from typing import Generic, TypeVar, cast
 from msgspec.structs import replace
 
 from convlint.engine.joint import Promise
-from convlint.files.languages import duration
 from convlint.files.located_yaml import text_of
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
-from convlint.fixes.verify import slower, unkept, unwilling
+from convlint.fixes.verify import slower, takes_longer, unkept, unwilling
 from convlint.mend.applicability import with_applicability, with_edits
 from convlint.mend.attempt import (
     Attempt,
@@ -226,11 +225,11 @@ class Mending(Generic[D]):
         failing = unkept(plan, before.network, before.result, result, left)
         slow = slower(plan, before.result, result)
         crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
-        for number, (label, added_us) in slow.items():
+        for number, why in slow.items():
             key, touched = plan.granted[number].key, plan.touched[number]
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
-            failing.setdefault(number, f"its layers would take {duration(added_us)} longer on {label}")
+            failing.setdefault(number, takes_longer(*why))
         failing = whole_settings(plan, failing)
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)

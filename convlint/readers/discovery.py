@@ -49,11 +49,11 @@ def discover(
     errors: list[InputError] = []
     held = _Held()
     for argument in arguments:
-        closed: list[InputError] = []
-        listed = None if argument == "-" else _listed(argument, source, closed)
         if not argument:
             errors.append(InputError(path="", message=_EMPTY))
             continue
+        closed: list[InputError] = []
+        listed = None if argument == "-" else _listed(argument, source, closed)
         if listed is None:
             named = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
             if is_source(named):
@@ -234,11 +234,11 @@ def streamed(
     As `discover` has it, except for Python source, which is passed over in folders and an input like any other where it
     is named.
     """
-    closed: list[InputError] = []
-    listed = _listed(argument, False, closed)
     if not argument:
         yield InputError(path="", message=_EMPTY)
         return
+    closed: list[InputError] = []
+    listed = _listed(argument, False, closed)
     if listed is None:
         yield decide(argument, modules=modules)
         return
