@@ -6,6 +6,7 @@ Source states no input sizes, so that it is no network by itself: only `check` c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from convlint.files.repository import is_quiet, root_of
 from convlint.model.errors import InputFault
 from convlint.model.location import Location
 from convlint.model.report import InputError
-from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, UnreadCell, UnreadFile
+from convlint.model.source import SourceLayer, SourceReading, TrainingProgram, Unread, UnreadCell, UnreadFile
 from convlint.readers import INSTEAD_OF_SOURCE, Reader, ReadOptions
 from convlint.readers.python.notebook import SUFFIX, Notebook, notebook, read_notebook
 from convlint.readers.python.project import Project, unread_for
@@ -22,7 +23,9 @@ from convlint.readers.python.project import Project, unread_for
 if TYPE_CHECKING:
     from convlint.model.network import Network
     from convlint.readers.python.evaluator.paths import Side
+    from convlint.readers.python.nn.merging import Start
 
+_SEEN = {"caller": 0, "call": 1}  # how much reasons tell: other ones name what is unknown
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
 
@@ -108,7 +111,8 @@ def _read(
 def joined(parts: Sequence[SourceReading]) -> SourceReading:
     """Join the readings that several processes made of parts of the files, in their order.
 
-    A construction that one process could not read may have been read by another, so that places are counted again.
+    A construction that one process could not read may have been read by another, so that places are counted again; and
+    the last of them that got there says why it could not.
     """
     from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import known_places, merged_again, start
@@ -121,19 +125,18 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     files = tuple(path for part in parts for path in part.files)
     wanted = {path for path in files if not is_quiet(path)}
     known = known_places(each for each in layers if each.layer.path in wanted)
-    unread = {
-        at: replace(each, why="untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise)
-        for part in parts
-        for each in part.unread
-        if (at := start(each.at)) not in known
-    }
+    unread: dict[Start, Unread] = {}
+    for each in sorted((each for part in parts for each in part.unread), key=lambda each: _SEEN.get(each.otherwise, 2)):
+        if (at := start(each.at)) not in known:
+            why = "untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise
+            unread[at] = replace(each, why=why)
     return SourceReading(
         files=files,
         layers=layers,
         programs=tuple(program for part in parts for program in part.programs),
         constructions=len(known) + len(unread),
         known=len(known),
-        unread=tuple(unread.values()),
+        unread=tuple(each for _, each in sorted(unread.items(), key=itemgetter(0))),
         left=left,
         taken=taken,
         overridden=frozenset().union(*(part.overridden for part in parts)),

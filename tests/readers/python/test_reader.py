@@ -36,6 +36,27 @@ def test_parts_join_to_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert [program.path for program in parts.programs] == [program.path for program in whole.programs]
 
 
+def test_a_place_that_the_root_of_another_part_reaches_has_the_reason_of_the_whole() -> None:
+    Path("blur.py").write_text(
+        "import torch.nn.functional as F\n"
+        "class Blur:\n    @staticmethod\n    def apply(x, weight):\n        return F.conv2d(x, weight)\n"
+        "def _blurred(x, width):\n    from torch import nn\n    return nn.Conv2d(width, 8, 3)(x)\n"
+    )
+    Path("net.py").write_text(
+        "from torch import nn\nfrom blur import Blur, _blurred\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, width):\n        super().__init__()\n        self.width = width\n"
+        "    def forward(self, x, weight):\n        return Blur.apply(_blurred(x, self.width), weight)\n"
+    )
+    files = ["blur.py", "net.py"]
+    whole = joined([read_source(files, root=".")])
+    assert [each.why for each in whole.unread] == ["weight", "parameter"]
+    for order in (files, files[::-1]):
+        parts = joined([read_source(files, root=".", part=[file]) for file in order])
+        assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
+        assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
+
+
 def test_what_cannot_be_read_has_its_reason() -> None:
     Path("bad.py").write_text("def f(:\n")
     Path("bad.ipynb").write_text("{}")

@@ -202,9 +202,14 @@ def _report(
             or any(literal.at.path in reported for group in layer.stated.values() for literal in group)
         ]
     known = known_places(layers)
-    # The places by names, and those that the evaluation found besides
+    # The places by names, and those that the evaluation found besides: also in files that another process reads, which
+    # may have no root that leads there.
     places = {start(where): where for path in read for where in sites.of(path)}
-    places |= {key: group[0].layer.place.locate() for key, group in at.items() if key[0] in wanted}
+    places |= {
+        key: group[0].layer.place.locate()
+        for key, group in at.items()
+        if key[0] in wanted or (key[0] in reported and not is_quiet(key[0]))
+    }
     untaken = Untaken(choices.left, choices.taken)
     unread = []
     for key, where in sorted(places.items(), key=itemgetter(0)):
