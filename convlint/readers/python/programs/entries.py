@@ -16,7 +16,7 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
 from convlint.readers.python.programs.unit import Definition, SourceUnit, statements, stored
-from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.source_file import dotted, is_guard
 from convlint.readers.python.walking import every
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
@@ -141,6 +141,36 @@ def convolves(content: bytes) -> bool:
     if _OF_LIBRARIES.search(content):
         return True
     return any(not _cuts_patches(_arguments(content, match.end())) for match in _CONSTRUCTED.finditer(content))
+
+
+_CLASS = re.compile(r"(?:\w+\.)*(?:Lazy)?Conv(?:Transpose)?[123]d")
+
+
+def uses_class_of_convolutions(tree: ast.Module) -> bool:
+    """Whether code has a framework's convolution without a call of it: as a base, in a `partial`, under another name.
+
+    One that is only asked about, as in `isinstance(m, nn.Conv2d)`, tells of no convolution.
+    """
+    used: list[ast.expr | None] = []
+    for node in every(tree):
+        match node:
+            case ast.ClassDef(bases=bases):
+                used += bases
+            case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[first, *_]):
+                used.append(first)
+            case ast.Assign(value=value) | ast.AnnAssign(value=value) | ast.keyword(value=value):
+                used.append(value)
+            case ast.arguments(defaults=defaults, kw_defaults=others):
+                used += (*defaults, *others)
+            case ast.Dict(values=values):
+                used += values
+            case ast.Subscript(value=ast.Tuple(elts=elements) | ast.List(elts=elements)):
+                used += elements
+            case ast.IfExp(body=one, orelse=other):
+                used += (one, other)
+            case ast.Return(value=value):
+                used.append(value)
+    return any(_CLASS.fullmatch(dotted(each)) for each in used if each is not None)
 
 
 def _arguments(content: bytes, start: int) -> bytes:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import Closure, ProjectImports
+from convlint.readers.python.nn.relevance import names_convolution
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.entries import (
     beginning,
@@ -25,6 +26,7 @@ from convlint.readers.python.programs.entries import (
     insertion,
     trainer_of,
     unknown,
+    uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
 from convlint.readers.python.programs.running import Relevant, Runs, UnreachedSettings, stated
@@ -102,6 +104,7 @@ class _Reader:
         self._followed = Followed(self.units)
         # Closures overlap: each file is searched once for each test.
         self._holds = cache(lambda says, path: bool(says(self.project.content(path) or b"")))
+        self._uses_class = cache(self._uses_class_of_convolutions)
         self._gpu = cache(lambda path: has_gpu(self.project.content(path) or b"", partial(self.units.get, path)))
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
@@ -131,6 +134,10 @@ class _Reader:
         if anyway or any(map(self._gpu, begun.closure.files)):
             yield self._facts(*begun[:-1])
 
+    def _uses_class_of_convolutions(self, path: str) -> bool:
+        file = self.project.file(path) if names_convolution(self.project.content(path)) else None
+        return file is not None and uses_class_of_convolutions(file.tree)
+
     def _anywhere(self, says: Callable[[bytes], object], closure: Closure) -> str:
         """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
         return next((path for path in closure.files if self._holds(says, path)), "")
@@ -145,7 +152,7 @@ class _Reader:
         lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
-        has_convolutions = bool(self._anywhere(convolves, closure))
+        has_convolutions = bool(self._anywhere(convolves, closure)) or any(map(self._uses_class, closure.files))
         sizes = input_size(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return TrainingProgram(

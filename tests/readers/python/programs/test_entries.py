@@ -1,11 +1,12 @@
 """What programs run on, and whether they have convolutions."""
 
+import ast
 from pathlib import Path
 
 import pytest
 from training_scripts import programs
 
-from convlint.readers.python.programs.entries import convolves
+from convlint.readers.python.programs.entries import convolves, uses_class_of_convolutions
 
 
 class TestConvolves:
@@ -39,6 +40,45 @@ class TestConvolves:
     )
     def test_no(self, text: str) -> None:
         assert not convolves(text.encode())
+
+
+class TestUsesClassOfConvolutions:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "class Conv(nn.Conv2d):\n    pass",
+            "class Conv(Conv2d, Mixin):\n    pass",
+            "conv3x3 = functools.partial(torch.nn.Conv2d, kernel_size=3)",
+            "conv3x3 = partial(nn.LazyConv1d)",
+            "conv = nn.ConvTranspose3d",
+            "CONV = {2: nn.Conv2d, 3: nn.Conv3d}",
+            "conv = (nn.Conv1d, nn.Conv2d)[dims - 1]",
+            "conv = nn.Conv2d if flat else nn.Conv3d",
+            "def block(width, *, layer=nn.Conv2d): pass",
+            "net = Net(64, layer=nn.Conv2d)",
+            "def layer():\n    return nn.Conv2d",
+        ],
+    )
+    def test_yes(self, text: str) -> None:
+        assert not convolves(text.encode())
+        assert uses_class_of_convolutions(ast.parse(text))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "isinstance(m, nn.Conv2d)",
+            "isinstance(m, (nn.Linear, nn.Conv2d))",
+            "if type(m) is nn.Conv2d: pass",
+            "KINDS = (nn.Linear, nn.Conv2d)",
+            "def init(m: nn.Conv2d) -> nn.Conv2d: pass",
+            "from torch.nn import Conv2d",
+            "replace(net, nn.Conv2d)",
+            "class Converted(nn.Module):\n    conv2d = None",
+            "'class Conv(nn.Conv2d):'",
+        ],
+    )
+    def test_no(self, text: str) -> None:
+        assert not uses_class_of_convolutions(ast.parse(text))
 
 
 SCRIPT = """
