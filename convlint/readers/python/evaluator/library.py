@@ -37,6 +37,10 @@ class LibraryCall(Struct, frozen=True):
 class Library:
     """Meaning of functions and classes outside the source. A result of None always means that nothing is known."""
 
+    def has(self, name: str) -> bool:
+        """Whether it knows a class or function by this full name, which `from torch.nn import *` may bind."""
+        return False
+
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of `name(...)` for a full name such as `torch.nn.Conv2d`; for a class, an instance."""
         return None

@@ -221,7 +221,8 @@ class Modules:
             found = self._followed(self._exported, path, name)
             if found is not None:
                 return found
-        return None
+        known = (full for each in reversed(scope.library_stars) if self.machine.library.has(full := f"{each}.{name}"))
+        return next(map(Name, known), None)
 
     def _exported(self, path: str, name: str) -> Value | None:
         scope = self.scope(path)
@@ -273,6 +274,8 @@ class Modules:
     def import_all(self, module: str, level: int, scope: Scope) -> None:
         """Evaluate `from module import *`, which only notes the module: names are looked up there later."""
         path = self.machine.project.resolve(module, scope.file.path, level)
+        if path is None and not level and module.split(".")[0] in FRAMEWORKS:
+            scope.module.library_stars.append(module)
         if path is not None and path != scope.file.path and path not in scope.module.stars:
             scope.module.stars.append(path)
 

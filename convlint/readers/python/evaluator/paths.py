@@ -34,8 +34,8 @@ class Scope(Object):
     """
 
     __slots__ = (
-        "born", "file", "first", "function", "heap", "leaving", "loops", "machine", "module", "of_class", "parent",
-        "stars",
+        "born", "file", "first", "function", "heap", "leaving", "library_stars", "loops", "machine", "module",
+        "of_class", "parent", "stars",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, file: SourceFile, parent: Scope | None, function: Function | None) -> None:
@@ -43,6 +43,7 @@ class Scope(Object):
         self.machine, self.file, self.parent, self.function = machine, file, parent, function
         self.module: Scope = self if parent is None else parent.module
         self.stars: list[str] = []  # modules that `from m import *` names, of a module's scope
+        self.library_stars: list[str] = []  # the same of frameworks, by their full names
         self.of_class = False
         self.leaving: list[HeapLayer] = []
         self.loops: list[Loop] = []

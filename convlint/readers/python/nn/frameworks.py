@@ -51,6 +51,8 @@ _GIVES_BACK = words("""
     torch.jit.ignore paddle.nn.utils.spectral_norm paddle.nn.utils.weight_norm torch.jit.export
     torch.jit.script_if_tracing torch.no_grad torch.quantization.prepare_qat
 """)
+# The modules that have layers, and those above them
+_MODULES = {name[:at] for name in CONVOLUTIONS for at, each in enumerate(name) if each == "."}
 _INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
 # Keywords of checkpointing itself, which are not passed on
@@ -86,6 +88,11 @@ class Frameworks(Library):
     def __init__(self) -> None:
         self.recording = Recording()
         self._base = cache(base_of)
+
+    def has(self, name: str) -> bool:
+        """Whether a framework has a layer of this name, or a function that is followed."""
+        full = canonical(name)
+        return is_layer(full) or full in FUNCTIONAL or full in _MODULES or keras.has_function(full)
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""

@@ -30,6 +30,12 @@ def kind_of_norm(given: Arguments) -> Kind:
     return "norm" if not isinstance(axis, Const) or axis.value in (-1, 3, 4) else "other norm"
 
 
+def has_function(full: str) -> bool:
+    """Whether `function` knows more of this canonical name than that it reads tensors."""
+    prefix, _, short = full.rpartition(".")
+    return full == "keras.Input" or (prefix == "keras.layers" and (short == "concatenate" or short in _MERGED))
+
+
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """Return the result of a function of Keras or TensorFlow by its canonical name; None if it reads no tensor."""
     if full in ("keras.Input", "keras.layers.Input"):

@@ -142,3 +142,15 @@ def test_a_sequential_in_a_model_reads_what_it_is_given(tmp_path: Path) -> None:
     text = body("x = layers.Conv2D(8, 3)(i)", "m = keras.Sequential([keras.Input((9, 9, 8)), layers.Conv2D(6, 3)])",
                 "return m(x)")  # fmt: skip
     assert [(each.layer.C, each.layer.K, each.layer.H) for each in read(tmp_path, text)] == [(3, 8, 224), (8, 6, 222)]
+
+
+def test_names_come_from_star_imports(tmp_path: Path) -> None:
+    text = (
+        "from tensorflow.keras.layers import *\nfrom tensorflow.keras.models import *\n"
+        "from tensorflow.keras.optimizers import *\n"
+        "def net():\n    i = Input((224, 112, 3))\n    x = Conv2D(60, 3, padding='same')(i)\n"
+        "    y = UpSampling2D()(MaxPooling2D()(x))\n"
+        "    return Model(i, Conv2D(8, 3)(concatenate([x, y])))\n"
+    )
+    sizes = [(each.layer.C, each.layer.K, each.layer.H, each.layer.W) for each in read(tmp_path, text)]
+    assert sizes == [(3, 60, 224, 112), (120, 8, 224, 112)]

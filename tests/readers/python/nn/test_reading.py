@@ -486,3 +486,30 @@ def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Pat
         each.at for layer in found.layers for each in layer.stated.get("K", ()) if each.name == "width"
     }  # fmt: skip
     assert (at not in found.overridden - found.kept) is holds
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from torch.nn import *",
+        "from torch import *\nfrom torch.nn import *\nfrom torch.optim import *",
+        "from torch.nn.modules import *",
+        "import torch\nfrom layers import *",
+    ],
+)
+def test_names_come_from_star_imports_of_frameworks(tmp_path: Path, imports: str) -> None:
+    (tmp_path / "layers.py").write_text("from torch.nn import *\nSequential = None\n")
+    (tmp_path / "net.py").write_text(f"{imports}\ndef net():\n    return [Conv2d(64, 60, 3), Conv3d(60, 8, 3)]\n")
+    path = str(tmp_path / "net.py")
+    read = read_layers(ProjectImports(Project(str(tmp_path), [path])), [path])
+    assert [(each.layer.C, each.layer.K) for each in read.layers] == [(64, 60), (60, 8)]
+    assert (read.constructions, read.known) == (2, 2)
+
+
+def test_a_name_of_its_own_is_not_that_of_a_star_import(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "from torch.nn import *\nfrom numpy import *\nclass Conv2d:\n    def __init__(self, *sizes):\n        pass\n"
+        "def net():\n    return Conv2d(64, 60, 3), Conv9d(64, 60, 3)\n"
+    )
+    path = str(tmp_path / "net.py")
+    assert not read_layers(ProjectImports(Project(str(tmp_path), [path])), [path]).constructions
