@@ -11,7 +11,7 @@ from convlint.model.location import Location
 from convlint.readers.python.evaluator import builtin_types, builtins_table, names_of
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
-from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, YIELDED, Scope, fork, gather
+from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, YIELDED, KindTest, Scope, fork, gather
 from convlint.readers.python.evaluator.statements import Code
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -23,6 +23,7 @@ from convlint.readers.python.evaluator.values import (
     List,
     Module,
     Name,
+    OneKind,
     OneOf,
     Partial,
     Table,
@@ -87,6 +88,8 @@ class Calls:
                 return self._in_source(value, call)
             case Class():
                 return self._in_source(value, call)
+            case OneKind():
+                return self._of_each_kind(value.kinds, call)
             case Partial():
                 merged = {**value.keywords, **call.keywords} if value.keywords else call.keywords
                 return self.apply(value.function, call.with_args([*value.args, *call.args], merged))
@@ -129,6 +132,22 @@ class Calls:
 
         fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
         return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
+
+    def _of_each_kind(self, kinds: Sequence[Name], call: LibraryCall) -> Value:
+        """Call each of several classes, from the same state, and join the results."""
+        first, *others = kinds
+        if not others:
+            return self.apply(first, call)
+        found: list[Value] = []
+        test = f"{ast.unparse(call.node.func)[:60]} is {first.name}"
+        texts = KindTest(test), KindTest(f"not ({test})")
+        fork(
+            Scope(self.machine, call.file, None, None),
+            lambda _: found.append(self.apply(first, call)),
+            lambda _: found.append(self._of_each_kind(others, call)),
+            *texts,
+        )
+        return self.machine.heap.joined(found[0], found[1])
 
     def into_unknown(self, values: Sequence[Value], why: str = "call") -> None:
         """Give arguments to code that is unknown for the reason `why`, and may change all of them."""

@@ -41,6 +41,10 @@ class Library:
         """Whether it knows a class or function by this full name, which `from torch.nn import *` may bind."""
         return False
 
+    def is_one_of_kinds(self, name: str) -> bool:
+        """Whether code that calls one of several such classes, nobody knows which, is run with each of them."""
+        return False
+
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of `name(...)` for a full name such as `torch.nn.Conv2d`; for a class, an instance."""
         return None

@@ -18,6 +18,7 @@ MOST_BITS: Final = 4096  # of a whole number
 MOST_STATED: Final = 16  # literals that a value remembers
 DEEPEST: Final = 600  # frames of Python that an evaluation may stand on
 DEEPEST_CODE: Final = 60  # nested expressions and statements
+MOST_KINDS: Final = 8  # of which nobody knows which is meant, and a call constructs each
 RECURSION: Final = 2  # calls of one function within itself where an argument is unknown
 MOST_RECORDED: Final = 20_000  # that a library records for one root
 DEEPEST_VALUE: Final = 12  # of lists in lists among arguments, and of objects in objects of a result

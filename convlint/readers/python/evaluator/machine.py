@@ -29,6 +29,7 @@ from convlint.readers.python.evaluator.calls import Calls
 from convlint.readers.python.evaluator.library import Library
 from convlint.readers.python.evaluator.limits import (
     DEEPEST_VALUE,
+    MOST_KINDS,
     MOST_RECORDED,
     STEPS_OF_ANY_ROOT,
     STEPS_OF_FILE,
@@ -50,6 +51,7 @@ from convlint.readers.python.evaluator.values import (
     Items,
     List,
     Name,
+    OneKind,
     Partial,
     Table,
     Tensor,
@@ -86,7 +88,7 @@ class Machine:
     def __init__(self, project: Project, library: Library) -> None:
         self.project, self.library = project, library
         self.heap = Heap()
-        self.heap.losing = self.lost
+        self.heap.losing, self.heap.choosing = self.lost, self.one_kind
         self.modules = Modules(self, builtins_table.BUILTINS)
         self.calls, self.memory = Calls(self), CallMemory(self)
         self.call, self.apply = self.calls.call, self.calls.apply
@@ -245,6 +247,16 @@ class Machine:
         """Evaluate `del receiver.name`."""
         if isinstance(receiver, (Instance, Class)) and name in receiver.cell.items:
             self.heap.remove(receiver, name)
+
+    def one_kind(self, values: Iterable[Value], why: str = "branch") -> OneKind | None:
+        """Return one of several classes that the library tells are alike; None if these are other values."""
+        kinds: dict[str, Name] = {}
+        for value in values:
+            for each in value.kinds if isinstance(value, OneKind) else (value,):
+                if not isinstance(each, Name) or not self.library.is_one_of_kinds(each.name):
+                    return None
+                kinds[each.name] = each
+        return OneKind(why, tuple(kinds.values())) if 1 < len(kinds) <= MOST_KINDS else None
 
     def truth(self, value: Value) -> bool | None:
         """Return the truth of a value; None if it is unknown."""

@@ -21,6 +21,7 @@ from convlint.readers.python.evaluator.values import (
     List,
     Module,
     Name,
+    OneKind,
     Partial,
     Table,
     Tensor,
@@ -188,6 +189,8 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
     match value:
         case Name():
             return "name", value.name
+        case OneKind():
+            return "one of", value.why, tuple([each.name for each in value.kinds])
         case Module():
             return "module", value.path
         case Class():

@@ -374,7 +374,7 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
         case Unknown():
             return unknown(receiver.why)
         case Items():
-            return _item(receiver, key)
+            return _item(machine, receiver, key)
         case Table():
             return _held(machine, receiver, key, node, file)
         case Const(value=str() as text) if isinstance(key, Const) and isinstance(key.value, int):
@@ -393,9 +393,10 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
     return _asked(machine, receiver, "__getitem__", [key], node, file)
 
 
-def _item(receiver: Items, key: Value) -> Value:
+def _item(machine: Machine, receiver: Items, key: Value) -> Value:
     if not isinstance(key, Const):
-        return unknown(reason(key))
+        why = reason(key)
+        return (machine.one_kind(receiver.items, why) if receiver.complete else None) or unknown(why)
     if not receiver.complete:
         return unknown(receiver.why)
     at = place_in(receiver.items, key)
@@ -412,7 +413,7 @@ def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, fi
     """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
     cell = receiver.cell
     if isinstance(key, Unknown):
-        return _one_of(cell, key, node)
+        return (machine.one_kind(cell.items.values(), key.why) if cell.complete else None) or _one_of(cell, key, node)
     if not isinstance(key, Const):
         return unknown("call")
     found = cell.items.get(key.value)
@@ -444,7 +445,7 @@ def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Sub
     if not isinstance(found, Unknown):
         return found
     items = machine.library.items(machine, receiver)
-    return _item(Items("tuple", items), key) if items is not None else found
+    return _item(machine, Items("tuple", items), key) if items is not None else found
 
 
 def _asked(

@@ -60,6 +60,12 @@ class Negation(str):
     last = ""
 
 
+class KindTest(str):
+    """The condition of what is constructed where a value is this one of several kinds: another one is, if it is not."""
+
+    __slots__ = ()
+
+
 Run = Callable[[Scope], int | None]
 Side = tuple[str, int, int]  # path, first and last line
 

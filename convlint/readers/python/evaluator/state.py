@@ -77,6 +77,7 @@ class Heap:
         self.oldest = float("inf")  # birth of the oldest object changed since the current call began
         self.watched: dict[tuple[Any, Any], int] | None = None  # changes within a `try`, and how often each
         self.losing: Callable[[Value], None] = lambda _: None  # called with values that no path keeps
+        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # what any of such values may be
         self.follows_aliases = True
         self._loose = List(self, "list", [])  # objects whose names may refer to others too, since paths met
 
@@ -421,6 +422,9 @@ class _Joining(Struct, eq=False):
         found = self._value(first, second, depth) if kind is second.__class__ else None
         if found is not None:
             return found
+        one_kind = self.heap.choosing((first, second))
+        if one_kind is not None:
+            return one_kind
         values = first, second
         self.lost += [value for value in values if value.__class__ not in _NEVER_LOST]
         for value in values:

@@ -44,6 +44,15 @@ class OneOf(Unknown):
     values: list[tuple[str, Value]]
 
 
+class OneKind(Unknown):
+    """One of several known classes of a library that are alike: `nn.Conv2d if flat else nn.Conv3d`.
+
+    A call constructs each of them. All other code treats it as unknown.
+    """
+
+    kinds: tuple[Name, ...]
+
+
 class Deferred(Unknown):
     """A name bound by an import whose module has not been run yet. Reading the variable resolves it."""
 

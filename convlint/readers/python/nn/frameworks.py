@@ -94,6 +94,10 @@ class Frameworks(Library):
         full = canonical(name)
         return is_layer(full) or full in FUNCTIONAL or full in _MODULES or keras.has_function(full)
 
+    def is_one_of_kinds(self, name: str) -> bool:
+        """Whether it is a convolution: most often one of other dimensions, or a transposed one, stands beside it."""
+        return canonical(name) in CONVOLUTIONS
+
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""
         full = canonical(name)

@@ -17,6 +17,7 @@ from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location, Span
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
+from convlint.readers.python.evaluator.paths import KindTest
 from convlint.readers.python.evaluator.values import Const, Instance, Value, place_of
 from convlint.readers.python.nn.layers import (
     Convolution,
@@ -146,7 +147,7 @@ def in_words(tests: Iterable[str]) -> str:
 
     Where the rest is longer than a line, the outer and the negated ones are left out first: what is left must hold too.
     """
-    found = list(dict.fromkeys(tests))
+    found = [test for test in dict.fromkeys(tests) if not isinstance(test, KindTest)]
     taken = [each for each in map(_comparison, found) if each is not None]
 
     def follows(test: str) -> bool:
@@ -233,8 +234,11 @@ class Gathering:
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(each.thing.before) for each in recorded if each.thing.what == "constructed"}
         escaped = {id(each.thing.layer) for each in recorded if each.thing.what == "escaped"}
+        one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
         for each in recorded:
             if each.thing.what == "constructed":
+                if any(isinstance(test, KindTest) for test in each.conditions):
+                    one_of_kinds.add(id(each.thing.layer))
                 layer, condition = each.thing.layer, in_words(each.conditions)
                 _, held = layers.get(id(layer), (layer, condition))
                 layers[id(layer)] = layer, _either((held, condition))
@@ -266,7 +270,9 @@ class Gathering:
             construction = layer.place.node, root
             if certainty == "stated" and any(each.kind == "parameter" for use in uses for each in use.writes.readers):
                 self._open.add(construction)
-            if id(layer) in escaped:
+            if id(layer) in one_of_kinds:
+                opinion = SILENT
+            elif id(layer) in escaped:
                 opinion = None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # whether anybody leaves the default in place, only callers show

@@ -513,3 +513,46 @@ def test_a_name_of_its_own_is_not_that_of_a_star_import(tmp_path: Path) -> None:
     )
     path = str(tmp_path / "net.py")
     assert not read_layers(ProjectImports(Project(str(tmp_path), [path])), [path]).constructions
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "conv = {2: nn.Conv2d, 3: nn.Conv3d}[which]",
+        "conv = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[which - 1]",
+        "conv = nn.ConvTranspose2d if which else nn.Conv2d",
+        "conv = nn.Conv2d\n        if which:\n            conv = nn.Conv3d",
+        "conv = self.kind(which)",
+        "conv = functools.partial(self.kind(which), kernel_size=3)",
+    ],
+)
+def test_one_of_several_kinds_is_a_convolution_of_each(tmp_path: Path, choice: str) -> None:
+    text = (
+        "import functools\nfrom torch import nn\nclass Net(nn.Module):\n"
+        f"    def __init__(self, which, width):\n        super().__init__()\n        {choice}\n"
+        "        self.a = conv(64, 60, kernel_size=3)\n        self.b = conv(width, 60, kernel_size=3)\n"
+        "    def kind(self, which):\n        if which == 1:\n            return nn.Conv1d\n"
+        "        elif which == 2:\n            return nn.Conv2d\n        return nn.Conv3d\n"
+    )
+    found = read(tmp_path, text)
+    assert {(each.layer.C, each.layer.K, each.condition) for each in found.layers} == {(64, 60, ""), (None, 60, "")}
+    assert (found.constructions, found.known) == (2, 1)
+
+
+def test_the_default_decides_which_kind_it_is(tmp_path: Path) -> None:
+    text = (
+        "from torch import nn\nclass Net(nn.Module):\n"
+        "    def __init__(self, dims=2):\n        super().__init__()\n"
+        "        conv = nn.Conv2d if dims == 2 else nn.Conv3d\n"
+        "        self.conv, self.bn = conv(64, 60, 3), nn.BatchNorm2d(60)\n"
+        "    def forward(self, x):\n        return self.bn(self.conv(x))\n"
+    )
+    assert {(each.layer.dims, each.layer.norm_follows) for each in read(tmp_path, text).layers} == {(2, True), (3, True)}
+
+
+def test_other_classes_of_which_one_is_meant_are_unknown(tmp_path: Path) -> None:
+    text = (
+        "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, which):\n        super().__init__()\n"
+        "        layer = nn.Conv2d if which else nn.Linear\n        self.a = layer(64, 60, 3)\n"
+    )
+    assert not read(tmp_path, text).layers
