@@ -547,7 +547,8 @@ def test_the_default_decides_which_kind_it_is(tmp_path: Path) -> None:
         "        self.conv, self.bn = conv(64, 60, 3), nn.BatchNorm2d(60)\n"
         "    def forward(self, x):\n        return self.bn(self.conv(x))\n"
     )
-    assert {(each.layer.dims, each.layer.norm_follows) for each in read(tmp_path, text).layers} == {(2, True), (3, True)}
+    layers = read(tmp_path, text).layers
+    assert {(each.layer.dims, each.layer.norm_follows) for each in layers} == {(2, True), (3, True)}
 
 
 def test_other_classes_of_which_one_is_meant_are_unknown(tmp_path: Path) -> None:
