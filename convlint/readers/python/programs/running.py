@@ -22,6 +22,7 @@ from convlint.readers.python.evaluator.values import (
     Instance,
     Partial,
     Value,
+    unknown,
 )
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Reach, Segment, called, parts
@@ -149,7 +150,9 @@ _AT_ONCE = frozenset({"fire.Fire", "absl.app.run", "typer.run", "tyro.cli", "asy
 STEPS_OF_PROGRAM = 5_000  # statements and calls: most programs take some hundred
 STEPS_WHERE_OWNED = 1_000
 STEPS_OF_ALL = 400_000
-_ELSEWHERE = "elsewhere: "
+_ELSEWHERE, _SPAWNED = "elsewhere: ", "spawned: "
+# Functions whose argument trains, once in each of several processes
+_SPAWN = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
 
 
 class _Machine(Machine):
@@ -214,6 +217,10 @@ class Runs(Library):
             return NONE
         if name in _AT_ONCE and call.args and isinstance(call.args[0], Function):
             return machine.calls.run(call.args[0], [], {}, exact=False)
+        if name in _SPAWN:
+            for each in call.values:
+                self._run_apart(machine, each, _SPAWNED)
+            return unknown("call")
         return None
 
     def set_outside(
@@ -263,12 +270,15 @@ class Runs(Library):
 
     def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:  # noqa: ARG002
         """Run a function that was given to unknown code, which may call it later or in another process."""
+        self._run_apart(machine, value, _ELSEWHERE)
+
+    def _run_apart(self, machine: Machine, value: Value, how: str) -> None:
         while isinstance(value, Partial):
             value = value.function
         if not isinstance(value, Function) or value.node in self._handed or self._relevant.skips(value):
             return
         # What a method does depends on its object, so that its records cannot be reused.
-        known = (value.node, value.bound) if not isinstance(value.bound, Instance) else None
+        known = (value.node, value.bound, how) if not isinstance(value.bound, Instance) else None
         mark, conditions, doubts = len(machine.recorded), len(machine.conditions), len(machine.doubts)
         if known in self._of_handed:
             machine.recorded += [
@@ -277,7 +287,7 @@ class Runs(Library):
             ]
             return
         self._handed.add(value.node)
-        machine.conditions.append(f"{_ELSEWHERE}{value.file.path}:{value.node.lineno}")
+        machine.conditions.append(f"{how}{value.file.path}:{value.node.lineno}")
         machine.calls.run(value, [], {}, exact=False)
         machine.conditions.pop()
         self._handed.discard(value.node)
@@ -297,8 +307,8 @@ def _event(recorded: Recorded) -> Event:
     """Convert a record to an event with the conditions around it."""
     conditions = [Condition("doomed" if each == DOOMED else "doubt", str(id(each))) for each in recorded.doubts]
     for text in recorded.conditions:
-        apart = text.startswith(_ELSEWHERE)
-        conditions += [Condition("elsewhere", text)] if apart else holding(text)
+        apart = text.startswith((_ELSEWHERE, _SPAWNED))
+        conditions += [Condition("elsewhere", text, soft=text.startswith(_SPAWNED))] if apart else holding(text)
     event: Event = recorded.thing
     return replace(event, conditions=tuple(conditions))
 

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
 from convlint.model.location import Location
@@ -26,7 +27,8 @@ class Condition(Struct, frozen=True):
 
     Kinds: `elsewhere` is a function given to other code, which may call it later or in another process; `doubt` is a
     loop, a `try`, or a place that earlier code may have left; `doomed` is a path that raises. `soft` conditions hold in
-    every run that trains on a GPU, and are kept only for what they exclude.
+    every run that trains on a GPU, such as that of the function which `mp.spawn` runs, and are kept only for what they
+    exclude.
     """
 
     kind: Kind
@@ -114,6 +116,40 @@ def once(events: Iterable[Event]) -> tuple[Event, ...]:
             found.append(each)
         seen.add((each.name, each.at))
     return tuple(found)
+
+
+def without_cases(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Join the same assignment in two branches of a test, one of which every run takes: `worker(0)` in both of them.
+
+    It then takes place where the later of them stood, unless the setting changes between them.
+    """
+    found = list(events)
+    for place in range(len(found) - 1, 0, -1):
+        later = found[place]
+        for earlier in range(place - 1, -1, -1):
+            each = found[earlier]
+            if (each.name, each.value, each.at) == (later.name, later.value, later.at):
+                test = _decided(each.conditions, later.conditions)
+                if test is not None:
+                    both = set(each.conditions)
+                    conditions = tuple(
+                        one for one in later.conditions if one.key != test and (not one.soft or one in both)
+                    )
+                    joined = replace(later, conditions=conditions)
+                    return without_cases((*found[:earlier], *found[earlier + 1 : place], joined, *found[place + 1 :]))
+            if each.name in (later.name, ANY):
+                break
+    return tuple(found)
+
+
+def _decided(one: Conditions, other: Conditions) -> str | None:
+    """The key of the only test in which two lists of conditions differ, and of which they are both outcomes."""
+    ours, theirs = ({(each.kind, each.key, each.truth) for each in both if not each.soft} for both in (one, other))
+    left, right = ours - theirs, theirs - ours
+    if len(left) != 1 or len(right) != 1:
+        return None
+    (kind, key, truth), (_, same, opposite) = *left, *right
+    return key if kind == "if" and key == same and truth is not opposite else None
 
 
 BENCHMARK, DETERMINISTIC, ENABLED = "cudnn.benchmark", "cudnn.deterministic", "cudnn.enabled"
@@ -230,7 +266,7 @@ class Events:
 
     def __init__(self, followed: Sequence[Event], besides: Sequence[Event], complete: bool) -> None:
         """`besides` are settings made at unknown times; `complete` if there are no others."""
-        self.followed, self.besides, self.complete = tuple(followed), tuple(besides), complete
+        self.followed, self.besides, self.complete = without_cases(followed), tuple(besides), complete
 
     def settled(self, *names: str, start: bool | None = None) -> LiteralValue:
         """Return the value that surely holds in the end, by the last of `names` that is set; None if unknown.

@@ -34,7 +34,7 @@ def work(gpu, args):
     model = models.resnet18().cuda(gpu)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     if args.tune:
-        # ? cudnn.benchmark=True if args.fast and args.tune; cudnn.benchmark=True if not (args.fast) and args.tune
+        # ? cudnn.benchmark=True if args.tune
         cudnn.benchmark = True
     size = transforms.Compose([transforms.RandomResizedCrop(224), transforms.ToTensor()])
     data = datasets.ImageFolder(args.data, size)
