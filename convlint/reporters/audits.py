@@ -13,7 +13,7 @@ from convlint import __version__
 from convlint.audit.audit import Summary
 from convlint.audit.ranking import RankedChange, Some, Tally
 from convlint.files.languages import plural
-from convlint.files.safe import ascii_only, clean, number
+from convlint.files.safe import ascii_only, clean, number, plain
 from convlint.reporters import Style
 from convlint.reporters.ink import (
     GRADE_INKS,
@@ -266,10 +266,4 @@ def render_json(summary: Summary, style: Style) -> str:
 
 
 def _object(entry: Struct) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in asdict(entry).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return number(value, _DIGITS)
-    return list(value) if isinstance(value, tuple) else value
+    return {key: plain(value, _DIGITS) for key, value in asdict(entry).items()}

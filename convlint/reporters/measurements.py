@@ -12,7 +12,7 @@ from msgspec import Struct
 from convlint import __version__
 from convlint.engine.measured import far_off
 from convlint.files.languages import duration, plural
-from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, fields, number
 from convlint.gpus.devices import Device
 from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
 from convlint.model.layer import Mode
@@ -236,8 +236,7 @@ def _pass(each: Compared) -> dict[str, Any]:
     return {
         "layer": clean(each.layer),
         "pass": each.which,
-        "predicted_us": number(each.predicted_us),
-        "measured_us": number(each.measured_us),
+        **fields(each, "predicted_us", "measured_us"),
         "spread": number(each.spread) if each.runs else None,
         "runs": each.runs,
         "reason": clean(each.reason) or None,
@@ -250,14 +249,10 @@ def _outcome(one: TrialResult) -> dict[str, Any]:
     return {
         "code": finding.rule.code,
         "fingerprint": finding.fingerprint or None,
-        "layer": None if finding.layer is None else clean(finding.layer),
-        "layers": [clean(name) for name in finding.layers],
-        "describe": "" if fix is None else clean(fix.describe),
-        "set": {} if fix is None else settings_object(fix.set),
+        **fields(finding, "layer", "layers"),
+        **({"describe": "", "set": {}} if fix is None else fields(fix, "describe", "set")),
         "held": one.held,
         "promised_change": number(one.trial.promised),
         "measured_change": number(one.after_us / one.before_us - 1),
-        "before_us": number(one.before_us),
-        "after_us": number(one.after_us),
-        "noise_us": number(one.noise_us),
+        **fields(one, "before_us", "after_us", "noise_us"),
     }
