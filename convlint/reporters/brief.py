@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import NetworkReport, NetworkTotal, Report
+from convlint.reporters import words
 from convlint.reporters.causes import Cause, overlap, ranked, saving
 from convlint.reporters.ink import (
     Glyphs,
@@ -21,18 +22,6 @@ from convlint.reporters.ink import (
     wrap,
 )
 from convlint.reporters.summary import brief_notes, verdict_lines
-from convlint.reporters.words import (
-    MOST_STEPS,
-    company,
-    is_to_compile,
-    named_in,
-    outcome,
-    page_of,
-    step,
-    step_lines,
-    totals,
-    verdicts,
-)
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
@@ -79,12 +68,12 @@ class _Brief:
         if known and len({one.path for one in networks}) > 1:
             self._networks(networks)
             return
-        every = totals(self.report)
+        every = words.totals(self.report)
         if len(every) > 1 and any(total.times is not None or total.step_us is not None for total in every):
             self._table(every)
             return
-        for total, text in list(verdicts(self.report))[:1]:  # of several, none is known
-            for line in (*step_lines(total), text):
+        for total, text in list(words.verdicts(self.report))[:1]:  # of several, none is known
+            for line in (*words.step_lines(total), text):
                 self.lines += verdict_lines(total, line, self.paint, self.glyphs, self.width)
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
@@ -94,7 +83,7 @@ class _Brief:
 
     def _but_compiled(self) -> None:
         """Below a table: the step has torch.compile in it, where that is advised, and the convolutions have not."""
-        if any(is_to_compile(self.report, gpu) for gpu in self.targets):
+        if any(words.is_to_compile(self.report, gpu) for gpu in self.targets):
             self._more(say("Convolutions are those before torch.compile."))
 
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
@@ -120,7 +109,7 @@ class _Brief:
             total = NetworkTotal(gpu=one.gpu, mode=one.mode, times=one.times, networks=(one,))
             by_path.setdefault(one.path, []).append(total)
         order = sorted(by_path, key=lambda path: -max(one.step_us or one.time_us or 0.0 for one in by_path[path]))
-        most = max(1, MOST_STEPS // max(1, len(self.targets)))
+        most = max(1, words.MOST_STEPS // max(1, len(self.targets)))
         rows = [["", "", *_heads(modes=modes)]]
         for path in order[:most]:
             for number, total in enumerate(by_path[path]):
@@ -180,7 +169,7 @@ class _Brief:
                 text += say("; fix: {fix}", fix=cause.change)
             first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code
-            first = first.replace(code, self.link(page_of(cause.rule), self.paint(cause.severity, code)), 1)
+            first = first.replace(code, self.link(words.page_of(cause.rule), self.paint(cause.severity, code)), 1)
             self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
         if len(found) > most:
             more = say("and {count} more: --verbose", count=len(found) - most)
@@ -190,7 +179,7 @@ class _Brief:
         """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""
         text = f"{clean(cause.rule.code)} {cause.where}"
         count = len(cause.layers)
-        if count == 1 and not named_in(cause.first):
+        if count == 1 and not words.named_in(cause.first):
             text += say(", {layer}", layer=clean(cause.layers[0]))
         elif count > 1:
             text += say(", {layers}", layers=plural(count, "layer"))
@@ -201,7 +190,7 @@ class _Brief:
             text = say("{where}: {what}", where=text, what=cause.what)
         beside = sorted(set.intersection(*(set(finding.pays_with) for finding in cause.findings)))
         if beside:
-            text += say(" (together with {codes})", codes=", ".join(company(cause.rule.code, beside)))
+            text += say(" (together with {codes})", codes=", ".join(words.company(cause.rule.code, beside)))
         bases = {finding.basis for finding in cause.findings if finding.lost_us is not None}
         if bases == {"extrapolated"} and not self._extrapolated:  # else a note below says so of all
             text += say(" (extrapolated)")
@@ -210,7 +199,7 @@ class _Brief:
     def _more(self, text: str, cause: Cause | None = None) -> None:
         first, *rest = wrap(shown(text, self.glyphs), self.width - 2 - len(_NUMBER))
         if cause is not None:
-            first = first.replace(cause.rule.code, self.link(page_of(cause.rule), cause.rule.code), 1)
+            first = first.replace(cause.rule.code, self.link(words.page_of(cause.rule), cause.rule.code), 1)
         self.lines += [f"  {_NUMBER}{self.paint('faint', line)}" for line in (first, *rest)]
 
     def _title(self, text: str) -> None:
@@ -234,11 +223,11 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     now = "" if us is None else duration(us)
     rate = f"{batch / us * 1e6:,.0f}" if us and batch else ""
     then = duration(after_us) if us is not None and after_us is not None and after_us < us else ""
-    cells = [clean(total.gpu), step(total.mode) if modes else "", now, rate, then]
+    cells = [clean(total.gpu), words.step(total.mode) if modes else "", now, rate, then]
     if times is None:
         return [*cells, say("unknown"), "", ""]
     share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
     share = say(", host") if total.waits else share
-    saved, is_saving = outcome(times)
+    saved, is_saving = words.outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
     return [*cells, duration(times.time_us) + share, times.grade, best]

@@ -16,7 +16,7 @@ from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.network import RecordedStep, RecordedWork
 from convlint.model.report import LayerReport, NetworkTotal, Report
-from convlint.reporters import Style
+from convlint.reporters import Style, words
 from convlint.reporters.ink import (
     ASCII,
     GRADE_INKS,
@@ -33,21 +33,6 @@ from convlint.reporters.ink import (
     shorten,
     shown,
     wrap,
-)
-from convlint.reporters.words import (
-    basis_notes,
-    batch_notes,
-    calibration_notes,
-    dtype_notes,
-    fault,
-    host_notes,
-    network_notes,
-    partly_read,
-    scaled,
-    shape,
-    step,
-    step_lines,
-    step_notes,
 )
 
 # What a step does for no operation of its own, by the part that it counts to.
@@ -83,19 +68,19 @@ class EstimateTotal(Struct, kw_only=True):
     @property
     def hardware(self) -> str:
         """How close all of it comes to the hardware: share of the peak, launches, copies, and what the dtype leaves."""
-        words = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
+        text = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
         if self.at_half_us and self.at_peak_us > _WORTH_SAYING * self.at_half_us:
-            words += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
+            text += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
         if self.launch_us > (_WORTH_SAYING - 1) * self.time_us:
-            words += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
+            text += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
         if self.copies_us > (_WORTH_SAYING - 1) * self.time_us:
-            words += f"; copies {100 * self.copies_us / self.time_us:.0f} %"
-        return words
+            text += f"; copies {100 * self.copies_us / self.time_us:.0f} %"
+        return text
 
 
 def clock(time_us: float) -> str:
     """Three significant digits and a unit, so that times line up: `887 us`, `3.70 ms`, `1.25 s`."""
-    return scaled(time_us, ("us", "ms", "s"), 1000)
+    return words.scaled(time_us, ("us", "ms", "s"), 1000)
 
 
 def figures(value: float) -> str:
@@ -152,7 +137,7 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         letter = total.grade or "-"
         name, rate = shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
-        text = f"{name}: {clock(total.time_us)}{most} of convolutions per {step(total.mode)}, grade {letter}, "
+        text = f"{name}: {clock(total.time_us)}{most} of convolutions per {words.step(total.mode)}, grade {letter}, "
         text += f"{figures(rate)} TFLOPS, {total.hardware}"
         first, *rest = wrap(text, width)
         if first.startswith(name):
@@ -161,18 +146,18 @@ def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, 
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in wrap(shares, width - 2)]
-        for text in () if total.whole is None else step_lines(total.whole):
+        for text in () if total.whole is None else words.step_lines(total.whole):
             lines += [f"  {line}" for line in wrap(shown(text, glyphs), width - 2)]
     if len(totals) > 1:
         lines.append("")
-    calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    of_times = (*calibrated, *host_notes(report), *step_notes(report), *batch_notes(report),
-                *dtype_notes(report), *basis_notes(report))  # fmt: skip
-    lines += note_lines((*network_notes(report), *of_times), glyphs, width)
+    calibrated = words.calibration_notes(report.calibrations, several=len(report.targets) > 1)
+    of_times = (*calibrated, *words.host_notes(report), *words.step_notes(report), *words.batch_notes(report),
+                *words.dtype_notes(report), *words.basis_notes(report))  # fmt: skip
+    lines += note_lines((*words.network_notes(report), *of_times), glyphs, width)
     if report.errors:
         lines.append("")
     for error in report.errors:
-        lines += error_lines(shown(f"error: {fault(error)}", glyphs), width - 2, paint)
+        lines += error_lines(shown(f"error: {words.fault(error)}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
 
 
@@ -263,7 +248,7 @@ def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> s
         several = len(report.targets) > 1
         counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several else ""
         line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
-    unread = {error.path for error in report.errors} - partly_read(report)
+    unread = {error.path for error in report.errors} - words.partly_read(report)
     if unread:
         line += f"{';' if unknown else ':'} {plural(len(unread), 'input')} not read"
     if not report.errors:
@@ -483,11 +468,11 @@ class _EstimateText:
         """Name and shape at the left, as far as there is room, the verdict at the right."""
         room = self.width - self._verdict_width - 2
         name = self._name(entry.layer, room)
-        words = shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
         rest = room - columns(name) - 2
-        words = f"  {shorten(words, rest, self.glyphs.more)}" if rest >= _LEAST_SHAPE else ""
-        pad = " " * (room - columns(name) - columns(words) + 2)
-        self.lines.append(self.paint("strong", name) + self.paint("faint", words) + pad + verdict)
+        text = words.shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
+        text = f"  {shorten(text, rest, self.glyphs.more)}" if rest >= _LEAST_SHAPE else ""
+        pad = " " * (room - columns(name) - columns(text) + 2)
+        self.lines.append(self.paint("strong", name) + self.paint("faint", text) + pad + verdict)
 
     def _verdict(self, entry: LayerReport, label: str, room: int) -> str:
         """`2.10 ms C 12.3 % bar`: the time of all calls and passes; the bar's length is relative to the longest one."""
