@@ -115,11 +115,11 @@ def _summary(
     """The answer, while the tables are written."""
     tally, ledger = Tally(), Ledger(store.base, weighed=weights.path is not None)
     with ExitStack() as stack:
-        several = [stack.enter_context(tables.Tables(place.format, place.file or "")) for place in written]
+        several = [stack.enter_context(tables.written(place.format, place.file or "")) for place in written]
 
         def on_row(table: Table, cells: Cells) -> None:
-            for each in several:
-                each.add(table, cells)
+            for add in several:
+                add(table, cells)
 
         for_each_row(store, weights, ledger, tally, on_row)
     return summary_of(store, weights, tally, known=known, most=most)

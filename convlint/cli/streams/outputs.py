@@ -9,7 +9,6 @@ import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from msgspec import Struct
@@ -438,9 +437,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is None:
             return
         self._timer.cancel()
@@ -486,9 +483,8 @@ class Progress:
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[path]}", markup=False),
             )
-            console = Console(
-                file=bare(self._stream)
-            )  # it moves the cursor; the one text in it that comes from outside is cleaned
+            # It moves the cursor; the one text in it that comes from outside is cleaned.
+            console = Console(file=bare(self._stream))
             # Whatever else is printed goes through the gate, not through Rich.
             self._bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._task = self._bar.add_task("", total=self._total, completed=self._finished, path="")
