@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.files.safe import clean, fields, number, plain
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.report import Finding, InputError, LayerReport, NetworkReport, NetworkTotal, Report
@@ -174,27 +174,22 @@ def rows_of(model: str, architecture: str, report: Report) -> Rows:
 
 def error_row(model: str | None, error: InputError) -> ErrorRow:
     """What is wrong with a model, or with an entry that names none."""
-    return ErrorRow(
-        model=None if model is None else clean(model), path=clean_path(error.path), line=error.line,
-        column=error.column, message=clean(error.message), internal=error.internal,
-    )  # fmt: skip
+    said = fields(error, "path", "line", "column", "message", "internal")
+    return ErrorRow(model=None if model is None else clean(model), **said)
 
 
 def _finding(model: str, finding: Finding) -> FindingRow:
     at, fix = finding.location, finding.fix
-    several = [] if fix is None else [settings_object(own) for own in fix.by_layer or (fix.set,)]
+    several = [] if fix is None else plain(fix.by_layer or (fix.set,))
     return FindingRow(
-        model=model, path=clean_path(at.path), line=at.line, column=at.column,
-        layer=None if finding.layer is None else clean(finding.layer), layers=[clean(own) for own in finding.layers],
-        gpu=None if finding.gpu is None else clean(finding.gpu),
-        code=clean(finding.rule.code), name=clean(finding.rule.name), severity=finding.severity,
-        message=clean(finding.message), advised=finding.advised, lost_us=number(finding.lost_us),
-        lost_alone_us=number(finding.lost_alone_us), lost_capacity_us=number(finding.lost_capacity_us),
-        lost_percent=number(finding.lost_percent), pays_with=[clean(code) for code in finding.pays_with],
+        model=model, **fields(at, "path", "line", "column"), **fields(finding.rule, "code", "name"),
+        **fields(
+            finding, "layer", "layers", "gpu", "severity", "message", "advised", "lost_us", "lost_alone_us",
+            "lost_capacity_us", "lost_percent", "pays_with", "fingerprint",
+        ),
         fix=None if fix is None else clean(fix.describe), fix_safety=None if fix is None else fix.safety,
         fix_set=_json(several[0] if several.count(several[0]) == len(several) else several) if several else None,
-        time_change_us=None if fix is None else number(fix.time_change_us),
-        section=clean(finding.rule.source.section), fingerprint=clean(finding.fingerprint),
+        time_change_us=None if fix is None else number(fix.time_change_us), section=clean(finding.rule.source.section),
     )  # fmt: skip
 
 
@@ -205,19 +200,19 @@ def _json(value: object) -> str:
 def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
     layer, estimate, times = entry.layer, entry.estimates[gpu], entry.times.get(gpu)
     passes = {} if estimate is None else estimate.passes
-    spent = {which: number(passes[which].time_us * layer.calls) if which in passes else None for which in PASSES}
-    deep = layer.dims == 3
+    deep: dict[str, Any] = {size: getattr(layer, size) if layer.dims == 3 else None for size in ("D", "Z", "T")}
+    spent: dict[str, Any] = {
+        f"{which}_us": number(passes[which].time_us * layer.calls) if which in passes else None for which in PASSES
+    }
     return LayerRow(
-        model=model, path=clean_path(layer.path), line=layer.locate().line, layer=clean(layer.name), op=layer.op,
-        gpu=clean(gpu), N=layer.N, C=layer.C, D=layer.D if deep else None, H=layer.H, W=layer.W, K=layer.K,
-        Z=layer.Z if deep else None, P=layer.P, Q=layer.Q, T=layer.T if deep else None, R=layer.R, S=layer.S,
-        U=layer.U, V=layer.V, DilH=layer.DilH, DilW=layer.DilW, groups=layer.groups,
+        model=model, line=layer.locate().line, layer=clean(layer.name), gpu=clean(gpu),
+        **fields(layer, "path", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U", "V", "DilH", "DilW", "groups"),
+        **deep,
         dtype=None if layer.dtype is None else layer.dtype.value,
         dtype_source=None if layer.dtype is None else layer.dtype_source, layout=layer.layout,
         grade=None if times is None else times.grade, time_us=None if times is None else number(times.time_us),
         time_after_us=None if times is None else number(times.after_us),
-        ideal_us=None if times is None else number(times.ideal_us),
-        fprop_us=spent["fprop"], dgrad_us=spent["dgrad"], wgrad_us=spent["wgrad"],
+        ideal_us=None if times is None else number(times.ideal_us), **spent,
         fprop_bound_by=passes["fprop"].bound_by if "fprop" in passes else None,
         basis=None if estimate is None else estimate.basis,
     )  # fmt: skip
@@ -231,17 +226,16 @@ def _model(model: str, architecture: str, report: Report, network: NetworkReport
     silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
     time, lost = total.time_us, total.lost_us
     return ModelRow(
-        model=model, path=clean_path(network.path), architecture=clean(architecture) or None,
-        structure=structure_of(entry.layer for entry in report.layers), gpu=clean(network.gpu), mode=network.mode,
-        batch=network.batch, layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
+        model=model, **fields(network, "path", "gpu", "mode", "batch", "host_us", "gpu_us"),
+        architecture=clean(architecture) or None, structure=structure_of(entry.layer for entry in report.layers),
+        layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
         warnings=sum(each.severity == "warning" for each in own), infos=sum(each.severity == "info" for each in own),
         skipped=len(report.skipped), suppressed=len(silenced), grade=total.grade, time_us=number(time),
         time_after_us=number(total.time_after_us), lost_us=number(lost),
         lost_percent=number(100 * lost / time) if time and lost is not None else None,
         parameters=_stored(network.parameters), flops=_stored(network.flops),
         memory_bytes=None if network.memory_needs else _stored(sum(network.memory.values())),
-        largest_batch=_stored(network.largest_batch), host_us=number(network.host_us), gpu_us=number(network.gpu_us),
-        complete=report.complete,
+        largest_batch=_stored(network.largest_batch), complete=report.complete,
     )  # fmt: skip
 
 

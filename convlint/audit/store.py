@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from operator import itemgetter
 from pathlib import PurePath
-from types import TracebackType
 from typing import BinaryIO, Literal
 
 import msgspec
@@ -315,13 +314,11 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self.guarded():
             if self.base.in_transaction:
                 self.base.execute("COMMIT")
-            bare = self._is_new and error is not None and not self.count()
+            bare = self._is_new and kind is not None and not self.count()
             self.base.close()
         if bare:  # nothing to go on with
             with suppress(OSError):

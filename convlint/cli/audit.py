@@ -4,22 +4,8 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, argument, option
-from convlint.cli.options import (
-    FilesOnly,
-    Jobs,
-    JudgeFlags,
-    ModelFlags,
-    ProjectFlags,
-    ReadFlags,
-    Rules,
-    RunFlags,
-    ShowFlags,
-    jobs_of,
-    listed,
-    output_option,
-    presentation,
-)
 from convlint.model.errors import UsageError
 
 
@@ -37,8 +23,8 @@ class AuditFlags(Flags, frozen=True, kw_only=True):
     ] = None
     output: Annotated[
         list[str] | None,
-        output_option(
-            f"{listed(('text', 'json'))} for the answer; parquet=FILE, csv=FILE or jsonl=FILE for tables; repeatable."
+        shared.output_option(
+            "text or json for the answer; parquet=FILE, csv=FILE or jsonl=FILE for tables; repeatable."
         ),
     ] = None
     weights: Annotated[
@@ -48,7 +34,7 @@ class AuditFlags(Flags, frozen=True, kw_only=True):
     resume: Annotated[
         bool, option("--resume", help_="Go on with the audit of these tables: only what is new or changed.")
     ] = False
-    jobs: Jobs = "auto"
+    jobs: shared.Jobs = "auto"
     cluster: Annotated[
         str | None,
         option("--cluster", metavar="ADDRESS", help_="A running Ray cluster: ray://HOST:PORT or auto."),
@@ -71,15 +57,15 @@ def audit(
         ),
     ] = None,
     asked: AuditFlags,
-    models: ModelFlags,
-    judging: JudgeFlags,
-    rules: Rules = None,
-    reading: ReadFlags,
-    running: RunFlags,
+    models: shared.ModelFlags,
+    judging: shared.JudgeFlags,
+    rules: shared.Rules = None,
+    reading: shared.ReadFlags,
+    running: shared.RunFlags,
     allow_empty: Annotated[bool, option("--allow-empty", help_="Nothing to audit is no error.")] = False,
-    files_only: FilesOnly = False,
-    project: ProjectFlags,
-    shown: ShowFlags,
+    files_only: shared.FilesOnly = False,
+    project: shared.ProjectFlags,
+    shown: shared.ShowFlags,
 ) -> int:
     """Audit any number of models into tables, and rank what loses most.
 
@@ -88,7 +74,7 @@ def audit(
     """
     from convlint.cli.commands import audit as command
 
-    jobs = jobs_of(asked.jobs)
+    jobs = shared.jobs_of(asked.jobs)
     if asked.cluster is not None and jobs > 1:
         raise UsageError("--cluster and --jobs contradict each other: the cluster has workers of its own")
     options = replace(
@@ -100,5 +86,5 @@ def audit(
         models=models.names(),
         modules=not files_only,
     )
-    outputs = presentation(asked.output, shown, known=command.FORMATS, files_only=command.TABLES)
+    outputs = shared.presentation(asked.output, shown, known=command.FORMATS, files_only=command.TABLES)
     return command.run(paths or [], asked, options, outputs)

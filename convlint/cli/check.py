@@ -4,28 +4,8 @@ from typing import Annotated
 
 from msgspec.structs import asdict, replace
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, argument, option
-from convlint.cli.options import (
-    AdviceFlags,
-    FilesOnly,
-    Jobs,
-    JudgeFlags,
-    Lang,
-    LayerSettingFlags,
-    ModelFlags,
-    Output,
-    Pad,
-    ProjectFlags,
-    ReadFlags,
-    Rules,
-    RunFlags,
-    ShowFlags,
-    Verbose,
-    allowances,
-    jobs_of,
-    presentation,
-    size_option,
-)
 from convlint.files.languages import language_asked
 from convlint.model.errors import UsageError
 
@@ -33,7 +13,7 @@ from convlint.model.errors import UsageError
 class CoverFlags(Flags, frozen=True, kw_only=True):
     """Which of the paths' files are checked, and by how many processes."""
 
-    jobs: Jobs = "auto"
+    jobs: shared.Jobs = "auto"
     allow_empty: Annotated[bool, option("--allow-empty", help_="Nothing to check is no error.")] = False
     specs_only: Annotated[
         bool,
@@ -50,7 +30,7 @@ class CoverFlags(Flags, frozen=True, kw_only=True):
             help_="Pass over YAML and JSON files that are no specs, and what the config excludes, also where named.",
         ),
     ] = False
-    files_only: FilesOnly = False
+    files_only: shared.FilesOnly = False
 
 
 class FixFlags(Flags, frozen=True, kw_only=True):
@@ -93,20 +73,20 @@ def check(
             "Default: the current folder.",
         ),
     ] = None,
-    models: ModelFlags,
-    judging: JudgeFlags,
-    advice: AdviceFlags,
-    output: Output = None,
-    rules: Rules = None,
-    reading: ReadFlags,
-    running: RunFlags,
+    models: shared.ModelFlags,
+    judging: shared.JudgeFlags,
+    advice: shared.AdviceFlags,
+    output: shared.Output = None,
+    rules: shared.Rules = None,
+    reading: shared.ReadFlags,
+    running: shared.RunFlags,
     covered: CoverFlags,
     fixes: FixFlags,
     baselines: BaselineFlags,
-    project: ProjectFlags,
-    lang: Lang = None,
-    shown: ShowFlags,
-    verbose: Verbose = False,
+    project: shared.ProjectFlags,
+    lang: shared.Lang = None,
+    shown: shared.ShowFlags,
+    verbose: shared.Verbose = False,
 ) -> int:
     """Check specs, models and Python.
 
@@ -116,12 +96,12 @@ def check(
 
     options = replace(
         judging.options(rules, project),
-        allow=allowances(advice.allow),
+        allow=shared.allowances(advice.allow),
         strict=advice.strict,
         reading=reading.options(),
         running=running.running(),
         language=language_asked(lang),
-        jobs=jobs_of(covered.jobs),
+        jobs=shared.jobs_of(covered.jobs),
         allow_empty=covered.allow_empty,
         specs_only=covered.specs_only,
         skip_foreign=covered.skip_foreign,
@@ -140,26 +120,26 @@ def check(
             raise UsageError(f"{name}: needs the name of a file")
         if fixes.diff and value:
             raise UsageError(f"--diff shows what --fix would change and writes nothing; leave out {name}")
-    outputs = presentation(output, shown, verbose=verbose)
+    outputs = shared.presentation(output, shown, verbose=verbose)
     return command.check(paths or [], options, outputs, baselines, diff=fixes.diff)
 
 
 class SizeFlags(Flags, frozen=True, kw_only=True):
     """The sizes of one layer, under the names of a spec."""
 
-    N: Annotated[str | None, size_option("N", "Batch size.", "--batch")] = None
-    C: Annotated[str | None, size_option("C", "Input channels.")] = None
-    H: Annotated[str | None, size_option("H", "Input height.")] = None
-    W: Annotated[str | None, size_option("W", "Input width.")] = None
-    K: Annotated[str | None, size_option("K", "Output channels.")] = None
-    R: Annotated[str | None, size_option("R", "Filter height.")] = None
-    S: Annotated[str | None, size_option("S", "Filter width.")] = None
-    D: Annotated[str | None, size_option("D", "Input depth (3-D).")] = None
-    T: Annotated[str | None, size_option("T", "Filter depth (3-D).")] = None
-    P: Annotated[str | None, size_option("P", "Output height, to be checked.")] = None
-    Q: Annotated[str | None, size_option("Q", "Output width, to be checked.")] = None
+    N: Annotated[str | None, shared.size_option("N", "Batch size.", "--batch")] = None
+    C: Annotated[str | None, shared.size_option("C", "Input channels.")] = None
+    H: Annotated[str | None, shared.size_option("H", "Input height.")] = None
+    W: Annotated[str | None, shared.size_option("W", "Input width.")] = None
+    K: Annotated[str | None, shared.size_option("K", "Output channels.")] = None
+    R: Annotated[str | None, shared.size_option("R", "Filter height.")] = None
+    S: Annotated[str | None, shared.size_option("S", "Filter width.")] = None
+    D: Annotated[str | None, shared.size_option("D", "Input depth (3-D).")] = None
+    T: Annotated[str | None, shared.size_option("T", "Filter depth (3-D).")] = None
+    P: Annotated[str | None, shared.size_option("P", "Output height, to be checked.")] = None
+    Q: Annotated[str | None, shared.size_option("Q", "Output width, to be checked.")] = None
     stride: Annotated[str | None, option("--stride", help_="U or U,V.")] = None
-    pad: Pad = None
+    pad: shared.Pad = None
     dilation: Annotated[str | None, option("--dilation", help_="DilH or DilH,DilW.")] = None
     groups: Annotated[str | None, option("--groups", help_="Groups.")] = None
 
@@ -167,29 +147,29 @@ class SizeFlags(Flags, frozen=True, kw_only=True):
 def layer(
     *,
     sizes: SizeFlags,
-    settings: LayerSettingFlags,
-    judging: JudgeFlags,
-    advice: AdviceFlags,
-    output: Output = None,
-    rules: Rules = None,
-    project: ProjectFlags,
-    lang: Lang = None,
-    shown: ShowFlags,
+    settings: shared.LayerSettingFlags,
+    judging: shared.JudgeFlags,
+    advice: shared.AdviceFlags,
+    output: shared.Output = None,
+    rules: shared.Rules = None,
+    project: shared.ProjectFlags,
+    lang: shared.Lang = None,
+    shown: shared.ShowFlags,
 ) -> int:
     """Check one layer given by flags."""
     from convlint.cli.commands import check as command
 
     options = replace(
         judging.options(rules, project),
-        allow=allowances(advice.allow),
+        allow=shared.allowances(advice.allow),
         strict=advice.strict,
         language=language_asked(lang),
     )
-    outputs = presentation(output, shown, verbose=True)
+    outputs = shared.presentation(output, shown, verbose=True)
     return command.layer(given(sizes, settings), options, outputs)
 
 
-def given(sizes: Flags, settings: LayerSettingFlags) -> dict[str, str]:
+def given(sizes: Flags, settings: shared.LayerSettingFlags) -> dict[str, str]:
     """The flags that describe the layer, as texts; settings of the runtime as `runtime.KEY`. Raises UsageError."""
     from convlint.mend.checking import pairs_of
 

@@ -2,23 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import argument, option
-from convlint.cli.options import (
-    Color,
-    FilesOnly,
-    ModelFlags,
-    ModeOption,
-    ProjectFlags,
-    ReadFlags,
-    RunFlags,
-    ShowFlags,
-    gpu_names,
-    gpu_option,
-    listed,
-    mode_of,
-    output_option,
-    presentation,
-)
 from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,23 +11,23 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "markdown")
 
-Gpu = Annotated[list[str] | None, gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
+Gpu = Annotated[list[str] | None, shared.gpu_option("Target GPU; repeat for several. Default: the spec's, else a100.")]
 Tolerance = Annotated[
     float,
     option("--tolerance", metavar="PERCENT", min_=0.0, max_=1e6, help_="By how much a network may become slower."),
 ]
-Output = Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")]
+Output = Annotated[list[str] | None, shared.output_option(f"{shared.listed(FORMATS)}; repeatable.")]
 
 
 def _options(
-    gpu: list[str] | None, mode: str | None, reading: ReadFlags, running: RunFlags, project: ProjectFlags, *,
-    files_only: bool, models: tuple[str, ...] | None = None,
+    gpu: list[str] | None, mode: str | None, reading: shared.ReadFlags, running: shared.RunFlags,
+    project: shared.ProjectFlags, *, files_only: bool, models: tuple[str, ...] | None = None,
 ) -> "Options":  # fmt: skip
     """What both commands ask of a check. Raises UsageError."""
     from convlint.run.plan import Options
 
     return Options(
-        gpus=gpu_names(gpu), mode=mode_of(mode), reading=reading.options(), running=running.running(),
+        gpus=shared.gpu_names(gpu), mode=shared.mode_of(mode), reading=reading.options(), running=running.running(),
         config=project.config, isolated=project.isolated, modules=not files_only, jobs=0, models=models,
     )  # fmt: skip
 
@@ -52,14 +37,14 @@ def compare(
     old: Annotated[str, argument("OLD", "A spec, a model, a folder, or a JSON report of check.")],
     new: Annotated[str, argument("NEW", "The same as it is now.")],
     gpu: Gpu = None,
-    mode: ModeOption = None,
+    mode: shared.ModeOption = None,
     tolerance: Tolerance = 5.0,
     output: Output = None,
-    reading: ReadFlags,
-    running: RunFlags,
-    files_only: FilesOnly = False,
-    project: ProjectFlags,
-    color: Color = "auto",
+    reading: shared.ReadFlags,
+    running: shared.RunFlags,
+    files_only: shared.FilesOnly = False,
+    project: shared.ProjectFlags,
+    color: shared.Color = "auto",
 ) -> int:
     """Hold two versions of a network against each other: what became slower, faster or heavier.
 
@@ -68,7 +53,7 @@ def compare(
     from convlint.cli.commands import compare as command
 
     options = _options(gpu, mode, reading, running, project, files_only=files_only)
-    shown = presentation(output, ShowFlags(color=color), known=FORMATS)
+    shown = shared.presentation(output, shared.ShowFlags(color=color), known=FORMATS)
     return command.compare(old, new, options, shown, tolerance)
 
 
@@ -85,16 +70,16 @@ def versions(
     after: Annotated[
         str | None, option("--to", metavar="VERSION|FILE", help_="The release or lock file to change to.")
     ] = None,
-    models: ModelFlags,
+    models: shared.ModelFlags,
     gpu: Gpu = None,
-    mode: ModeOption = None,
+    mode: shared.ModeOption = None,
     tolerance: Tolerance = 5.0,
     output: Output = None,
-    reading: ReadFlags,
-    running: RunFlags,
-    files_only: FilesOnly = False,
-    project: ProjectFlags,
-    color: Color = "auto",
+    reading: shared.ReadFlags,
+    running: shared.RunFlags,
+    files_only: shared.FilesOnly = False,
+    project: shared.ProjectFlags,
+    color: shared.Color = "auto",
 ) -> int:
     """Say what another release of the framework, or another lock file, does to a network, before anybody installs it.
 
@@ -106,5 +91,5 @@ def versions(
     if after is None:
         raise UsageError("give --to VERSION or --to FILE")
     options = _options(gpu, mode, reading, running, project, files_only=files_only, models=models.names())
-    shown = presentation(output, ShowFlags(color=color), known=FORMATS)
+    shown = shared.presentation(output, shared.ShowFlags(color=color), known=FORMATS)
     return command.versions(paths or (), before, after, options, shown, tolerance)

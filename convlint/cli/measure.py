@@ -2,26 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, option
-from convlint.cli.options import (
-    Color,
-    Isolated,
-    ModeOption,
-    OneInput,
-    OneModel,
-    Quiet,
-    ReadFlags,
-    RunFlags,
-    ShowFlags,
-    gpu_names,
-    gpu_option,
-    listed,
-    mode_of,
-    one_input,
-    one_of,
-    output_option,
-    presentation,
-)
 from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,20 +38,20 @@ class TimingFlags(Flags, frozen=True, kw_only=True):
 
 def measure(
     *,
-    path: OneInput = None,
-    model: OneModel = None,
+    path: shared.OneInput = None,
+    model: shared.OneModel = None,
     device: Annotated[str, option("--device", help_="cuda or cpu; the latter only tries the way.")] = "cuda",
     gpu: Annotated[
-        str | None, gpu_option("The GPU to predict for. Default: the one that times; on the CPU, the input's.")
+        str | None, shared.gpu_option("The GPU to predict for. Default: the one that times; on the CPU, the input's.")
     ] = None,
-    mode: ModeOption = None,
-    reading: ReadFlags,
-    running: RunFlags,
+    mode: shared.ModeOption = None,
+    reading: shared.ReadFlags,
+    running: shared.RunFlags,
     timing: TimingFlags,
-    output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
-    quiet: Quiet = False,
-    isolated: Isolated = False,
-    color: Color = "auto",
+    output: Annotated[list[str] | None, shared.output_option(f"{shared.listed(FORMATS)}; repeatable.")] = None,
+    quiet: shared.Quiet = False,
+    isolated: shared.Isolated = False,
+    color: shared.Color = "auto",
 ) -> int:
     """Time a network's convolutions on this machine's GPU, beside what is predicted, and try the advice.
 
@@ -83,11 +65,13 @@ def measure(
         if device != "cuda" or timing.again or timing.limit_seconds is not None:
             raise UsageError("--from-trace times nothing: leave out --device, --again and --limit-seconds")
         path = timing.from_trace if path is None and model is None else path
-    source = one_input(path, model)
-    kind = one_of("--device", device, DEVICES) or "cuda"
-    gpus = gpu_names([gpu] if gpu is not None else None)
+    source = shared.one_input(path, model)
+    kind = shared.one_of("--device", device, DEVICES) or "cuda"
+    gpus = shared.gpu_names([gpu] if gpu is not None else None)
     if len(gpus) > 1:
         raise UsageError("--gpu: times are held against predictions for one GPU")
-    job = Job(gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated)
-    shown = presentation(output, ShowFlags(quiet=quiet, color=color), known=FORMATS)
+    job = Job(
+        gpus=gpus, mode=shared.mode_of(mode), reading=reading.options(), asked=running.running(), isolated=isolated
+    )
+    shown = shared.presentation(output, shared.ShowFlags(quiet=quiet, color=color), known=FORMATS)
     return command.run(source, job, kind, timing, shown)

@@ -1,32 +1,10 @@
 """The command line of `convlint plan`."""
 
-import math
 import re
 from typing import TYPE_CHECKING, Annotated
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, option
-from convlint.cli.options import (
-    Allow,
-    Color,
-    Isolated,
-    ModeOption,
-    OneInput,
-    OneModel,
-    ReadFlags,
-    RunFlags,
-    Runtime,
-    ShowFlags,
-    Versions,
-    allowances,
-    gpu_names,
-    gpu_option,
-    listed,
-    mode_of,
-    one_input,
-    one_of,
-    output_option,
-    presentation,
-)
 from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +30,7 @@ class WishFlags(Flags, frozen=True, kw_only=True):
             "--keep", metavar="results", help_="Only safe steps, as check --fix: neither network nor weights change."
         ),
     ] = None
-    allow: Allow = None
+    allow: shared.Allow = None
     max_params: Annotated[
         str | None, option("--max-params", metavar="PERCENT", help_="How many more, such as +5%.")
     ] = None
@@ -68,8 +46,8 @@ class WishFlags(Flags, frozen=True, kw_only=True):
         """The same for the planner, with what else `stays`. Raises UsageError."""
         from convlint.engine.steps import LOTS, Wishes
 
-        one_of("--keep", self.keep, _KEPT)
-        fixed = (one_of("--fixed", value, LOTS) for value in (*(self.fixed or ()), *stays))
+        shared.one_of("--keep", self.keep, _KEPT)
+        fixed = (shared.one_of("--fixed", value, LOTS) for value in (*(self.fixed or ()), *stays))
         return Wishes(
             keeps_results=self.keep is not None,
             fixed=frozenset(lot for lot in fixed if lot is not None),
@@ -81,20 +59,20 @@ class WishFlags(Flags, frozen=True, kw_only=True):
 
 def plan(
     *,
-    path: OneInput = None,
-    model: OneModel = None,
-    gpu: Annotated[list[str] | None, gpu_option("The GPU. Default: the spec's first, else a100.")] = None,
-    mode: ModeOption = None,
-    reading: ReadFlags,
-    runtime: Runtime = None,
-    versions: Versions = None,
+    path: shared.OneInput = None,
+    model: shared.OneModel = None,
+    gpu: Annotated[list[str] | None, shared.gpu_option("The GPU. Default: the spec's first, else a100.")] = None,
+    mode: shared.ModeOption = None,
+    reading: shared.ReadFlags,
+    runtime: shared.Runtime = None,
+    versions: shared.Versions = None,
     dtype: Annotated[str | None, option("--dtype", help_="What layers are computed in; or fixed: as it is.")] = None,
     layout: Annotated[str | None, option("--layout", help_="NCHW, NHWC or auto; or fixed: as it is.")] = None,
     asked: WishFlags,
     write: Annotated[str | None, option("--write", metavar="FILE", help_="The changed network, as a spec.")] = None,
-    output: Annotated[list[str] | None, output_option(f"{listed(FORMATS)}; repeatable.")] = None,
-    isolated: Isolated = False,
-    color: Color = "auto",
+    output: Annotated[list[str] | None, shared.output_option(f"{shared.listed(FORMATS)}; repeatable.")] = None,
+    isolated: shared.Isolated = False,
+    color: shared.Color = "auto",
 ) -> int:
     """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach.
 
@@ -104,22 +82,22 @@ def plan(
     from convlint.cli.commands import plan as command
     from convlint.mend.checking import Job
 
-    source = one_input(path, model)
-    gpus = gpu_names(gpu)
+    source = shared.one_input(path, model)
+    gpus = shared.gpu_names(gpu)
     if len(gpus) > 1:
         raise UsageError("--gpu: a plan is for one GPU")
     if write == "-":
         raise UsageError("--write: needs the name of a file")
-    runs = RunFlags(
+    runs = shared.RunFlags(
         runtime=runtime, dtype=None if dtype == FIXED else dtype, layout=None if layout == FIXED else layout,
         versions=versions,
     )  # fmt: skip
     job = Job(
-        gpus=gpus, mode=mode_of(mode), reading=reading.options(), asked=runs.running(), isolated=isolated,
-        allow=frozenset(allowances(asked.allow)),
+        gpus=gpus, mode=shared.mode_of(mode), reading=reading.options(), asked=runs.running(), isolated=isolated,
+        allow=frozenset(shared.allowances(asked.allow)),
     )  # fmt: skip
     wishes = asked.wishes(*(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED))
-    shown = presentation(output, ShowFlags(color=color), known=FORMATS)
+    shown = shared.presentation(output, shared.ShowFlags(color=color), known=FORMATS)
     return command.run(source, job, wishes, shown, write)
 
 
@@ -137,6 +115,6 @@ def time_us(text: str) -> float:
     """`10ms` as 10000. Raises UsageError."""
     found = _TIME.fullmatch(text.strip())
     value = 0.0 if found is None else float(found[1]) * _IN_US[found[2]]
-    if not value or not math.isfinite(value):
+    if not value:
         raise UsageError(f"--target-time: {text!r} is no time, such as 10ms (us, ms or s)")
     return value

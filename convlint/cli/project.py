@@ -2,24 +2,8 @@
 
 from typing import Annotated
 
+from convlint.cli import options as shared
 from convlint.cli.arguments import argument, option
-from convlint.cli.options import (
-    AdviceFlags,
-    Batch,
-    BuildFlags,
-    Color,
-    JudgeFlags,
-    Lang,
-    ProjectFlags,
-    Rules,
-    allowances,
-    color_of,
-    gpu_names,
-    gpus_and_aliases,
-    mode_of,
-    one_input,
-    rule_keys,
-)
 from convlint.files.languages import language_asked
 
 
@@ -30,7 +14,7 @@ def init(
         argument("[FOLDER]", "Where the Python is. Default: the current folder."),
     ] = ".",
     diff: Annotated[bool, option("--diff", help_="Print what would be written and write nothing.")] = False,
-    color: Color = "auto",
+    color: shared.Color = "auto",
 ) -> int:
     """Name the networks of a Python repository in its config, for check --models.
 
@@ -38,22 +22,22 @@ def init(
     """
     from convlint.cli.commands import init as command
 
-    return command.run(folder, diff=diff, color=color_of(color))
+    return command.run(folder, diff=diff, color=shared.color_of(color))
 
 
 def rule(
     *,
     key: Annotated[
         str | None,
-        argument("[CODE|NAME]", "Which rule; all of them where none is named.", rule_keys),
+        argument("[CODE|NAME]", "Which rule; all of them where none is named.", shared.rule_keys),
     ] = None,
     test: Annotated[
         str | None,
         option("--test", metavar="DIR", help_="Run the examples of the rules in this folder."),
     ] = None,
-    rules: Rules = None,
-    lang: Lang = None,
-    color: Color = "auto",
+    rules: shared.Rules = None,
+    lang: shared.Lang = None,
+    color: shared.Color = "auto",
 ) -> int:
     """Explain a rule, list all rules, or test your own."""
     from convlint.cli.commands import rules as command
@@ -65,9 +49,9 @@ def gpus(
     *,
     name: Annotated[
         str | None,
-        argument("[NAME]", "Which GPU; all of them where none is named.", gpus_and_aliases),
+        argument("[NAME]", "Which GPU; all of them where none is named.", shared.gpus_and_aliases),
     ] = None,
-    color: Color = "auto",
+    color: shared.Color = "auto",
 ) -> int:
     """List the GPUs that convlint knows, or show one with its sources."""
     from convlint.cli.commands import gpus as command
@@ -81,26 +65,26 @@ def config(
         str | None,
         argument("[PATH]", "The input whose settings are shown. Default: the current folder."),
     ] = None,
-    project: ProjectFlags,
-    judging: JudgeFlags,
-    advice: AdviceFlags,
-    rules: Rules = None,
-    lang: Lang = None,
+    project: shared.ProjectFlags,
+    judging: shared.JudgeFlags,
+    advice: shared.AdviceFlags,
+    rules: shared.Rules = None,
+    lang: shared.Lang = None,
 ) -> int:
     """Show every setting in force for an input, and where it comes from; options are those of check."""
     from convlint.cli.commands import settings as command
     from convlint.mend.checking import resolve_targets
 
-    resolve_targets(gpu_names(judging.gpu))  # refuses what check would refuse
+    resolve_targets(shared.gpu_names(judging.gpu))  # refuses what check would refuse
     given: dict[str, command.Given | None] = {
         "target": judging.gpu,
-        "mode": mode_of(judging.mode),
+        "mode": shared.mode_of(judging.mode),
         "select": judging.select,
         "ignore": judging.ignore,
         "extend-select": judging.extend_select,
         "fail-on": judging.fails_on(),
         "min-loss": judging.min_loss,
-        "allow": list(allowances(advice.allow)),
+        "allow": list(shared.allowances(advice.allow)),
         "strict": "true" if advice.strict else None,
         "rules": rules,
         "lang": None if lang is None else language_asked(lang),
@@ -126,8 +110,8 @@ def export(
         argument("[PATH]", "A model: a file, package.module:name, or - for a spec on standard input."),
     ] = None,
     model: Annotated[str | None, option("--model", metavar="NAME", help_="A model of the config.")] = None,
-    batch: Batch = None,
-    build: BuildFlags,
+    batch: shared.Batch = None,
+    build: shared.BuildFlags,
     file: Annotated[
         str | None, option("--output", "-o", metavar="FILE", help_="Write here rather than to standard output.")
     ] = None,
@@ -136,4 +120,4 @@ def export(
     from convlint.cli.commands import export as command
 
     reading = build.read_options(batch)
-    return command.run(one_input(path, model), reading, file)
+    return command.run(shared.one_input(path, model), reading, file)

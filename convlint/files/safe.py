@@ -96,12 +96,18 @@ def number(value: float | None, digits: int = 3) -> float | None:
     return round(value, digits)
 
 
-def settings_object(values: Mapping[str, str | int | float | bool]) -> dict[str, Any]:
-    """The settings of a fix, by field, as JSON values."""
+def plain(value: Any, digits: int = 3) -> Any:
+    """The value as JSON has it: text cleaned, numbers rounded, tuples as lists, settings of a fix by their fields."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        return number(value, digits)
+    if isinstance(value, Mapping):
+        return {clean(key): plain(item, 6) for key, item in value.items()}
+    return [plain(item, digits) for item in value] if isinstance(value, tuple) else value
 
-    def plain(value: str | int | float | bool) -> Any:
-        if isinstance(value, str):
-            return clean(value)
-        return number(value, 6) if isinstance(value, float) else value
 
-    return {clean(key): plain(value) for key, value in values.items()}
+def fields(record: object, *names: str) -> dict[str, Any]:
+    """These fields of a record as JSON has them, each under its own name; `path` is cleaned as one."""
+    found = {name: getattr(record, name) for name in names}
+    return {name: clean_path(value) if name == "path" else plain(value) for name, value in found.items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from convlint.gpus.devices import Device, Kind
 from convlint.gpus.gpu import Gpu
@@ -40,9 +39,7 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def time(self, workload: Workload, seconds: float) -> TimingAnswer:
@@ -84,16 +81,6 @@ _MOST_OTHER = 0.1  # of a pass, in kernels of which nobody can tell which pass t
 EACH_S = 0.12  # for the blocks of one workload, after it is warm: a median of 50 short ones, or of fewer long ones
 
 
-class Timer(Protocol):
-    """What times: a `Bench`."""
-
-    device: Device
-
-    def time(self, workload: Workload, seconds: float) -> TimingAnswer:
-        """A timing, or what came of it instead."""
-        ...
-
-
 class RecordedTimer:
     """What a trace recorded, in the place of a device; it times nothing that is not there."""
 
@@ -114,6 +101,9 @@ class RecordedTimer:
         """The timing of that workload."""
         timing = self.timings.get(workload)
         return TimingAnswer(timing=timing, error="" if timing is not None else "the trace has no timing of it alone")
+
+
+Timer = Bench | RecordedTimer
 
 
 class TimedSession(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,28 +30,10 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
 
-if TYPE_CHECKING:
-    pass
-
-
 # Plans for one attempt: each leaves out the wishes that the last could not write, which may stop others in turn.
 MOST_PLANS = 5
 _NOT_STATED = "the file does not state what it would change"
 _T = TypeVar("_T")
-
-
-class Draft(Protocol):
-    """An input with the edits made so far, none of which is written to disk yet.
-
-    `job` is what it is read and checked for, `cost` how long one reading takes, as a multiple of a spec's.
-    """
-
-    job: Job
-    cost: int
-
-    def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
-        """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
-        ...
 
 
 class Attempt(NamedTuple):
@@ -70,9 +52,12 @@ class Attempt(NamedTuple):
 
 
 class SpecDraft:
-    """A spec, whose text is that of `source`; `read` is the network in it."""
+    """A spec with the edits made so far, none of which is written to disk yet; `read` is the network in it.
 
-    cost = 1
+    Its text is that of `source`, and `job` what it is read and checked for.
+    """
+
+    cost = 1  # how long one reading takes, as a multiple of a spec's
 
     def __init__(self, source: Input, job: Job, reading: Reading, read: Network | None) -> None:
         self.source, self.job, self._reading, self._read = source, job, reading, read
@@ -83,7 +68,7 @@ class SpecDraft:
         return self.source.text or ""
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
-        """See `Draft`."""
+        """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
         network = as_stated(self.source, self.job, self._reading, self._read)
         if network is None:
             return None
@@ -238,7 +223,7 @@ Others = Callable[[], Sequence[RunModel]]
 
 
 class CodeDraft:
-    """The code of `model`. `files` are those edited so far, by the path that layers have.
+    """The code of `model`, as a `SpecDraft` is a spec. `files` are those edited so far, by the path that layers have.
 
     `others` gives the models that it may be shared with, once they are to be asked.
     """
@@ -250,7 +235,7 @@ class CodeDraft:
         self.job = with_sources(model.job, files)
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
-        """See `Draft`."""
+        """The wishes as edits of it; those that cannot be are `refused`."""
         content = contents(self.job)
         plan, refused, edits = written(asked, planner, code_writer(planner, content))
         if not edits:
@@ -304,6 +289,9 @@ class CodeDraft:
         if reason or errors:
             return f"of {other.source.name}, which runs the same code, {reason or errors[0].message}"
         return replace(other, checked=Checked(read=read, network=network, result=result, errors=list(before.errors)))
+
+
+Draft = SpecDraft | CodeDraft
 
 
 def with_sources(job: Job, files: Mapping[str, Edited]) -> Job:

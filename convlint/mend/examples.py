@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping
 from datetime import date
 from typing import Any
 
@@ -215,11 +215,6 @@ def run_examples(rule: Rule) -> Iterator[ExampleResult]:
     problems += [(item, _failing(rule, item)) for item in examples["fail"].data]
     for item, problem in problems:
         yield ExampleResult(code=rule.info.code, path=rule.path, line=item.span[0], problem=problem)
-
-
-def examined(rule: Rule, given: Value) -> Sequence[Finding]:
-    """What the rule finds in a failing example."""
-    return example_findings(rule, given)[0]
 
 
 def _failing(rule: Rule, item: Value) -> str | None:

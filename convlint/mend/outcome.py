@@ -34,13 +34,9 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
 
             return mended(source, rulebook, job, fixing, reading)
         if source.text is None:  # else it was read to tell a spec from other files
-            try:
-                content = content_of(source.copy or source.name) if source.raw is None else source.raw
-                source = replace(source, text=text_of(content))
-            except InputFault as fault:
-                if source.raw is not None:  # else its reader says it; standard input can be read once
-                    wrong = InputError(path="<stdin>", message=fault.message, line=fault.line, column=fault.column)
-                    return InputResult(None, [wrong])
+            source, wrong = with_text(source)
+            if wrong and source.raw is not None:  # else its reader says it; standard input can be read once
+                return InputResult(None, [*wrong])
     checked = check_input(source, rulebook, job, reading)
     if source.kind == "module":
         from convlint.mend.attempt import with_code_edits
@@ -65,6 +61,15 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
         return InputResult(with_edits(source, rulebook, job, fixing, reading, checked), checked.errors)
     note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"
     return InputResult(checked.result, checked.errors, Fixed(notes=(note,)) if fixing.mends else None)
+
+
+def with_text(source: Input) -> tuple[Input, tuple[InputError, ...]]:
+    """The input with the text of its file, or of what standard input held; unchanged where there is none, and why."""
+    try:
+        content = content_of(source.copy or source.name) if source.raw is None else source.raw
+        return replace(source, text=text_of(content)), ()
+    except InputFault as fault:
+        return source, (InputError(path="<stdin>", message=fault.message, line=fault.line, column=fault.column),)
 
 
 def is_mended_together(source: Input, job: Job) -> bool:

@@ -13,22 +13,11 @@ from convlint import __version__
 from convlint.audit.audit import Summary
 from convlint.audit.ranking import RankedChange, Some, Tally
 from convlint.files.languages import plural
-from convlint.files.safe import ascii_only, clean, number
-from convlint.reporters import Style
-from convlint.reporters.ink import (
-    GRADE_INKS,
-    UNICODE,
-    Paint,
-    column_sizes,
-    error_lines,
-    painter,
-    row,
-    without_middle,
-    wrap,
-)
+from convlint.files.safe import ascii_only, clean, number, plain
+from convlint.reporters import Style, ink
 from convlint.reporters.words import place
 
-CUT = UNICODE.more
+CUT = ink.UNICODE.more
 _MOST_NAME = 40  # columns of a name in a note, which holds several
 _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
 
@@ -74,7 +63,7 @@ def notes(summary: Summary) -> Iterator[str]:
     if unused is not None and unused.rows:
         match = "matches" if unused.rows == 1 else "match"
         more = f", {CUT}" if unused.rows > len(unused.names) else ""
-        names = ", ".join(without_middle(clean(name), _MOST_NAME, CUT) for name in unused.names)
+        names = ", ".join(ink.without_middle(clean(name), _MOST_NAME, CUT) for name in unused.names)
         yield f"{plural(unused.rows, 'row')} of weights ({hours(unused.hours)} h) {match} no model: {names}{more}"
     if ranking.lost:
         rest = [
@@ -116,7 +105,7 @@ def covered(summary: Summary) -> str:
 
 
 def _named(some: Some) -> str:
-    named = ", ".join(without_middle(clean(name), _MOST_NAME, CUT) for name in some.names)
+    named = ", ".join(ink.without_middle(clean(name), _MOST_NAME, CUT) for name in some.names)
     return named + (f", {CUT}" if some.pairs > len(some.names) else "")
 
 
@@ -151,19 +140,19 @@ Columns = list[tuple[str, str, Callable[[Any], str]]]  # of a table: title, side
 def render_text(summary: Summary, style: Style) -> str:
     """The whole answer; the same words with and without colour."""
     width = min(max(style.width, _NARROW), _WIDE)
-    paint = painter(style.color)
-    first, *rest = wrap(headline(summary), width)
+    paint = ink.painter(style.color)
+    first, *rest = ink.wrap(headline(summary), width)
     parts = [[paint("strong", first), *rest] if first else []]
     if not style.quiet and summary.ranking.lost > 0:
         parts += _tables(summary, paint, width)
-    parts.append([line for note in notes(summary) for line in wrap(note, width)])
-    parts.append([line for error in errors(summary.tally) for line in error_lines(error, width, paint)])
-    parts.append(wrap(covered(summary), width))
+    parts.append([line for note in notes(summary) for line in ink.wrap(note, width)])
+    parts.append([line for error in errors(summary.tally) for line in ink.error_lines(error, width, paint)])
+    parts.append(ink.wrap(covered(summary), width))
     text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
     return text if style.unicode else ascii_only(text)
 
 
-def _tables(summary: Summary, paint: Paint, width: int) -> list[list[str]]:
+def _tables(summary: Summary, paint: ink.Paint, width: int) -> list[list[str]]:
     ranking, weighed = summary.ranking, summary.ranking.weighed
     lost, amount = "hours lost", hours
     if not weighed:  # each model counts the same
@@ -210,19 +199,19 @@ def _change(change: RankedChange) -> str:
     return f"{change.code}{others} {clean(change.describe) or change.name}"
 
 
-def _table(title: str, table: Columns, entries: Sequence[Any], elastic: int, paint: Paint, width: int) -> list[str]:
+def _table(title: str, table: Columns, entries: Sequence[Any], elastic: int, paint: ink.Paint, width: int) -> list[str]:
     """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
     titles, sides = [name for name, _, _ in table], "".join(side for _, side, _ in table)
     rows = [[cell(each) for _, _, cell in table] for each in entries]
-    sizes = column_sizes([titles, *rows])
+    sizes = ink.column_sizes([titles, *rows])
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
 
-    lines = [paint("strong", title), paint("faint", row(titles, sizes, sides, CUT).rstrip())]
+    lines = [paint("strong", title), paint("faint", ink.row(titles, sizes, sides, CUT).rstrip())]
     for cells in rows:
-        text = row(cells, sizes, sides, CUT).rstrip()
-        if cells[0] in GRADE_INKS:
-            text = paint(GRADE_INKS[cells[0]], text[0]) + text[1:]
+        text = ink.row(cells, sizes, sides, CUT).rstrip()
+        if cells[0] in ink.GRADE_INKS:
+            text = paint(ink.GRADE_INKS[cells[0]], text[0]) + text[1:]
         lines.append(text)
     return lines
 
@@ -266,10 +255,4 @@ def render_json(summary: Summary, style: Style) -> str:
 
 
 def _object(entry: Struct) -> dict[str, Any]:
-    return {key: _plain(value) for key, value in asdict(entry).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return number(value, _DIGITS)
-    return list(value) if isinstance(value, tuple) else value
+    return {key: plain(value, _DIGITS) for key, value in asdict(entry).items()}

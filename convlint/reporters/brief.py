@@ -7,32 +7,9 @@ from collections.abc import Sequence
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import NetworkReport, NetworkTotal, Report
+from convlint.reporters import ink, words
 from convlint.reporters.causes import Cause, overlap, ranked, saving
-from convlint.reporters.ink import (
-    Glyphs,
-    Link,
-    Paint,
-    column_sizes,
-    note_lines,
-    padded,
-    row,
-    shorten,
-    shown,
-    wrap,
-)
 from convlint.reporters.summary import brief_notes, verdict_lines
-from convlint.reporters.words import (
-    MOST_STEPS,
-    company,
-    is_to_compile,
-    named_in,
-    outcome,
-    page_of,
-    step,
-    step_lines,
-    totals,
-    verdicts,
-)
 
 _OTHERS = 15  # further ones, of a line each
 _LEAST_ROOM = 34  # columns of a text beside what it saves on several targets; with less that stands below it
@@ -43,7 +20,7 @@ _LEAST_NAME = 24  # columns of a network's name
 _NUMBER = "   "  # columns of an entry's number
 
 
-def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width: int) -> list[str]:
+def brief_lines(report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Glyphs, width: int) -> list[str]:
     """The verdict, the causes and the notes, without heading and last line."""
     brief = _Brief(report, paint, link, glyphs, width)
     found = ranked(report)
@@ -53,7 +30,7 @@ def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width:
     brief.listed(say("other warnings") if found.first else say("warnings"), found.others, _OTHERS)
     if not (report.layers or brief.lines):  # of source alone, nearly all that is said is an info
         brief.listed(say("infos"), found.infos, _OTHERS)
-    notes = list(note_lines(brief_notes(report), glyphs, width))
+    notes = list(ink.note_lines(brief_notes(report), glyphs, width))
     if notes and brief.lines:
         brief.lines.append("")
     return brief.lines + notes
@@ -62,7 +39,7 @@ def brief_lines(report: Report, paint: Paint, link: Link, glyphs: Glyphs, width:
 class _Brief:
     """The lines written so far."""
 
-    def __init__(self, report: Report, paint: Paint, link: Link, glyphs: Glyphs, width: int) -> None:
+    def __init__(self, report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Glyphs, width: int) -> None:
         self.lines: list[str] = []
         self.report, self.paint, self.link, self.glyphs, self.width = report, paint, link, glyphs, width
         self.targets: Sequence[str] = report.targets
@@ -79,12 +56,12 @@ class _Brief:
         if known and len({one.path for one in networks}) > 1:
             self._networks(networks)
             return
-        every = totals(self.report)
+        every = words.totals(self.report)
         if len(every) > 1 and any(total.times is not None or total.step_us is not None for total in every):
             self._table(every)
             return
-        for total, text in list(verdicts(self.report))[:1]:  # of several, none is known
-            for line in (*step_lines(total), text):
+        for total, text in list(words.verdicts(self.report))[:1]:  # of several, none is known
+            for line in (*words.step_lines(total), text):
                 self.lines += verdict_lines(total, line, self.paint, self.glyphs, self.width)
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
@@ -94,23 +71,23 @@ class _Brief:
 
     def _but_compiled(self) -> None:
         """Below a table: the step has torch.compile in it, where that is advised, and the convolutions have not."""
-        if any(is_to_compile(self.report, gpu) for gpu in self.targets):
+        if any(words.is_to_compile(self.report, gpu) for gpu in self.targets):
             self._more(say("Convolutions are those before torch.compile."))
 
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
         """Heads and rows, without what is empty or does not fit; of long names in the first column the ends."""
-        rows = [[shown(cell, self.glyphs) for cell in cells] for cells in rows]
+        rows = [[ink.shown(cell, self.glyphs) for cell in cells] for cells in rows]
         kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
-        widths = column_sizes(rows)
+        widths = ink.column_sizes(rows)
         least = min(widths[0], _LEAST_NAME)
         for place in dropped:
             if place in kept and least + sum(widths[each] + 2 for each in kept[1:]) + 2 > self.width:
                 kept.remove(place)
         rows = [[cells[place] for place in kept] for cells in rows]
-        sizes, sides = column_sizes(rows), "m" + "r" * (len(kept) - 1)
+        sizes, sides = ink.column_sizes(rows), "m" + "r" * (len(kept) - 1)
         sizes[0] = max(least, min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:])))
-        self.lines.append(self.paint("faint", f"  {row(rows[0], sizes, sides, self.glyphs.more)}"))
-        self.lines += [f"  {row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
+        self.lines.append(self.paint("faint", f"  {ink.row(rows[0], sizes, sides, self.glyphs.more)}"))
+        self.lines += [f"  {ink.row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
 
     def _networks(self, networks: Sequence[NetworkReport]) -> None:
         """The networks that take longest on any target, each with all targets."""
@@ -120,7 +97,7 @@ class _Brief:
             total = NetworkTotal(gpu=one.gpu, mode=one.mode, times=one.times, networks=(one,))
             by_path.setdefault(one.path, []).append(total)
         order = sorted(by_path, key=lambda path: -max(one.step_us or one.time_us or 0.0 for one in by_path[path]))
-        most = max(1, MOST_STEPS // max(1, len(self.targets)))
+        most = max(1, words.MOST_STEPS // max(1, len(self.targets)))
         rows = [["", "", *_heads(modes=modes)]]
         for path in order[:most]:
             for number, total in enumerate(by_path[path]):
@@ -130,7 +107,7 @@ class _Brief:
         self._rows(rows, [place for place in _DROPPED_OF_NETWORKS if place != _CONVOLUTIONS or not stepless])
         if len(order) > most:
             more = say("and {count} more: --output json", count=len(order) - most)
-            self.lines.append(f"  {shown(more, self.glyphs)}")
+            self.lines.append(f"  {ink.shown(more, self.glyphs)}")
         self._but_compiled()
 
     def first(self, found: Sequence[Cause]) -> None:
@@ -144,20 +121,20 @@ class _Brief:
         with_share = alone and (of_step or all(finding.lost_step_percent is None for finding in findings))
         cells = [[saving(cause, gpu, with_share=with_share) for gpu in gpus] for cause in found]
         saves = say("saves, of the step") if with_share and of_step else say("saves")
-        heads = [shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
-        sizes = column_sizes([heads, *cells])
+        heads = [ink.shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
+        sizes = ink.column_sizes([heads, *cells])
         room = self.width - sum(sizes) - 2 * len(sizes) - 2
         beside = room >= _LEAST_ROOM
-        head = shown(say("do first"), self.glyphs)
-        self._title(f"{padded(head, room + 2)}  {row(heads, sizes, 'r' * len(sizes))}" if beside else head)
+        head = ink.shown(say("do first"), self.glyphs)
+        self._title(f"{ink.padded(head, room + 2)}  {ink.row(heads, sizes, 'r' * len(sizes))}" if beside else head)
         for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
             fits = (room if beside else self.width - 2) - len(_NUMBER)
-            lines = [shorten(line, fits, self.glyphs.more) for line in wrap(shown(cause.change, self.glyphs), fits)]
-            first = (
-                padded(lines[0], room - len(_NUMBER)) + "  " + row(own, sizes, "r" * len(sizes)) if beside else lines[0]
-            )
+            lines = ink.wrap(ink.shown(cause.change, self.glyphs), fits)
+            first, *rest = [ink.shorten(line, fits, self.glyphs.more) for line in lines]
+            if beside:
+                first = f"{ink.padded(first, fits)}  {ink.row(own, sizes, 'r' * len(sizes))}"
             self.lines.append(f"  {number:<{len(_NUMBER)}}{first}".rstrip())
-            self.lines += [f"  {_NUMBER}{line}" for line in lines[1:]]
+            self.lines += [f"  {_NUMBER}{line}" for line in rest]
             if not beside:
                 saved = [
                     say("{time} on {gpu}", time=cell, gpu=gpu)
@@ -173,24 +150,24 @@ class _Brief:
         """A line for each cause: the rule, where, and what is wrong."""
         if not found:
             return
-        self._title(shown(title, self.glyphs))
+        self._title(ink.shown(title, self.glyphs))
         for cause in found[:most]:
             text = self._identity(cause, with_what=True)
             if cause.severity == "error" and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
-            first, *rest = wrap(shown(text, self.glyphs), self.width - 4)
+            first, *rest = ink.wrap(ink.shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code
-            first = first.replace(code, self.link(page_of(cause.rule), self.paint(cause.severity, code)), 1)
+            first = first.replace(code, self.link(words.page_of(cause.rule), self.paint(cause.severity, code)), 1)
             self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
         if len(found) > most:
             more = say("and {count} more: --verbose", count=len(found) - most)
-            self.lines.append(f"  {shown(more, self.glyphs)}")
+            self.lines.append(f"  {ink.shown(more, self.glyphs)}")
 
     def _identity(self, cause: Cause, *, with_what: bool) -> str:
         """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""
         text = f"{clean(cause.rule.code)} {cause.where}"
         count = len(cause.layers)
-        if count == 1 and not named_in(cause.first):
+        if count == 1 and not words.named_in(cause.first):
             text += say(", {layer}", layer=clean(cause.layers[0]))
         elif count > 1:
             text += say(", {layers}", layers=plural(count, "layer"))
@@ -201,16 +178,16 @@ class _Brief:
             text = say("{where}: {what}", where=text, what=cause.what)
         beside = sorted(set.intersection(*(set(finding.pays_with) for finding in cause.findings)))
         if beside:
-            text += say(" (together with {codes})", codes=", ".join(company(cause.rule.code, beside)))
+            text += say(" (together with {codes})", codes=", ".join(words.company(cause.rule.code, beside)))
         bases = {finding.basis for finding in cause.findings if finding.lost_us is not None}
         if bases == {"extrapolated"} and not self._extrapolated:  # else a note below says so of all
             text += say(" (extrapolated)")
         return text
 
     def _more(self, text: str, cause: Cause | None = None) -> None:
-        first, *rest = wrap(shown(text, self.glyphs), self.width - 2 - len(_NUMBER))
+        first, *rest = ink.wrap(ink.shown(text, self.glyphs), self.width - 2 - len(_NUMBER))
         if cause is not None:
-            first = first.replace(cause.rule.code, self.link(page_of(cause.rule), cause.rule.code), 1)
+            first = first.replace(cause.rule.code, self.link(words.page_of(cause.rule), cause.rule.code), 1)
         self.lines += [f"  {_NUMBER}{self.paint('faint', line)}" for line in (first, *rest)]
 
     def _title(self, text: str) -> None:
@@ -234,11 +211,11 @@ def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
     now = "" if us is None else duration(us)
     rate = f"{batch / us * 1e6:,.0f}" if us and batch else ""
     then = duration(after_us) if us is not None and after_us is not None and after_us < us else ""
-    cells = [clean(total.gpu), step(total.mode) if modes else "", now, rate, then]
+    cells = [clean(total.gpu), words.step(total.mode) if modes else "", now, rate, then]
     if times is None:
         return [*cells, say("unknown"), "", ""]
     share = f", {100 * total.step_parts.get('convolution', 0.0) / us:.0f} %" if us else ""
     share = say(", host") if total.waits else share
-    saved, is_saving = outcome(times)
+    saved, is_saving = words.outcome(times)
     best = times.grade_after if is_saving or not saved else f"{saved}, {times.grade_after}"
     return [*cells, duration(times.time_us) + share, times.grade, best]

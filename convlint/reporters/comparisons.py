@@ -8,7 +8,7 @@ from typing import Any
 
 from convlint import __version__
 from convlint.files.languages import duration
-from convlint.files.safe import clean, clean_path, number
+from convlint.files.safe import clean, clean_path, fields, number, plain
 from convlint.reporters import Style
 from convlint.reporters.ink import Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import error_object
@@ -235,48 +235,30 @@ def _pair_object(pair: Pair) -> dict[str, Any]:
         "per_image": pair.per_image,
         "change_percent": None if change is None else number(100 * change),
         "slower": pair.is_slower,
-        "old": _side_object(pair.old),
-        "new": _side_object(pair.new),
-        "versions": {clean(name): [_clean(each) for each in both] for name, both in pair.versions.items()},
+        "old": _side(pair.old),
+        "new": _side(pair.new),
+        "versions": {clean(name): plain(both) for name, both in pair.versions.items()},
         "layers": [
             {
                 "name": clean(one.name),
                 "kind": one.kind,
                 "old_us": number(one.before_us),
                 "new_us": number(one.after_us),
-                "changed": {name: [_clean(was), _clean(now)] for name, (was, now) in one.changed.items()},
+                "changed": {name: plain(both) for name, both in one.changed.items()},
             }
             for one in pair.layers
         ],
-        "new_findings": [_finding_object(finding) for finding in pair.appeared],
-        "gone_findings": [_finding_object(finding) for finding in pair.gone],
+        "new_findings": [fields(finding, *_OF_FINDING) for finding in pair.appeared],
+        "gone_findings": [fields(finding, *_OF_FINDING) for finding in pair.gone],
     }
 
 
-def _side_object(one: NetworkFigures) -> dict[str, Any]:
-    return {
-        "path": clean_path(one.path),
-        "batch": one.batch,
-        "grade": _clean(one.grade),
-        "time_us": number(one.time_us),
-        "step_us": number(one.step_us),
-        "parameters": one.parameters,
-        "flops": one.flops,
-        "memory_bytes": one.memory,
-    }
+def _side(one: NetworkFigures) -> dict[str, Any]:
+    figures = fields(one, "path", "batch", "grade", "time_us", "step_us", "parameters", "flops")
+    return {**figures, "memory_bytes": one.memory}
 
 
-def _finding_object(finding: FindingFigures) -> dict[str, Any]:
-    return {
-        "code": clean(finding.code),
-        "severity": finding.severity,
-        "layer": _clean(finding.layer),
-        "message": clean(finding.message),
-    }
-
-
-def _clean(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) else value
+_OF_FINDING = ("code", "severity", "layer", "message")
 
 
 def render_markdown(comparison: Comparison) -> str:

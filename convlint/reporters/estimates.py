@@ -16,39 +16,7 @@ from convlint.model.estimates import LayerEstimate, Part, PassEstimate
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
 from convlint.model.network import RecordedStep, RecordedWork
 from convlint.model.report import LayerReport, NetworkTotal, Report
-from convlint.reporters import Style
-from convlint.reporters.ink import (
-    ASCII,
-    GRADE_INKS,
-    UNICODE,
-    Glyphs,
-    Paint,
-    column_sizes,
-    columns,
-    error_lines,
-    finished,
-    note_lines,
-    painter,
-    row,
-    shorten,
-    shown,
-    wrap,
-)
-from convlint.reporters.words import (
-    basis_notes,
-    batch_notes,
-    calibration_notes,
-    dtype_notes,
-    fault,
-    host_notes,
-    network_notes,
-    partly_read,
-    scaled,
-    shape,
-    step,
-    step_lines,
-    step_notes,
-)
+from convlint.reporters import Style, ink, words
 
 # What a step does for no operation of its own, by the part that it counts to.
 _BESIDE_OPERATIONS: Mapping[Part, str] = {
@@ -83,19 +51,19 @@ class EstimateTotal(Struct, kw_only=True):
     @property
     def hardware(self) -> str:
         """How close all of it comes to the hardware: share of the peak, launches, copies, and what the dtype leaves."""
-        words = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
+        text = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
         if self.at_half_us and self.at_peak_us > _WORTH_SAYING * self.at_half_us:
-            words += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
+            text += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
         if self.launch_us > (_WORTH_SAYING - 1) * self.time_us:
-            words += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
+            text += f"; launches {100 * self.launch_us / self.time_us:.0f} %"
         if self.copies_us > (_WORTH_SAYING - 1) * self.time_us:
-            words += f"; copies {100 * self.copies_us / self.time_us:.0f} %"
-        return words
+            text += f"; copies {100 * self.copies_us / self.time_us:.0f} %"
+        return text
 
 
 def clock(time_us: float) -> str:
     """Three significant digits and a unit, so that times line up: `887 us`, `3.70 ms`, `1.25 s`."""
-    return scaled(time_us, ("us", "ms", "s"), 1000)
+    return words.scaled(time_us, ("us", "ms", "s"), 1000)
 
 
 def figures(value: float) -> str:
@@ -143,40 +111,40 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
     return sums
 
 
-def closing_lines(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def closing_lines(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
     """The totals per GPU, what could not be read or predicted, and the last line: what was covered."""
     lines: list[str] = []
     for total in totals.values():
         if not total.time_us:
             continue
         letter = total.grade or "-"
-        name, rate = shown(total.label, glyphs), total.flops / total.time_us * 1e-6
+        name, rate = ink.shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
-        text = f"{name}: {clock(total.time_us)}{most} of convolutions per {step(total.mode)}, grade {letter}, "
+        text = f"{name}: {clock(total.time_us)}{most} of convolutions per {words.step(total.mode)}, grade {letter}, "
         text += f"{figures(rate)} TFLOPS, {total.hardware}"
-        first, *rest = wrap(text, width)
+        first, *rest = ink.wrap(text, width)
         if first.startswith(name):
             first = paint("strong", name) + first[len(name) :]
-        graded = first.replace(f" {letter},", f" {paint(GRADE_INKS.get(letter, 'strong'), letter)},", 1)
+        graded = first.replace(f" {letter},", f" {paint(ink.GRADE_INKS.get(letter, 'strong'), letter)},", 1)
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
-        lines += [f"  {line}" for line in wrap(shares, width - 2)]
-        for text in () if total.whole is None else step_lines(total.whole):
-            lines += [f"  {line}" for line in wrap(shown(text, glyphs), width - 2)]
+        lines += [f"  {line}" for line in ink.wrap(shares, width - 2)]
+        for text in () if total.whole is None else words.step_lines(total.whole):
+            lines += [f"  {line}" for line in ink.wrap(ink.shown(text, glyphs), width - 2)]
     if len(totals) > 1:
         lines.append("")
-    calibrated = calibration_notes(report.calibrations, several=len(report.targets) > 1)
-    of_times = (*calibrated, *host_notes(report), *step_notes(report), *batch_notes(report),
-                *dtype_notes(report), *basis_notes(report))  # fmt: skip
-    lines += note_lines((*network_notes(report), *of_times), glyphs, width)
+    calibrated = words.calibration_notes(report.calibrations, several=len(report.targets) > 1)
+    of_times = (*calibrated, *words.host_notes(report), *words.step_notes(report), *words.batch_notes(report),
+                *words.dtype_notes(report), *words.basis_notes(report))  # fmt: skip
+    lines += ink.note_lines((*words.network_notes(report), *of_times), glyphs, width)
     if report.errors:
         lines.append("")
     for error in report.errors:
-        lines += error_lines(shown(f"error: {fault(error)}", glyphs), width - 2, paint)
+        lines += ink.error_lines(ink.shown(f"error: {words.fault(error)}", glyphs), width - 2, paint)
     return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
 
 
-def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def operation_lines(report: Report, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
     """Each operation between the convolutions: what it does, its part of the step, its time and its bytes."""
     lines: list[str] = []
     for network in report.networks:
@@ -191,8 +159,8 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
             work = operation.work
             if work is None:
                 continue
-            name = shown(clean(operation.name or work.op), glyphs)
-            does = shown(clean(work.op), glyphs)
+            name = ink.shown(clean(operation.name or work.op), glyphs)
+            does = ink.shown(clean(work.op), glyphs)
             if one is None or not one.kernels:
                 why = "not priced" if one is None else "in a kernel above"
                 rows.append((name, does, why, "-", "-", "-"))
@@ -210,16 +178,16 @@ def operation_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) ->
 
 
 def _table(
-    title: str, rows: Sequence[Sequence[str]], sides: str, paint: Paint, glyphs: Glyphs, width: int
+    title: str, rows: Sequence[Sequence[str]], sides: str, paint: ink.Paint, glyphs: ink.Glyphs, width: int
 ) -> list[str]:
     """The rows below their title, the first of them the heads of columns, of which the first gets what room is left."""
-    sizes = column_sizes(rows)
+    sizes = ink.column_sizes(rows)
     sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
-    head, *others = [row(each, sizes, sides, glyphs.more) for each in rows]
-    return ["", paint("strong", shown(title, glyphs)), paint("faint", shown(head, glyphs)), *others]
+    head, *others = [ink.row(each, sizes, sides, glyphs.more) for each in rows]
+    return ["", paint("strong", ink.shown(title, glyphs)), paint("faint", ink.shown(head, glyphs)), *others]
 
 
-def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
     """The operators of a trace's step, the slowest first: its product, what it took and what is predicted."""
     merged: dict[tuple[str, tuple[int, ...], Part], list[RecordedWork]] = {}
     for work in recorded.works:
@@ -230,7 +198,7 @@ def _recorded_lines(recorded: RecordedStep, paint: Paint, glyphs: Glyphs, width:
     for (op, product, part), works in ordered[:_MOST_OPERATORS]:
         known = [work.predicted_us for work in works if work.predicted_us is not None]
         predicted = clock(sum(known)) if len(known) == len(works) else "-"
-        shape, us = shown("×".join(map(str, product)) or "-", glyphs), sum(work.us for work in works)
+        shape, us = ink.shown("×".join(map(str, product)) or "-", glyphs), sum(work.us for work in works)
         calls = f"{sum(work.calls for work in works):g}"
         rows.append((clean(op), shape, part, calls, clock(us), f"{100 * us / whole:.1f} %", predicted))
     rest = sum(work.us for _, works in ordered[_MOST_OPERATORS:] for work in works)
@@ -251,7 +219,7 @@ def _shares(times: dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * time / whole:.0f} %" for name, time in ordered)
 
 
-def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> str:
+def _coverage(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyphs) -> str:
     line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
     if report.targets:
         line += f" on {', '.join(report.targets)}"
@@ -263,14 +231,14 @@ def _coverage(report: Report, totals: Totals, paint: Paint, glyphs: Glyphs) -> s
         several = len(report.targets) > 1
         counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several else ""
         line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
-    unread = {error.path for error in report.errors} - partly_read(report)
+    unread = {error.path for error in report.errors} - words.partly_read(report)
     if unread:
         line += f"{';' if unknown else ':'} {plural(len(unread), 'input')} not read"
     if not report.errors:
         line += ": complete"
     elif not unknown and not unread:
         line += ": incomplete"
-    return paint("poor" if report.errors else "good", shown(line, glyphs))
+    return paint("poor" if report.errors else "good", ink.shown(line, glyphs))
 
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
@@ -364,7 +332,7 @@ def render_table(report: Report, style: Style, *, operations: bool = False) -> s
         page.detailed()
     others = operation_lines(report, page.paint, page.glyphs, page.width) if operations else []
     lines = [*page.lines, *others, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
-    return finished(lines, unicode=style.unicode)
+    return ink.finished(lines, unicode=style.unicode)
 
 
 class _EstimateText:
@@ -372,8 +340,8 @@ class _EstimateText:
 
     def __init__(self, report: Report, style: Style) -> None:
         self.report = report
-        self.paint = painter(style.color)
-        self.glyphs = UNICODE if style.unicode else ASCII
+        self.paint = ink.painter(style.color)
+        self.glyphs = ink.UNICODE if style.unicode else ink.ASCII
         self.width = min(max(style.width, _NARROW), _WIDE)
         self._bar_width = 11 if self.width < 100 else 19
         self._verdict_width = 18 + self._bar_width
@@ -388,11 +356,11 @@ class _EstimateText:
         rows = {id(entry): self._pass_rows(entry, label) for entry in self.report.layers}
         every = [cells for group in rows.values() for cells in group]
         titles = ["pass", f"GEMM M{self.glyphs.times}N{self.glyphs.times}K", *(title for title, _ in _COLUMNS)]
-        sizes = column_sizes([titles, *every])
+        sizes = ink.column_sizes([titles, *every])
         kept, gap = self._fitting(titles, sizes)
         heads = "layer".ljust(self.width - self._verdict_width) + f"{'time':>8}   {'share':>6}"
         self.lines.append(self.paint("faint", heads))
-        self._pass_line(titles, sizes, kept, gap, ink="faint")
+        self._pass_line(titles, sizes, kept, gap, colour="faint")
         for entry in self.report.layers:
             self._file(entry)
             self._layer_line(entry, self._verdict(entry, label, self._bar_width))
@@ -401,7 +369,7 @@ class _EstimateText:
         left_out = [title for index, title in enumerate(titles) if index not in kept]
         if left_out:
             note = f"columns left out at this width: {', '.join(left_out)}; all of them: a wider terminal, --output csv"
-            self.lines += ["", *(self.paint("faint", line) for line in wrap(note, self.width))]
+            self.lines += ["", *(self.paint("faint", line) for line in ink.wrap(note, self.width))]
 
     def _fitting(self, titles: list[str], sizes: list[int]) -> tuple[list[int], int]:
         """Which columns fit, and the gap between them."""
@@ -423,10 +391,10 @@ class _EstimateText:
             rows.append([_pass_name(which, one), product(entry.layer, which, self.glyphs.times), *cells])
         return rows
 
-    def _pass_line(self, row: list[str], sizes: list[int], kept: list[int], gap: int, ink: str = "") -> None:
+    def _pass_line(self, row: list[str], sizes: list[int], kept: list[int], gap: int, colour: str = "") -> None:
         cells = [row[i].ljust(sizes[i]) if i < 2 or i == len(row) - 1 else row[i].rjust(sizes[i]) for i in kept]
         line = "  " + (" " * gap).join(cells)
-        self.lines.append(self.paint(ink, line.rstrip()) if ink else line)
+        self.lines.append(self.paint(colour, line.rstrip()) if colour else line)
 
     def side_by_side(self) -> None:
         """Several GPUs, in bands that fit: of each layer time, grade and share, of each pass time, TFLOPS and bound."""
@@ -442,8 +410,8 @@ class _EstimateText:
         self.lines.append(self.paint("faint", "tiles and waves: with one --gpu, or --output csv"))
 
     def _band(self, targets: Sequence[str], left: int, block: int) -> None:
-        heads = [shorten(clean(label), block, self.glyphs.more) for label in targets]
-        named = [f"  {self.paint('strong', head)}{' ' * (block - columns(head))}" for head in heads]
+        heads = [ink.shorten(clean(label), block, self.glyphs.more) for label in targets]
+        named = [f"  {self.paint('strong', head)}{' ' * (block - ink.columns(head))}" for head in heads]
         self.lines.append(" " * left + "".join(named))
         titles = f"  {'time':>8} {'':1} {'share':>6}" + " " * (block - 17)
         self.lines.append(self.paint("faint", "layer".ljust(left) + titles * len(targets)))
@@ -454,7 +422,7 @@ class _EstimateText:
             self._file(entry)
             name = self._name(entry.layer, left)
             verdicts = [self._verdict(entry, label, block - 18) for label in targets]
-            pad = " " * (left - columns(name))
+            pad = " " * (left - ink.columns(name))
             self.lines.append(self.paint("strong", name) + pad + "".join(f"  {text}" for text in verdicts))
             for which in passes_run(entry):
                 cells = f"  {which:<5}  {product(entry.layer, which, self.glyphs.times)}".ljust(left)
@@ -471,23 +439,23 @@ class _EstimateText:
         """A line that names the file, where there are several and it changes."""
         if self._several_files and entry.layer.path != self._path:
             self._path = entry.layer.path
-            path = shorten(clean_path(self._path), self.width - 4, self.glyphs.more)
+            path = ink.shorten(clean_path(self._path), self.width - 4, self.glyphs.more)
             self.lines.append(self.paint("frame", f"{self.glyphs.line * 2} {path}"))
 
     def _name(self, layer: ConvLayer, room: int) -> str:
-        name = shown(layer.name, self.glyphs) or "(no name)"
+        name = ink.shown(layer.name, self.glyphs) or "(no name)"
         calls = f" {self.glyphs.times}{layer.calls}" if layer.calls > 1 else ""
-        return shorten(name, room - len(calls), self.glyphs.more) + calls
+        return ink.shorten(name, room - len(calls), self.glyphs.more) + calls
 
     def _layer_line(self, entry: LayerReport, verdict: str) -> None:
         """Name and shape at the left, as far as there is room, the verdict at the right."""
         room = self.width - self._verdict_width - 2
         name = self._name(entry.layer, room)
-        words = shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
-        rest = room - columns(name) - 2
-        words = f"  {shorten(words, rest, self.glyphs.more)}" if rest >= _LEAST_SHAPE else ""
-        pad = " " * (room - columns(name) - columns(words) + 2)
-        self.lines.append(self.paint("strong", name) + self.paint("faint", words) + pad + verdict)
+        rest = room - ink.columns(name) - 2
+        text = words.shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
+        text = f"  {ink.shorten(text, rest, self.glyphs.more)}" if rest >= _LEAST_SHAPE else ""
+        pad = " " * (room - ink.columns(name) - ink.columns(text) + 2)
+        self.lines.append(self.paint("strong", name) + self.paint("faint", text) + pad + verdict)
 
     def _verdict(self, entry: LayerReport, label: str, room: int) -> str:
         """`2.10 ms C 12.3 % bar`: the time of all calls and passes; the bar's length is relative to the longest one."""
@@ -498,7 +466,7 @@ class _EstimateText:
         share = 100 * estimate.time_us / total.time_us if total.time_us else 0.0
         percent = f"{share:.{0 if share >= 99.5 else 1}f} %"
         drawn = bar(estimate.time_us / total.longest_us, room, ascii_=self.glyphs.line.isascii())
-        grade = self.paint(GRADE_INKS.get(times.grade, "strong"), times.grade)
+        grade = self.paint(ink.GRADE_INKS.get(times.grade, "strong"), times.grade)
         padding = " " * (room - len(drawn))
         return f"{clock(estimate.time_us):>8} {grade} {percent:>6} {self.paint('label', drawn)}{padding}"
 

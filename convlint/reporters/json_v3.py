@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, fields, number, plain
 from convlint.model.estimates import PARTS
 from convlint.model.layer import PASSES, ConvLayer, Measured, Mode, Pass
 from convlint.model.location import Location
 from convlint.model.network import PART_OF
 from convlint.model.report import (
-    Alternative,
     Finding,
     Fix,
     InputError,
@@ -21,7 +20,6 @@ from convlint.model.report import (
     NetworkReport,
     NetworkTotal,
     Report,
-    SkippedRule,
     Suppressed,
 )
 from convlint.model.source import PlacedLayer, SourceReport
@@ -37,13 +35,11 @@ def source_object(source: SourceReport) -> dict[str, Any]:
     """What was read, what was not, and why."""
     return {
         "files": len(source.files),
-        "programs": source.programs,
-        "constructions": source.constructions,
-        "known": source.known,
+        **fields(source, "programs", "constructions", "known"),
         "layers": [_source_layer(each) for each in source.layers],
         "unread": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread],
         "unread_files": [
-            {"path": clean_path(path), "line": each.line, "column": each.column, "why": clean(each.why)}
+            {"path": clean_path(path), **fields(each, "line", "column", "why")}
             for path, each in source.unread_files.items()
         ],
         "unread_cells": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread_cells],
@@ -59,23 +55,16 @@ def _source_layer(placed: PlacedLayer) -> dict[str, Any]:
         "name": clean(layer.name),
         **place_object(placed.at),
         "framework": record.framework,
-        "op": layer.op,
-        "C": layer.C,
-        "K": layer.K,
+        **fields(layer, "op", "C", "K"),
         **known,
         "certainty": record.certainty,
         "condition": clean(record.only_if) or None,
     }
 
 
-def _numbers(record: object, *names: str) -> dict[str, float | None]:
-    """These fields of a record, each rounded under its own name."""
-    return {name: number(getattr(record, name)) for name in names}
-
-
 def place_object(at: Location) -> dict[str, Any]:
     """A place, with its cell in a notebook."""
-    return {"path": clean_path(at.path), "line": at.line, "column": at.column, **cell_object(at)}
+    return {**fields(at, "path", "line", "column"), **cell_object(at)}
 
 
 def cell_object(at: Location) -> dict[str, Any]:
@@ -119,7 +108,7 @@ def render(report: Report, style: Style) -> str:
         "layers": [_layer(entry) for entry in report.layers],
         "findings": [finding_object(finding) for finding in report.findings],
         "operations": [*_operations(report)],
-        "skipped": [_skipped(skip) for skip in report.skipped],
+        "skipped": [fields(skip, "code", "layer", "path", "needs") for skip in report.skipped],
         "suppressed": [_suppressed(entry) for entry in report.suppressed],
         "errors": [error_object(error) for error in report.errors],
     }
@@ -128,13 +117,12 @@ def render(report: Report, style: Style) -> str:
 
 def error_object(error: InputError) -> dict[str, Any]:
     """What is wrong with an input, and where."""
-    at = {"path": clean_path(error.path), "line": error.line, "column": error.column}
-    return {**at, "message": clean(error.message)}
+    return fields(error, "path", "line", "column", "message")
 
 
 def calibration_object(use: CalibrationUse) -> dict[str, Any]:
     """Whether a calibration is in force on a GPU, and why not."""
-    origin = {"path": clean_path(use.path), "gpu": use.gpu, "device": clean(use.device), "cudnn": use.cudnn}
+    origin = fields(use, "path", "gpu", "device", "cudnn")
     return {**origin, "passes": use.rows, "used": not use.reason, "reason": clean(use.reason) or None}
 
 
@@ -156,7 +144,7 @@ def _steps(total: NetworkTotal | None) -> dict[str, Any]:
     if total is None or not total.steps:
         return dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
     return {
-        **_numbers(total, "step_us", "step_after_us", "host_us"),
+        **fields(total, "step_us", "step_after_us", "host_us"),
         "step_parts": {part: number(us) for part, us in total.step_parts.items()},
         "unpriced_operations": total.unpriced_operations,
     }
@@ -203,7 +191,7 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
                 one = None if network.step is None else network.step.operations[index]
                 own: dict[str, Any] = {"time_us": None, "bytes": None, "flops": None, "part": PART_OF[work.kind]}
                 if one is not None:
-                    own = {"time_us": number(one.time_us), "bytes": one.bytes, "flops": one.flops, "part": one.part}
+                    own = fields(one, "time_us", "bytes", "flops", "part")
                 estimates.append({"gpu": clean(network.gpu), **own})
             yield {
                 "name": clean(operation.name),
@@ -218,20 +206,13 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
 def _network(network: NetworkReport) -> dict[str, Any]:
     step = network.step
     return {
-        "path": clean_path(network.path),
-        "gpu": clean(network.gpu),
-        "mode": network.mode,
-        "layers": network.layers,
+        **fields(network, "path", "gpu", "mode", "layers"),
         **_total(network.times),
         "batch": network.batch,
         "batch_assumed": bool(network.unbatched),
-        "parameters": network.parameters,
-        "flops": network.flops,
+        **fields(network, "parameters", "flops"),
         "memory_bytes": None if network.memory_needs else {**network.memory, "total": sum(network.memory.values())},
-        "memory_needs": [clean(need) for need in network.memory_needs],
-        "capacity_bytes": network.capacity_bytes,
-        "largest_batch": network.largest_batch,
-        **_numbers(network, "host_us", "gpu_us"),
+        **fields(network, "memory_needs", "capacity_bytes", "largest_batch", "host_us", "gpu_us"),
         "step_us": None if step is None else number(step.time_us),
         "step_after_us": number(network.step_after_us),
         "step_parts": None if step is None else {part: number(step.parts.get(part, 0.0)) for part in PARTS},
@@ -264,18 +245,14 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
     layer = entry.layer
     at = layer.locate()
     return {
-        "name": clean(layer.name),
-        "path": clean_path(layer.path),
-        "line": at.line,
-        "column": at.column,
+        **fields(layer, "name", "path"),
+        **fields(at, "line", "column"),
         "library": clean_path(at.library) or None,
         "model": clean(at.model) or None,
         "op": layer.op,
         **{size: getattr(layer, size) for size in _sizes(layer)},
         "dtype": None if layer.dtype is None else layer.dtype.value,
-        "layout": layer.layout,
-        "bias": layer.bias,
-        "calls": layer.calls,
+        **fields(layer, "layout", "bias", "calls"),
         **({"unfolded": True} if layer.unfolded else {}),
         "estimates": [
             _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, gpu))
@@ -333,7 +310,7 @@ def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> di
         return {}
     return {
         "measured_us": number(found.us),
-        "measured_parts": _numbers(found, "convolution", "transpose", "bias", "other"),
+        "measured_parts": fields(found, "convolution", "transpose", "bias", "other"),
         "measured_calls": found.calls,
         "measured_spread": number(found.spread),
         "measured_tensor_cores": found.tensor_cores,
@@ -342,20 +319,14 @@ def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> di
 
 
 def _pass(estimate: PassEstimate) -> dict[str, Any]:
-    gemm = estimate.gemm
     return {
-        "gemm": {"M": gemm.M, "N": gemm.N, "K": gemm.K, "batch": gemm.batch},
-        **_numbers(estimate, "flops", "bytes", "arithmetic_intensity"),
-        "tile": list(estimate.tile),
-        "split_k": estimate.split_k,
-        "tiles": estimate.tiles,
-        "waves": number(estimate.waves),
+        "gemm": fields(estimate.gemm, "M", "N", "K", "batch"),
+        **fields(estimate, "flops", "bytes", "arithmetic_intensity", "tile", "split_k", "tiles", "waves"),
         "tile_efficiency": number(estimate.tile_efficiency, 4),
         "wave_efficiency": number(estimate.wave_efficiency, 4),
         "workspace_bytes": estimate.workspace_bytes,
         "copies_us": number(estimate.transposes_us + estimate.padding_us),
-        **_numbers(estimate, "time_us", "tflops"),
-        "bound_by": estimate.bound_by,
+        **fields(estimate, "time_us", "tflops", "bound_by"),
     }
 
 
@@ -363,74 +334,41 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     """One finding by the contract."""
     at, rule = finding.location, finding.rule
     return {
-        "code": clean(rule.code),
-        "name": clean(rule.name),
-        "severity": finding.severity,
-        "message": clean(finding.message),
-        "layer": None if finding.layer is None else clean(finding.layer),
-        "layers": [clean(layer) for layer in finding.layers],
-        "path": clean_path(at.path),
-        "line": at.line,
-        "column": at.column,
-        "end_line": at.end_line,
-        "end_column": at.end_column,
+        **fields(rule, "code", "name"),
+        **fields(finding, "severity", "message", "layer", "layers"),
+        **fields(at, "path", "line", "column", "end_line", "end_column"),
         **cell_object(at),
         "library": clean_path(at.library) or None,
         "model": clean(at.model) or None,
-        "gpu": None if finding.gpu is None else clean(finding.gpu),
-        "advised": finding.advised,
-        **_numbers(finding, "lost_us", "lost_step_us", "lost_alone_us", "lost_capacity_us", "lost_percent"),
-        "pays_with": [clean(code) for code in finding.pays_with],
-        "alternatives": [_alternative(each) for each in finding.alternatives],
+        **fields(finding, "gpu", "advised", "lost_us", "lost_step_us", "lost_alone_us", "lost_capacity_us"),
+        **fields(finding, "lost_percent", "pays_with"),
+        "alternatives": [
+            {**fields(each, "describe", "set", "time_change_us"), "work_change": number(each.work_change, 4)}
+            for each in finding.alternatives
+        ],
         "basis": finding.basis,
         "fix": None if finding.fix is None else _fix(finding.fix),
-        "source": {"document": clean(rule.source.document), "section": clean(rule.source.section)},
-        "fingerprint": clean(finding.fingerprint),
-        "fingerprints": [clean(own) for own in finding.fingerprints],
+        "source": fields(rule.source, "document", "section"),
+        **fields(finding, "fingerprint", "fingerprints"),
     }
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
     return {
-        "describe": clean(fix.describe),
-        "safety": fix.safety,
-        "set": settings_object(fix.set),
-        "by_layer": [settings_object(changes) for changes in fix.by_layer] if len(fix.by_layer) > 1 else [],
-        "time_change_us": number(fix.time_change_us),
-        "applicable": fix.applicable,
-        "code_edits": [
-            {"path": clean_path(edit.path), "start": edit.start, "end": edit.end, "new": edit.new}
-            for edit in fix.code_edits
-        ],
+        **fields(fix, "describe", "safety", "set"),
+        "by_layer": plain(fix.by_layer) if len(fix.by_layer) > 1 else [],
+        **fields(fix, "time_change_us", "applicable"),
+        "code_edits": [{**fields(edit, "path", "start", "end"), "new": edit.new} for edit in fix.code_edits],
         "no_edit": clean(fix.no_edit) or None,
-    }
-
-
-def _alternative(one: Alternative) -> dict[str, Any]:
-    return {
-        "describe": clean(one.describe),
-        "set": settings_object(one.set),
-        "time_change_us": number(one.time_change_us),
-        "work_change": number(one.work_change, 4),
-    }
-
-
-def _skipped(skip: SkippedRule) -> dict[str, Any]:
-    return {
-        "code": clean(skip.code),
-        "layer": None if skip.layer is None else clean(skip.layer),
-        "path": clean_path(skip.path),
-        "needs": [clean(need) for need in skip.needs],
     }
 
 
 def _suppressed(entry: Suppressed) -> dict[str, Any]:
     finding = entry.finding
     return {
-        "code": clean(finding.rule.code),
-        "layer": None if finding.layer is None else clean(finding.layer),
-        "path": clean_path(finding.location.path),
-        "line": finding.location.line,
+        **fields(finding.rule, "code"),
+        **fields(finding, "layer"),
+        **fields(finding.location, "path", "line"),
         "reason": clean(entry.reason),
     }
 

@@ -8,23 +8,9 @@ from collections.abc import Iterator
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean
 from convlint.model.report import Finding, Report
-from convlint.reporters import Reporter, Style
+from convlint.reporters import Reporter, Style, words
 from convlint.reporters.causes import overlap, ranked, saving
 from convlint.reporters.summary import coverage, unread_parts
-from convlint.reporters.words import (
-    advice,
-    alternatives,
-    behind,
-    gravest_first,
-    layer_of,
-    lost,
-    named_in,
-    partly_read,
-    place,
-    place_of,
-    step_lines,
-    verdicts,
-)
 
 MOST_CHARACTERS = 65_536  # of a comment on GitHub
 _NOTE_ROOM = 200  # characters kept for saying what was left out
@@ -81,11 +67,11 @@ def _headline(report: Report, unicode: bool) -> str:
 
 def _verdicts(report: Report) -> Iterator[str]:
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
-    for total, text in verdicts(report):
+    for total, text in words.verdicts(report):
         marked = text.replace(f"grade {total.grade}", f"grade **{total.grade}**")
         where = f"{prose(total.gpu)}: " if len(report.targets) > 1 else ""
         yield f"{where}{marked}."
-        for step in step_lines(total):
+        for step in words.step_lines(total):
             yield f"{where}{prose(step) if len(total.networks) > 1 else step}."
 
 
@@ -106,12 +92,12 @@ def _do_first(report: Report) -> Iterator[str]:
 def _rows(report: Report, unicode: bool) -> Iterator[str]:
     """One by one: of a large report only the first are needed."""
     several = len(report.targets) > 1
-    partly = partly_read(report)
+    partly = words.partly_read(report)
     for error in report.errors:
-        where = place(error.path, error.line, error.column)
+        where = words.place(error.path, error.line, error.column)
         kind = "incomplete" if error.path in partly else "not read"
         yield _written(f"| {kind} | {code(where)} | | {prose(error.message)} | |", unicode)
-    for finding in gravest_first(report.findings):
+    for finding in words.gravest_first(report.findings):
         yield _written(_row(finding, unicode, several), unicode)
 
 
@@ -122,15 +108,15 @@ def _written(text: str, unicode: bool) -> str:
 def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     at = finding.location
     mark = f"{_MARKS[finding.severity]} " if unicode else ""
-    layer = f"{code(layer_of(finding))} " if finding.layer is not None and not named_in(finding) else ""
+    layer = f"{code(words.layer_of(finding))} " if finding.layer is not None and not words.named_in(finding) else ""
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
-    library = f"<br>Library: {code(line)}" if (line := behind(finding)) else ""
-    fix = f"<br>Fix: {prose(advice(finding.fix))}" if finding.fix is not None else ""
-    others = f"<br>Or: {prose(named)}" if (named := alternatives(finding)) else ""
+    library = f"<br>Library: {code(line)}" if (line := words.behind(finding)) else ""
+    fix = f"<br>Fix: {prose(words.advice(finding.fix))}" if finding.fix is not None else ""
+    others = f"<br>Or: {prose(named)}" if (named := words.alternatives(finding)) else ""
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
-    where = code(place_of(at))
+    where = code(words.place_of(at))
     message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}{others}"
-    return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(lost(finding))} |"
+    return f"| {mark}{finding.severity} | {where} | {rule} | {message} | {prose(words.lost(finding))} |"
 
 
 def prose(text: str) -> str:

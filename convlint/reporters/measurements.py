@@ -12,23 +12,12 @@ from msgspec import Struct
 from convlint import __version__
 from convlint.engine.measured import far_off
 from convlint.files.languages import duration, plural
-from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, fields, number
 from convlint.gpus.devices import Device
 from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
 from convlint.model.layer import Mode
 from convlint.model.report import CalibrationUse, InputError
-from convlint.reporters import Style
-from convlint.reporters.ink import (
-    ASCII,
-    UNICODE,
-    Paint,
-    column_sizes,
-    error_lines,
-    finished,
-    painter,
-    row,
-    wrapped,
-)
+from convlint.reporters import Style, ink
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.words import fault
 
@@ -136,24 +125,24 @@ _INKS: dict[Held, str] = {"held": "good", "in part": "fair", "not held": "poor",
 
 def render_text(found: Measurement, style: Style) -> str:
     """The whole report; the same words with and without colour."""
-    paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    paint, width = ink.painter(style.color), min(max(style.width, _NARROW), _WIDE)
     lines: list[str] = []
     if found.device is not None and not style.quiet:
-        lines += wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
+        lines += ink.wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
         lines += _table(found, paint, width, unicode=style.unicode)
         if found.agreement is not None:
-            lines += ["", *wrapped(agreed(found.agreement, found.gpu), width)]
+            lines += ["", *ink.wrapped(agreed(found.agreement, found.gpu), width)]
     if found.outcomes:
         lines += _advice(found, paint, width)
     if not style.quiet:
         said = list(notes(found))
-        lines += ["", *(line for note in said for line in wrapped(note, width, "  "))] if said else []
+        lines += ["", *(line for note in said for line in ink.wrapped(note, width, "  "))] if said else []
     for error in found.errors:
-        lines += ["", *error_lines(f"error: {fault(error)}", width, paint)]
-    return finished([*lines, ""], unicode=style.unicode).lstrip("\n")
+        lines += ["", *ink.error_lines(f"error: {fault(error)}", width, paint)]
+    return ink.finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
 
-def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> list[str]:
+def _table(found: Measurement, paint: ink.Paint, width: int, *, unicode: bool) -> list[str]:
     rows = [
         (
             clean(each.layer),
@@ -167,23 +156,23 @@ def _table(found: Measurement, paint: Paint, width: int, *, unicode: bool) -> li
     ]
     if not rows:
         return []
-    sizes = column_sizes([_TITLES, *rows])
+    sizes = ink.column_sizes([_TITLES, *rows])
     sizes[0] = width - sum(sizes[1:]) - 2 * len(sizes[1:])  # names get what the numbers leave
-    more = (UNICODE if unicode else ASCII).more
-    lines, before = ["", paint("faint", row(_TITLES, sizes, _SIDES, more))], ""
+    more = (ink.UNICODE if unicode else ink.ASCII).more
+    lines, before = ["", paint("faint", ink.row(_TITLES, sizes, _SIDES, more))], ""
     for each, (name, *cells) in zip(found.compared, rows, strict=True):
-        lines.append(row(["" if each.layer == before else name, *cells], sizes, _SIDES, more))
+        lines.append(ink.row(["" if each.layer == before else name, *cells], sizes, _SIDES, more))
         before = each.layer
     return lines
 
 
-def _advice(found: Measurement, paint: Paint, width: int) -> list[str]:
+def _advice(found: Measurement, paint: ink.Paint, width: int) -> list[str]:
     lines = ["", paint("strong", tally(found))]
     for one in found.outcomes:
         finding = one.trial.finding
         where = f"{finding.layer}: " if finding.layer is not None else ""
         fix = finding.fix.describe if finding.fix is not None else ""
-        first, *rest = wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
+        first, *rest = ink.wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
         lines += [first.replace(one.held, paint(_INKS[one.held], one.held), 1), *(f"  {line}" for line in rest)]
     return lines
 
@@ -236,8 +225,7 @@ def _pass(each: Compared) -> dict[str, Any]:
     return {
         "layer": clean(each.layer),
         "pass": each.which,
-        "predicted_us": number(each.predicted_us),
-        "measured_us": number(each.measured_us),
+        **fields(each, "predicted_us", "measured_us"),
         "spread": number(each.spread) if each.runs else None,
         "runs": each.runs,
         "reason": clean(each.reason) or None,
@@ -250,14 +238,10 @@ def _outcome(one: TrialResult) -> dict[str, Any]:
     return {
         "code": finding.rule.code,
         "fingerprint": finding.fingerprint or None,
-        "layer": None if finding.layer is None else clean(finding.layer),
-        "layers": [clean(name) for name in finding.layers],
-        "describe": "" if fix is None else clean(fix.describe),
-        "set": {} if fix is None else settings_object(fix.set),
+        **fields(finding, "layer", "layers"),
+        **({"describe": "", "set": {}} if fix is None else fields(fix, "describe", "set")),
         "held": one.held,
         "promised_change": number(one.trial.promised),
         "measured_change": number(one.after_us / one.before_us - 1),
-        "before_us": number(one.before_us),
-        "after_us": number(one.after_us),
-        "noise_us": number(one.noise_us),
+        **fields(one, "before_us", "after_us", "noise_us"),
     }

@@ -11,7 +11,7 @@ from msgspec import Struct
 from convlint import __version__
 from convlint.engine.steps import LEAST_GAIN, NetworkPlan, PlannedStep, State
 from convlint.files.languages import duration, plural
-from convlint.files.safe import clean, clean_path, number, settings_object
+from convlint.files.safe import clean, clean_path, fields, number
 from convlint.model.report import CalibrationUse, Finding, InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
@@ -177,9 +177,7 @@ def _nothing() -> dict[str, Any]:
 def _plan(plan: NetworkPlan) -> dict[str, Any]:
     now, after = plan.now, plan.after
     return {
-        "gpu": clean(plan.gpu),
-        "mode": plan.mode,
-        "batch": plan.batch,
+        **fields(plan, "gpu", "mode", "batch"),
         "target_time_us": number(plan.target_us),
         "target_reached": plan.is_reached,
         "time_us": number(now.time_us),
@@ -195,13 +193,9 @@ def _plan(plan: NetworkPlan) -> dict[str, Any]:
         "steps": [_step(step) for step in plan.steps],
         "unpriced": [
             {
-                "code": finding.rule.code,
-                "name": finding.rule.name,
-                "severity": finding.severity,
-                "message": clean(finding.message),
-                "describe": clean(finding.fix.describe),
-                "safety": finding.fix.safety,
-                "set": settings_object(finding.fix.set),
+                **fields(finding.rule, "code", "name"),
+                **fields(finding, "severity", "message"),
+                **fields(finding.fix, "describe", "safety", "set"),
             }
             for finding in plan.unpriced
             if finding.fix is not None
@@ -213,12 +207,7 @@ def _plan(plan: NetworkPlan) -> dict[str, Any]:
 def _step(step: PlannedStep) -> dict[str, Any]:
     before, after = step.before, step.after
     return {
-        "describe": clean(step.describe),
-        "kinds": list(step.kinds),
-        "safety": step.safety,
-        "layers": [clean(name) for name in step.layers],
-        "set": settings_object(step.set),
-        "by_layer": [settings_object(own) for own in step.by_layer],
+        **fields(step, "describe", "kinds", "safety", "layers", "set", "by_layer"),
         "time_before_us": number(before.time_us),
         "time_after_us": number(after.time_us),
         "grade_after": after.grade,

@@ -9,26 +9,8 @@ from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
 from convlint.model.report import SEVERITIES, Finding, NetworkTotal, Report, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell, UnreadFile
+from convlint.reporters import words
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, row, shorten, shown, wrap
-from convlint.reporters.words import (
-    asks_for_nothing,
-    basis_in_short,
-    basis_notes,
-    batch_notes,
-    calibration_notes,
-    dtype_notes,
-    gravest_first,
-    host_notes,
-    partly_read,
-    place,
-    place_of,
-    severity_word,
-    step_lines,
-    step_notes,
-    verdicts,
-    version_notes,
-    weak_notes,
-)
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((
@@ -56,7 +38,7 @@ def coverage(report: Report) -> str:
     line = say("{covered}: {counts}", covered=say(", ").join(parts), counts=say(", ").join(counts))
     if skipped := len({(skip.path, skip.layer) for skip in report.skipped if _lacks_size(skip)}):
         line += say("; {what} skipped", what=plural(skipped, "layer"))
-    wrong, partly = {error.path for error in report.errors}, partly_read(report)
+    wrong, partly = {error.path for error in report.errors}, words.partly_read(report)
     if unread := len(wrong - partly):
         line += say("; {what} not read", what=plural(unread, "input"))
     if incomplete := len(wrong & partly):
@@ -86,11 +68,11 @@ def unread_parts(report: Report) -> list[str]:
     """Which Python files, and which cells of notebooks, could not be read: a line for each kind that there is."""
     lines = []
     if (source := report.source) is not None and (files := _unread_files(report)):
-        places = _first([(place(path, each.line, each.column), each.why) for path, each in sorted(files.items())])
+        places = _first([(words.place(path, each.line, each.column), each.why) for path, each in sorted(files.items())])
         what = plural(source.given, "Python file")
         lines.append(say("not read: {count} of {what}: {places}", count=len(files), what=what, places=places))
     if cells := _unread_cells(report):
-        places = _first([(place_of(each.at), each.why) for each in cells])
+        places = _first([(words.place_of(each.at), each.why) for each in cells])
         lines.append(say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=places))
     return lines
 
@@ -152,7 +134,7 @@ _WAYS = {
 def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
     lines = _table(report, paint, glyphs, width)
-    texts = [*_about_times(report), *basis_notes(report), *_free(report), *_gaps(report, glyphs)]
+    texts = [*_about_times(report), *words.basis_notes(report), *_free(report), *_gaps(report, glyphs)]
     below = [*_verdicts(report, paint, glyphs, width), *note_lines(texts, glyphs, width)]
     if lines and below:
         lines.append("")
@@ -163,7 +145,7 @@ def brief_notes(report: Report) -> list[str]:
     """The same notes in a line each: what the times rest on, infos that are only counted, and what was not checked."""
     return [
         *_about_times(report),
-        *basis_in_short(report),
+        *words.basis_in_short(report),
         *_fixable(report),
         *filter(None, (_infos(report), _not_checked_in_short(report))),
         *_not_read(report),
@@ -175,7 +157,7 @@ def brief_notes(report: Report) -> list[str]:
 def _infos(report: Report) -> str:
     """How many infos there are, and how many of them ask for a change; empty where there is none."""
     count = report.count("info")
-    asking = count - sum(map(asks_for_nothing, report.findings))
+    asking = count - sum(map(words.asks_for_nothing, report.findings))
     infos = plural(count, "info")
     if asking and asking < count:
         return say("{asking} of {infos} to act on, and every reason: --verbose", asking=asking, infos=infos)
@@ -197,7 +179,7 @@ def _not_checked_in_short(report: Report) -> str:
 
 def _free(report: Report) -> list[str]:
     """How many infos stand in the table alone, and where they are written out."""
-    free = sum(map(asks_for_nothing, report.findings))
+    free = sum(map(words.asks_for_nothing, report.findings))
     if not free:
         return []
     infos = plural(free, "info")
@@ -215,7 +197,8 @@ def _fixable(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the times rest on, and what was not checked, not read or suppressed, one line each, for a page."""
-    return [shown(text, UNICODE) for text in (*_about_times(report), *basis_notes(report), *_gaps(report, UNICODE))]
+    texts = (*_about_times(report), *words.basis_notes(report), *_gaps(report, UNICODE))
+    return [shown(text, UNICODE) for text in texts]
 
 
 def _gaps(report: Report, glyphs: Glyphs) -> list[str]:
@@ -246,9 +229,9 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     if losses:
         heads = [shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus]
     rule, found = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
-    worst = {code: gravest_first(findings)[0].severity for code, findings in by_rule.items()}
-    words = {severity: shown(severity_word(severity), glyphs) for severity in SEVERITIES}
-    graves = max(7, *(columns(words[severity]) for severity in worst.values()))
+    worst = {code: words.gravest_first(findings)[0].severity for code, findings in by_rule.items()}
+    named = {severity: shown(words.severity_word(severity), glyphs) for severity in SEVERITIES}
+    graves = max(7, *(columns(named[severity]) for severity in worst.values()))
     sizes = [max(8, columns(found)), *(max(9, columns(head)) for head in heads)]
     room = width - 8 - graves - sum(sizes) - 2 * len(sizes)
     beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
@@ -264,7 +247,7 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     lines = [paint("faint", f"  {'':{graves}}  {row([rule, found, *heads], sizes, sides, glyphs.more)}")]
     for code, findings in by_rule.items():
         severity, own = worst[code], losses.get(code, {})
-        word = paint(severity, words[severity]) + " " * (graves - columns(words[severity]))
+        word = paint(severity, named[severity]) + " " * (graves - columns(named[severity]))
         cells = [titles[code], str(len(findings)), *(own.get(gpu, "-") for gpu in gpus if heads)]
         lines.append(f"  {word}  {row(cells, sizes, sides, glyphs.more)}")
         if own and not beside:
@@ -289,8 +272,8 @@ def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     lines = []
     several = len(report.targets) > 1
-    for total, text in verdicts(report):
-        for line in (text, *step_lines(total)):
+    for total, text in words.verdicts(report):
+        for line in (text, *words.step_lines(total)):
             named = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several else line
             lines += verdict_lines(total, named, paint, glyphs, width)
     return lines
@@ -308,13 +291,13 @@ def verdict_lines(total: NetworkTotal, text: str, paint: Paint, glyphs: Glyphs, 
 
 def _about_times(report: Report) -> list[str]:
     return [
-        *version_notes(report),
-        *calibration_notes(report.calibrations, several=len(report.targets) > 1),
-        *host_notes(report),
-        *step_notes(report),
-        *weak_notes(report),
-        *batch_notes(report),
-        *dtype_notes(report),
+        *words.version_notes(report),
+        *words.calibration_notes(report.calibrations, several=len(report.targets) > 1),
+        *words.host_notes(report),
+        *words.step_notes(report),
+        *words.weak_notes(report),
+        *words.batch_notes(report),
+        *words.dtype_notes(report),
     ]
 
 

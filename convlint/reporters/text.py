@@ -6,27 +6,10 @@ from convlint.files.languages import duration, say
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
-from convlint.reporters import Reporter, Style
+from convlint.reporters import Reporter, Style, words
 from convlint.reporters.brief import brief_lines
 from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, summary_lines
-from convlint.reporters.words import (
-    advice,
-    alternatives,
-    asks_for_nothing,
-    behind,
-    first_steps,
-    layer_of,
-    lost,
-    named_in,
-    origin,
-    page_of,
-    partly_read,
-    place_of,
-    severity_word,
-    shape,
-    without_kind,
-)
 
 _GUTTER = 5  # columns of the line number
 _INDENT = " " * (_GUTTER + 1)
@@ -45,7 +28,7 @@ def render(report: Report, style: Style) -> str:
     page = _TextReport(report, style)
     for group in _by_layer(report).values() if style.verbose else ():
         page.layer(group)
-    partly = partly_read(report)
+    partly = words.partly_read(report)
     for name, is_partly_read in ((say("not read"), False), (say("incomplete"), True)):
         errors = [error for error in report.errors if (error.path in partly) is is_partly_read]
         if errors:
@@ -53,7 +36,7 @@ def render(report: Report, style: Style) -> str:
         for error in errors:
             page.input_error(error)
     if _is_first_contact(report):
-        page.lines += [*(page.written(f"  {line}") for line in first_steps()), ""]
+        page.lines += [*(page.written(f"  {line}") for line in words.first_steps()), ""]
     if style.verbose:
         lines = summary_lines(report, page.paint, page.glyphs, page.width)
     else:
@@ -84,7 +67,7 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
     several = len(report.targets) > 1
     groups: dict[tuple[str | None, ...], list[Finding]] = {}
     for finding in report.findings:
-        if asks_for_nothing(finding):
+        if words.asks_for_nothing(finding):
             continue
         gpu = finding.gpu if several and finding.layer is not None else None
         groups.setdefault((finding.location.model, finding.location.path, finding.layer, gpu), []).append(finding)
@@ -141,8 +124,8 @@ class _TextReport:
             self.heading(say("network {model}", model=clean(model)).rstrip(), clean_path(first.location.path))
         else:
             entry = self._layers.get((first.location.model, first.location.path, first.layer))
-            details = "" if entry is None else shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
-            self.heading(layer_of(first) or say("(no name)"), details, *self._verdict(entry, first.gpu))
+            details = "" if entry is None else words.shape(entry.layer, self.glyphs.times, self.glyphs.arrow)
+            self.heading(words.layer_of(first) or say("(no name)"), details, *self._verdict(entry, first.gpu))
         before = None
         for finding in findings:
             self._finding(finding, shown=finding.location == before)
@@ -169,41 +152,41 @@ class _TextReport:
         rule, at = finding.rule, finding.location
         gpu = f" [{clean(finding.gpu)}]" if self._several and finding.gpu is not None else ""
         identity = f"{clean(rule.code)} {clean(rule.name)}:"
-        self._title(finding.severity, identity, clean(finding.message) + gpu, page_of(rule))
+        self._title(finding.severity, identity, clean(finding.message) + gpu, words.page_of(rule))
         if not shown:
             self._place(at)
-        if library := behind(finding):
+        if library := words.behind(finding):
             self._note(say("library"), "label", library)
-        if finding.layers and ", ".join(finding.layers) not in finding.message and not named_in(finding):
+        if finding.layers and ", ".join(finding.layers) not in finding.message and not words.named_in(finding):
             names = [clean(name) for name in finding.layers[:_NAMES]]
             text = ", ".join(names)
             if len(finding.layers) > _NAMES:
                 text = say("{names} and {count} more", names=text, count=len(finding.layers) - _NAMES)
             self._note(say("layers"), "label", text)
-        if price := lost(finding):
+        if price := words.lost(finding):
             self._note(say("lost"), "lost", price)
         if finding.fix is not None:
-            self._note(say("fix"), "fix", advice(finding.fix))
+            self._note(say("fix"), "fix", words.advice(finding.fix))
             if finding.fix.no_edit and not at.library:
                 self._note(say("code"), "label", clean(finding.fix.no_edit))
-        if others := alternatives(finding):
+        if others := words.alternatives(finding):
             self._note(say("or"), "label", others)
         if rule.code not in self._explained:
             self._explained.add(rule.code)
             if rule.rationale:
                 self._note(say("why"), "label", clean(rule.rationale))
-            self._note(say("source"), "label", origin(rule))
+            self._note(say("source"), "label", words.origin(rule))
         self.lines.append("")
 
     def input_error(self, error: InputError) -> None:
         """Something that could not be read."""
         message = say("nothing here that convlint reads; what to type:") if _is_first_contact(self._report) else ""
-        self._title("error", say("internal error:") if error.internal else "", message or without_kind(error))
+        self._title("error", say("internal error:") if error.internal else "", message or words.without_kind(error))
         self._place(Location(path=error.path, line=error.line, column=error.column))
         self.lines.append("")
 
     def _title(self, severity: Severity, identity: str, message: str, page: str = "") -> None:
-        word = self.written(severity_word(severity))
+        word = self.written(words.severity_word(severity))
         prefix = self.written(f"{word} {identity}".rstrip() if identity else f"{word}:")
         first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
         if first.startswith(prefix):
@@ -214,7 +197,7 @@ class _TextReport:
         self.lines += [f"    {line}" for line in rest]
 
     def _place(self, at: Location) -> None:
-        where = self.written(place_of(at))
+        where = self.written(words.place_of(at))
         corner, bar = self.glyphs.corner, self.glyphs.bar
         line, column = at.line, at.column
         if at.cell is not None:

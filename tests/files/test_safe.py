@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convlint.cli.streams.gate import harmless
-from convlint.files.safe import ascii_only, clean, clean_path, is_exact, number
+from convlint.files.safe import ascii_only, clean, clean_path, fields, is_exact, number, plain
+from convlint.model.location import Location
 
 
 @pytest.mark.parametrize(
@@ -92,3 +93,10 @@ def test_ascii_only() -> None:
 )
 def test_numbers(value: float | None, written: float | None) -> None:
     assert number(value) == written
+
+
+def test_fields_of_records_are_json_under_their_own_names() -> None:
+    at = Location(path="./a\x1b[31m.yaml", line=3)
+    assert fields(at, "path", "line", "column") == {"path": "a.yaml", "line": 3, "column": None}
+    values = ("a\tb", 1.23456, float("nan"), True, (1, (2.5,)), {"runtime.x": 1.23456789})
+    assert plain(values) == ["a b", 1.235, None, True, [1, [2.5]], {"runtime.x": 1.234568}]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from convlint.files.located_yaml import parse, read_text
-from convlint.mend.examples import examined
+from convlint.mend.examples import example_findings
 from convlint.model.report import Finding
 from convlint.reporters.translated import Translator
 from convlint.rulebook.book import load_rulebook
@@ -43,7 +43,7 @@ def findings_of_examples(rule: Rule) -> Iterator[Finding]:
     """What the rule finds in its failing examples."""
     document = parse(read_text(rule.path))
     for item in document.data["examples"].data["fail"].data:
-        yield from examined(rule, item.data["given"])
+        yield from example_findings(rule, item.data["given"])[0]
 
 
 def main(language: str, *codes: str) -> None:

@@ -15,20 +15,8 @@ from convlint.audit.ranking import Cells, Tally, for_each_row
 from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
 from convlint.audit.subjects import Found, Subject, subjects_of
-from convlint.cli.streams import tables
+from convlint.cli.streams import outputs, tables
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import (
-    Destination,
-    FileUse,
-    Presentation,
-    Progress,
-    deliver,
-    identify,
-    in_force,
-    inputs,
-    refuse_clashes,
-    written_over,
-)
 from convlint.files.languages import plural
 from convlint.model.errors import UsageError
 from convlint.model.report import InputError
@@ -45,7 +33,7 @@ FORMATS = ("text", "json", *TABLES)
 _STATE = "-resume.sqlite"
 
 
-def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presentation) -> int:
+def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: outputs.Presentation) -> int:
     """Audits, writes tables and the answer, and returns the exit code. Raises UsageError."""
     planner = RunPlanner(options, date.today())
     planner.plan(None)  # what is wrong in options or the config here ends the audit before it begins
@@ -53,9 +41,9 @@ def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presen
     for place in written:
         tables.refuse_lacking(place.format)
     state = _state(written, resume=asked.resume)
-    answers = [place for place in shown.outputs if place not in written] or [Destination(format="text")]
+    answers = [place for place in shown.outputs if place not in written] or [outputs.Destination(format="text")]
     uses = _uses(shown.outputs, state)
-    refuse_clashes(uses, (*_read(asked), *in_force(planner)))
+    outputs.refuse_clashes(uses, (*_read(asked), *outputs.in_force(planner)))
     lists = asked.models_from or []
     subjects = subjects_of(paths or (() if lists or options.models is not None else (".",)), lists, planner)
     subjects = _or_nothing(subjects, " ".join((*paths, *lists)) or ".", allow_empty=options.allow_empty)
@@ -65,7 +53,7 @@ def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presen
         with store.guarded():
             weights = Weights(store.base, asked.weights)
         auditor = Auditor(planner, store)
-        with Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
+        with outputs.Progress(sys.stderr, quiet=shown.quiet, doing="auditing") as progress:
             progress.start(None)
             try:
                 auditor.audit(_apart(subjects, uses), audit, progress.done)
@@ -75,7 +63,7 @@ def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presen
                 if done:
                     print(f"convlint: {plural(done, 'model')} audited; {how}", file=sys.stderr)
                 raise
-        refuse_clashes(uses, in_force(planner))  # by now, of the configs beside models as well
+        outputs.refuse_clashes(uses, outputs.in_force(planner))  # by now, of the configs beside models as well
         with store.guarded():
             summary = _summary(store, weights, written, known=auditor.known, most=asked.top)
         store.wrote(files)
@@ -83,7 +71,7 @@ def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: Presen
         render = render_json if place.format == "json" else render_text
         own = style_of(sys.stdout, shown.color, quiet=shown.quiet)
         style = own if place.file is None else Style(quiet=shown.quiet)
-        deliver(place.file, render(summary, style), style if place.file is None else None)
+        outputs.deliver(place.file, render(summary, style), style if place.file is None else None)
     return summary.exit_code
 
 
@@ -110,22 +98,22 @@ def _or_nothing(subjects: Iterator[Found], words: str, *, allow_empty: bool) -> 
 
 
 def _summary(
-    store: Store, weights: Weights, written: Sequence[Destination], *, known: int, most: int
+    store: Store, weights: Weights, written: Sequence[outputs.Destination], *, known: int, most: int
 ) -> Summary:  # fmt: skip
     """The answer, while the tables are written."""
     tally, ledger = Tally(), Ledger(store.base, weighed=weights.path is not None)
     with ExitStack() as stack:
-        several = [stack.enter_context(tables.Tables(place.format, place.file or "")) for place in written]
+        several = [stack.enter_context(tables.written(place.format, place.file or "")) for place in written]
 
         def on_row(table: Table, cells: Cells) -> None:
-            for each in several:
-                each.add(table, cells)
+            for add in several:
+                add(table, cells)
 
         for_each_row(store, weights, ledger, tally, on_row)
     return summary_of(store, weights, tally, known=known, most=most)
 
 
-def _state(written: Sequence[Destination], *, resume: bool) -> str:
+def _state(written: Sequence[outputs.Destination], *, resume: bool) -> str:
     """Where what was found so far is kept: beside the first tables; "" where none are written. Raises UsageError."""
     if not written:
         if resume:
@@ -143,32 +131,32 @@ def _state(written: Sequence[Destination], *, resume: bool) -> str:
     return state
 
 
-def _uses(outputs: Sequence[Destination], state: str) -> list[FileUse]:
+def _uses(places: Sequence[outputs.Destination], state: str) -> list[outputs.FileUse]:
     """All files that are written."""
-    uses = [FileUse(role="what was found so far", path=state)] if state else []
-    for place in outputs:
+    uses = [outputs.FileUse(role="what was found so far", path=state)] if state else []
+    for place in places:
         if place.file is not None:
             files = tables.files_of(place.file).values() if place.format in tables.FORMATS else (place.file,)
-            uses += [FileUse(role=place.format, path=path) for path in files]
+            uses += [outputs.FileUse(role=place.format, path=path) for path in files]
     return uses
 
 
-def _read(asked: AuditFlags) -> Iterator[FileUse]:
+def _read(asked: AuditFlags) -> Iterator[outputs.FileUse]:
     """What is read beside models."""
-    yield from (FileUse(role="a list of models", path=path) for path in asked.models_from or () if path != "-")
+    yield from (outputs.FileUse(role="a list of models", path=path) for path in asked.models_from or () if path != "-")
     if asked.weights is not None:
-        yield FileUse(role="the weights", path=asked.weights)
+        yield outputs.FileUse(role="the weights", path=asked.weights)
 
 
-def _apart(subjects: Iterator[Found], uses: Sequence[FileUse]) -> Iterator[Found]:
+def _apart(subjects: Iterator[Found], uses: Sequence[outputs.FileUse]) -> Iterator[Found]:
     """The subjects. Raises UsageError for one that an output would be written over."""
     # Subjects come one by one, of lists of any length, so they cannot be compared with the outputs beforehand.
-    there = {identify(use.path): use for use in uses if os.path.isfile(use.path)}
+    there = {outputs.identify(use.path): use for use in uses if os.path.isfile(use.path)}
     there.pop(None, None)  # may be shared
     for found in subjects:
         if there and isinstance(found, Subject):
-            for own in inputs([found.source]):
-                use = there.get(identify(own.path))
+            for own in outputs.inputs([found.source]):
+                use = there.get(outputs.identify(own.path))
                 if use is not None:
-                    raise written_over(use, own)
+                    raise outputs.written_over(use, own)
         yield found

@@ -11,21 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from convlint.cli.streams import outputs
 from convlint.cli.streams.gate import write
-from convlint.cli.streams.outputs import (
-    Destination,
-    FileUse,
-    Presentation,
-    Progress,
-    append_summary,
-    files_of,
-    identify,
-    in_force,
-    inputs,
-    refuse_clashes,
-    replace_file,
-    write_outputs,
-)
 from convlint.files.languages import plural
 from convlint.files.located_yaml import LINE_BREAK, Value, read_text
 from convlint.files.safe import clean
@@ -55,7 +42,7 @@ FLAGS_PATH = "<flags>"
 
 
 def check(
-    paths: Sequence[str], options: Options, shown: Presentation, files: BaselineFlags, *, diff: bool = False
+    paths: Sequence[str], options: Options, shown: outputs.Presentation, files: BaselineFlags, *, diff: bool = False
 ) -> int:
     """Checks `paths`, fixes them where `options` ask for it, writes the report and returns the exit code.
 
@@ -72,17 +59,17 @@ def check(
     if files.prune_baseline and files.baseline is None:
         raise UsageError("--prune-baseline needs --baseline FILE")
     written, baselines = _written(shown.outputs, files, summary)
-    refuse_clashes(written, baselines)
+    outputs.refuse_clashes(written, baselines)
     baseline = None if files.baseline is None else read_baseline(files.baseline)
-    with Progress(sys.stderr, quiet=shown.quiet) as progress:
+    with outputs.Progress(sys.stderr, quiet=shown.quiet) as progress:
         verdict = lint_paths(
             paths,
             replace(options, proposes=proposes, details=details),
             baseline=baseline,
             adopt=files.write_baseline is not None,
             # before any input is read: an output that would overwrite one ends the run at once
-            on_inputs=lambda sources, planner: refuse_clashes(
-                written, [*inputs(sources), *baselines, *in_force(planner)]
+            on_inputs=lambda sources, planner: outputs.refuse_clashes(
+                written, [*outputs.inputs(sources), *baselines, *outputs.in_force(planner)]
             ),
             on_start=progress.start,
             on_done=progress.done,
@@ -98,14 +85,14 @@ def check(
         _say(mender.notes())
         if not shown.quiet:
             _say(mender.done())
-    write_outputs(report, shown, stream, language=verdict.language)
+    outputs.write_outputs(report, shown, stream, language=verdict.language)
     if summary is not None:
-        append_summary(summary, report)
+        outputs.append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
     return verdict.exit_code
 
 
-def _shown_as_diff(mender: Mender, verdict: Verdict, shown: Presentation) -> int:
+def _shown_as_diff(mender: Mender, verdict: Verdict, shown: outputs.Presentation) -> int:
     """Prints the diff, and on standard error what is wrong with inputs. Returns the exit code."""
     mender.show_diff(shown.color)
     errors = verdict.report.errors
@@ -141,13 +128,14 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         yield f"{files.write_baseline} is not written: the check is incomplete"
     elif files.write_baseline is not None:
         entries = baseline_of(verdict.found)
-        replace_file(files.write_baseline, rendered_for(files.write_baseline, entries))
+        outputs.replace_file(files.write_baseline, rendered_for(files.write_baseline, entries))
         yield f"wrote {plural(len(entries), 'finding')} to {files.write_baseline}"
     if baseline is None or files.baseline is None:
         return
     older = any(entry.joined for entry in baseline.values())
     if files.prune_baseline and (verdict.stale or older):
-        replace_file(files.baseline, rendered_for(files.baseline, renewed(baseline, verdict.stale, verdict.old)))
+        kept = renewed(baseline, verdict.stale, verdict.old)
+        outputs.replace_file(files.baseline, rendered_for(files.baseline, kept))
     if not verdict.stale:
         if older:
             done = "rewrote" if files.prune_baseline else "--prune-baseline rewrites"
@@ -161,26 +149,26 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
     yield f"{count} of {files.baseline} no longer {occur} ({named}); --prune-baseline removes them"
 
 
-def _job_summary(outputs: Sequence[Destination]) -> str | None:
+def _job_summary(places: Sequence[outputs.Destination]) -> str | None:
     """The file that GitHub shows as the job's summary, where there is one to write."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
-    return path if path and any(place.format == "github" for place in outputs) else None
+    return path if path and any(place.format == "github" for place in places) else None
 
 
 def _written(
-    outputs: Sequence[Destination], files: BaselineFlags, summary: str | None
-) -> tuple[list[FileUse], list[FileUse]]:
+    places: Sequence[outputs.Destination], files: BaselineFlags, summary: str | None
+) -> tuple[list[outputs.FileUse], list[outputs.FileUse]]:
     """The files that this run writes, and the baseline that it only reads. Rewriting one in its place is no clash."""
-    written = files_of(outputs)
+    written = outputs.files_of(places)
     if summary is not None:
-        written.append(FileUse(role="the job summary", path=summary))
+        written.append(outputs.FileUse(role="the job summary", path=summary))
     if files.write_baseline is not None:
-        written.append(FileUse(role="the new baseline", path=files.write_baseline))
-    read = [FileUse(role="the baseline", path=files.baseline)] if files.baseline is not None else []
+        written.append(outputs.FileUse(role="the new baseline", path=files.write_baseline))
+    read = [outputs.FileUse(role="the baseline", path=files.baseline)] if files.baseline is not None else []
     if (
         files.baseline is not None
         and files.write_baseline is not None
-        and identify(files.baseline) == identify(files.write_baseline)
+        and outputs.identify(files.baseline) == outputs.identify(files.write_baseline)
     ):
         read = []
     elif files.prune_baseline:
@@ -188,16 +176,16 @@ def _written(
     return written, read
 
 
-def layer(flags: Mapping[str, str], options: Options, shown: Presentation) -> int:
+def layer(flags: Mapping[str, str], options: Options, shown: outputs.Presentation) -> int:
     """Checks the one layer that `flags` describe. Raises UsageError for a flag that cannot be read."""
     planner = RunPlanner(options, date.today())
     plan = planner.plan(None)
-    refuse_clashes(files_of(shown.outputs), in_force(planner))
+    outputs.refuse_clashes(outputs.files_of(shown.outputs), outputs.in_force(planner))
     targets = resolve_targets(plan.job.gpus or plan.job.default_gpus)
     network = as_asked(network_from_flags(flags), plan.job)
     result = judged(network, plan.rulebook, targets, plan.job.silencing, plan.job.calibrations, allow=plan.job.allow)
     verdict = conclude([(result, plan)], (), [file_input(FLAGS_PATH)], planner)
-    write_outputs(verdict.report, shown, language=verdict.language)
+    outputs.write_outputs(verdict.report, shown, language=verdict.language)
     return verdict.exit_code
 
 

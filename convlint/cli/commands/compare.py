@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -36,15 +35,8 @@ from convlint.verdict.select import incomplete
 SLOWER = 1  # exit code: a network takes longer by more than may be, or has an error that it did not have
 
 
-def _refuse_no_limit(tolerance: float) -> None:
-    """Raises UsageError for what is no limit."""
-    if not math.isfinite(tolerance):
-        raise UsageError(f"--tolerance: {tolerance} is no limit")
-
-
 def compare(old: str, new: str, options: Options, shown: Presentation, tolerance: float) -> int:
     """Compares two inputs or reports, writes what differs and returns the exit code. Raises UsageError."""
-    _refuse_no_limit(tolerance)
     if old == new == "-":
         raise UsageError("standard input can be one side only")
     reports = [_report(word, shown) for word in (old, new)]
@@ -67,7 +59,6 @@ def versions(
     paths: Sequence[str], before: str | None, after: str, options: Options, shown: Presentation, tolerance: float
 ) -> int:
     """Compares the same inputs under two releases or lock files. Raises UsageError."""
-    _refuse_no_limit(tolerance)
     if "-" in paths:
         raise UsageError("versions reads its inputs twice, standard input only once; name a file")
     sides = []

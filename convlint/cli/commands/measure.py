@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from convlint.cli.streams import outputs
 from convlint.cli.streams.gate import style_of
-from convlint.cli.streams.outputs import (
-    FileUse,
-    Presentation,
-    Progress,
-    append,
-    deliver,
-    files_of,
-    inputs,
-    refuse_clashes,
-    replace_file,
-)
 from convlint.engine.check import Target
 from convlint.facts.network import shortened
 from convlint.files.bounded_file import open_regular
@@ -36,17 +26,7 @@ from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, RecordedTimer, Timer, timed
 from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
 from convlint.measuring.workload import Workload
-from convlint.mend.checking import (
-    DEFAULT_TARGET,
-    Job,
-    as_asked,
-    calibrated,
-    calibrations_near,
-    last_resort,
-    read_input,
-    resolve_targets,
-    say,
-)
+from convlint.mend import checking
 from convlint.model.errors import ConvlintError, InputFault, UsageError
 from convlint.model.network import Network
 from convlint.model.report import InputError
@@ -88,11 +68,11 @@ class TimingsFile:
         last = {(row.workload, row.device, row.framework_version, row.cudnn, row.cuda): row for row in self.rows}
         if len(last) < len(self.rows) or (self._is_cut and not self._is_empty):
             self.rows, self._is_cut = list(last.values()), False
-            replace_file(self.path, "".join([header(), *map(line, self.rows)]))
+            outputs.replace_file(self.path, "".join([header(), *map(line, self.rows)]))
 
     def add(self, row: TimingRow) -> None:
         """One more. Raises UsageError where it cannot be written."""
-        append(self.path, header() + line(row) if self._is_empty else line(row))
+        outputs.append(self.path, header() + line(row) if self._is_empty else line(row))
         self._is_empty = False
         self.rows.append(row)
 
@@ -117,50 +97,52 @@ _NAMES = 5  # layers named in one message
 INCOMPLETE = 3  # exit code: there was no time for all of it
 
 
-def run(source: Input, job: Job, kind: Kind, asked: TimingFlags, shown: Presentation) -> int:
+def run(source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, shown: outputs.Presentation) -> int:
     """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
     refuse_idle(job.reading, [source])
     files = {"the timings": asked.csv, "the calibration": asked.calibrate}
-    written = files_of(shown.outputs)
-    written += [FileUse(role=role, path=path) for role, path in files.items() if path is not None]
-    refuse_clashes(written, inputs([source]))
-    resolve_targets(job.gpus)
+    written = outputs.files_of(shown.outputs)
+    written += [outputs.FileUse(role=role, path=path) for role, path in files.items() if path is not None]
+    outputs.refuse_clashes(written, outputs.inputs([source]))
+    checking.resolve_targets(job.gpus)
     if asked.calibrate is None:
-        job = replace(job, calibrations=calibrations_near(source, isolated=job.isolated))
+        job = replace(job, calibrations=checking.calibrations_near(source, isolated=job.isolated))
     found = _measured(source, job, kind, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
         text = render_json(found) if place.format == "json" else render_text(found, style)
-        deliver(place.file, text, style)
+        outputs.deliver(place.file, text, style)
     return incomplete(found.errors) or (INCOMPLETE if found.waiting else 0)
 
 
 def _measured(
-    source: Input, job: Job, kind: Kind, asked: TimingFlags, written: Sequence[FileUse], *, quiet: bool
+    source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, written: Sequence[outputs.FileUse], *, quiet: bool
 ) -> Measurement:
     """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
     errors: list[InputError] = []
     found = Measurement(path=source.name)
-    with last_resort(errors, source.name):
+    with checking.last_resort(errors, source.name):
         trace = None if asked.from_trace is None else _read_trace(asked.from_trace)
         if trace is not None and _is_of_trace(source.name, asked):
             network, _, read_errors = trace
         else:
-            with Reading(on_output=say) as reading:
-                network, read_errors = read_input(source, job, reading)
+            with Reading(on_output=checking.say) as reading:
+                network, read_errors = checking.read_input(source, job, reading)
             errors += () if trace is None else trace[2]
         errors += read_errors
         if network is not None and not network.layers and not errors:
             errors.append(InputError(path=network.path, message="nothing to time: no convolution in it"))
         if network is not None and network.layers:
             try:
-                network = as_asked(network, job)
+                network = checking.as_asked(network, job)
                 if trace is not None and trace[0] is not None and network.mode is None:
                     network = replace(network, mode=trace[0].mode)
                 with Bench(kind) if trace is None else nullcontext(_recorded(*trace[:2], network)) as timer:
                     csv = asked.csv or f"convlint-{_name(timer.device)}.csv"
                     if asked.csv is None:
-                        refuse_clashes([*written, FileUse(role="the timings", path=csv)], inputs([source]))
+                        outputs.refuse_clashes(
+                            [*written, outputs.FileUse(role="the timings", path=csv)], outputs.inputs([source])
+                        )
                     found = _timed_on(timer, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
                 errors.append(InputError(path=asked.from_trace or source.name, message=str(error)))
@@ -205,7 +187,7 @@ def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Want
 def _timed_on(
     bench: Timer,
     network: Network,
-    job: Job,
+    job: checking.Job,
     asked: TimingFlags,
     kept: TimingsFile,
     errors: list[InputError],
@@ -216,7 +198,7 @@ def _timed_on(
     target = _target(bench.device, own, network, job)
     if stated is None and bench.device.cudnn:  # predictions are for the library that times, unless the input names one
         network = replace(network, runtime=replace(network.runtime, cudnn=Version(bench.device.cudnn)))
-    (target,), uses = calibrated([target], network.runtime, job.calibrations)
+    (target,), uses = checking.calibrated([target], network.runtime, job.calibrations)
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
@@ -226,7 +208,7 @@ def _timed_on(
     workloads = list(dict.fromkeys(wants.workloads()))
     kept.settle()  # before timing too: an interrupt of the run before may have left a line cut off
     known = {} if asked.again or asked.from_trace is not None else kept.known(bench.device, frozenset(workloads))
-    with _noting_interrupts(kept), Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
+    with _noting_interrupts(kept), outputs.Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
             workloads, bench, name, known, kept.add,
@@ -268,7 +250,7 @@ def _calibrated(path: str, kept: TimingsFile, device: Device, errors: list[Input
     except ConvlintError as error:
         errors.append(InputError(path=path, message=str(error)))
         return []
-    replace_file(path, text)
+    outputs.replace_file(path, text)
     before, after = percent(found.error_before), percent(found.error_after)
     passes = plural(found.rows, "timing")
     return [f"{path}: calibrated on {passes}; half of them within {after} of what is predicted then, {before} before"]
@@ -282,7 +264,7 @@ def _noting_interrupts(kept: TimingsFile) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         new = plural(len(kept.rows) - before, "new timing")
-        say(f"convlint: interrupted; {clean_path(kept.path)} has {new}, and the next run goes on from there\n")
+        checking.say(f"convlint: interrupted; {clean_path(kept.path)} has {new}, and the next run goes on from there\n")
         raise
 
 
@@ -294,10 +276,10 @@ def _name(device: Device) -> str:
     return re.sub(r"[^a-z0-9]+", "-", device.name.casefold()).strip("-") or "device"
 
 
-def _target(device: Device, own: Gpu | None, network: Network, job: Job) -> Target:
+def _target(device: Device, own: Gpu | None, network: Network, job: checking.Job) -> Target:
     """The GPU to predict for. Raises UsageError where nothing says which."""
     if job.gpus:
-        return resolve_targets(job.gpus)[0]
+        return checking.resolve_targets(job.gpus)[0]
     if own is not None:
         return Target(label=own.id, gpu=own)
     if device.kind == "cuda":
@@ -305,7 +287,7 @@ def _target(device: Device, own: Gpu | None, network: Network, job: Job) -> Targ
             f"convlint does not know the GPU {device.name} (compute capability {device.compute_capability}, "
             f"{device.sms} SMs); --gpu names the one to predict for"
         )
-    return resolve_targets([(network.targets or (DEFAULT_TARGET,))[0]])[0]
+    return checking.resolve_targets([(network.targets or (checking.DEFAULT_TARGET,))[0]])[0]
 
 
 def _notes(device: Device, network: Network, target: Target, name: str) -> list[str]:

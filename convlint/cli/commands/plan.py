@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import date
-from typing import Any
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -20,17 +20,7 @@ from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.sweep import unknown_time
 from convlint.fixes.plan import EditPlanner as Corrections
 from convlint.fixes.plan import applicability, wishes
-from convlint.mend.checking import (
-    Job,
-    as_asked,
-    calibrated,
-    calibrations_near,
-    judged,
-    last_resort,
-    read_input,
-    resolve_targets,
-    say,
-)
+from convlint.mend import checking
 from convlint.model.errors import UsageError
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
@@ -48,14 +38,14 @@ from convlint.verdict.select import incomplete
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
 
 
-def run(source: Input, job: Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
+def run(source: Input, job: checking.Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
     """Writes the plan, and the changed network to `file`, and returns the exit code. Raises UsageError."""
     refuse_idle(job.reading, [source])
     spec = [FileUse(role="the spec", path=file)] if file is not None else []
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
-    resolve_targets(job.gpus)
+    checking.resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
-    job = replace(job, calibrations=calibrations_near(source, isolated=job.isolated))
+    job = replace(job, calibrations=checking.calibrations_near(source, isolated=job.isolated))
     project = RunPlanner(Options(isolated=job.isolated), date.today()).plan(source)
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, project, wishes)
     if file is not None and not planned.is_whole:
@@ -79,15 +69,15 @@ def _render(name: str, planned: Planned, style: Style) -> str:
     return render_markdown(planned) if name == "markdown" else render_text(planned, style)
 
 
-def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Planned:
+def _planned(source: Input, job: checking.Job, project: Project, wishes: Wishes) -> Planned:
     """The plan for one input; what is wrong with the input is a value in it. Raises only RuleError and UsageError."""
     errors: list[InputError] = []
     found: NetworkPlan | None = None
     uses: tuple[CalibrationUse, ...] = ()
     notes: list[str] = []
     is_whole = True
-    with last_resort(errors, source.name), Reading(on_output=say) as reading:
-        network, read_errors = read_input(source, job, reading)
+    with checking.last_resort(errors, source.name), Reading(on_output=checking.say) as reading:
+        network, read_errors = checking.read_input(source, job, reading)
         errors += read_errors
         is_whole = not read_errors
         if network is not None:
@@ -95,18 +85,17 @@ def _planned(source: Input, job: Job, project: Project, wishes: Wishes) -> Plann
             if not network.layers and not errors:
                 errors.append(InputError(path=network.path, message="nothing to plan: no convolution in it"))
             if target is not None and network.layers:
-                network = as_asked(network, job)
+                network = checking.as_asked(network, job)
                 targets = [target]
-                _, uses = calibrated(targets, network.runtime, job.calibrations)
+                _, uses = checking.calibrated(targets, network.runtime, job.calibrations)
                 notes += calibration_notes(uses, several=False)
                 notes += [batch_note(network.unbatched)] if network.unbatched else []
                 mode = network.mode or default_mode(network.runtime)
                 rulebook, silencing = project.rulebook, project.job.silencing
-                allow = job.allow | project.job.allow
-
-                def judge(changed: Network, /, **asked: Any) -> NetworkResult:
-                    return judged(changed, rulebook, targets, silencing, job.calibrations, allow=allow, **asked)
-
+                judge = partial(
+                    checking.judged, rulebook=rulebook, targets=targets, silencing=silencing,
+                    calibrations=job.calibrations, allow=job.allow | project.job.allow,
+                )  # fmt: skip
                 found = plan(network, rulebook, target, mode, wishes, judge)
                 if found is None or found.without_time:  # what is wrong may be why
                     corrected, said = _without_errors(network, judge(network))
@@ -138,11 +127,11 @@ def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, l
     return corrected, [f"{finding.rule.code} comes first: {finding.fix.describe}" for finding in found if finding.fix]
 
 
-def _target(network: Network, job: Job, errors: list[InputError], notes: list[str]) -> Target | None:
+def _target(network: Network, job: checking.Job, errors: list[InputError], notes: list[str]) -> Target | None:
     """The GPU asked for, or the first that the input names."""
     names = job.gpus or network.targets or job.default_gpus
     try:
-        (target,) = resolve_targets(names[:1])
+        (target,) = checking.resolve_targets(names[:1])
     except UsageError as error:
         span = network.spans.get("target")
         line, column = (None, None) if span is None else span[:2]

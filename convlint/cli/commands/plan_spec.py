@@ -11,14 +11,12 @@ from json import dumps
 from msgspec.structs import replace
 
 from convlint.engine.steps import NetworkPlan
-from convlint.files.bounded_file import open_regular
-from convlint.files.located_yaml import MAX_BYTES, flow, text_of
+from convlint.files.located_yaml import flow
 from convlint.fixes import yaml_nodes as nodes
 from convlint.fixes.edits import Edit, added, applied, quotes
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import spec_edits
-from convlint.mend.outcome import with_content
-from convlint.model.errors import InputFault
+from convlint.mend.outcome import with_content, with_text
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Version, default_mode
@@ -43,23 +41,14 @@ def written(plan: NetworkPlan, source: Input) -> str:
 def opened(source: Input) -> tuple[Input, tuple[InputError, ...]]:
     """Standard input with its content, as it can be read only once, and the errors of that; other inputs unchanged."""
     source = with_content(source)
-    if source.raw is None:
-        return source, ()
-    try:
-        return replace(source, text=text_of(source.raw)), ()
-    except InputFault as fault:
-        return source, (InputError(path="<stdin>", message=fault.message, line=fault.line, column=fault.column),)
+    return (source, ()) if source.raw is None else with_text(source)
 
 
 def _text(source: Input) -> str | None:
     """What the user wrote; None where that is no spec."""
     if source.text is not None or format_of_input(source) is not SPEC:
         return source.text
-    try:
-        with open_regular(source.name) as file:
-            return text_of(file.read(MAX_BYTES + 1))
-    except InputFault:  # it has changed since it was read
-        return None
+    return with_text(source)[0].text  # None where it has changed since it was read
 
 
 def _edited(text: str, planned: Network) -> str | None:

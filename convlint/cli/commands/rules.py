@@ -23,7 +23,7 @@ from convlint.files.languages import (
 )
 from convlint.files.located_yaml import Value, parse, read_text
 from convlint.files.safe import ascii_only, clean
-from convlint.mend.examples import examined, run_examples
+from convlint.mend.examples import example_findings, run_examples
 from convlint.model.errors import RuleError, UsageError
 from convlint.model.layer import OF_STEPS
 from convlint.reporters.ink import wrap
@@ -128,7 +128,7 @@ def document(rule: Rule, width: int) -> str:
 def _message(rule: Rule, item: Value) -> str:
     """What a failing example says, in another language than English by being run."""
     english: str = item.data["message"].data
-    found = () if is_english() else examined(rule, item.data["given"])
+    found = () if is_english() else example_findings(rule, item.data["given"])[0]
     return Translator(spoken()).text(found[0].message) if found else english
 
 

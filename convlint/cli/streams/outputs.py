@@ -7,9 +7,9 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from msgspec import Struct
@@ -103,13 +103,7 @@ def _swap(real: str, data: bytes, before: os.stat_result | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666 if before is None else 0o600)
     try:
-        try:
-            if before is not None:
-                _take_over(descriptor, before)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        _fill(descriptor, data, lasting=True)
+        _fill(descriptor, data, prepare=None if before is None else partial(_take_over, before=before), lasting=True)
         os.replace(temporary, real)
     except BaseException:
         with suppress(OSError):
@@ -128,21 +122,21 @@ def _take_over(descriptor: int, before: os.stat_result) -> None:
 
 
 def _overwrite(real: str, data: bytes) -> None:
-    """The content of a file that stays the same one. Room is made before anything of the old content goes."""
+    """The content of a file that stays the same one."""
     descriptor = os.open(real, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        size = os.fstat(descriptor).st_size
-        if len(data) > size and hasattr(os, "posix_fallocate"):
-            try:
-                os.posix_fallocate(descriptor, size, len(data) - size)
-            except OSError as error:
-                os.ftruncate(descriptor, size)
-                if error.errno in _NO_ROOM:  # else this file system knows no such thing
-                    raise
-    except BaseException:
-        os.close(descriptor)
-        raise
-    _fill(descriptor, data, cut=True)
+    _fill(descriptor, data, prepare=partial(_make_room, length=len(data)), cut=True)
+
+
+def _make_room(descriptor: int, length: int) -> None:
+    """Makes it before anything of the old content goes. Raises OSError where there is none."""
+    size = os.fstat(descriptor).st_size
+    if length > size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, size, length - size)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            if error.errno in _NO_ROOM:  # else this file system knows no such thing
+                raise
 
 
 def _open(path: str, flags: int = 0) -> int:
@@ -154,9 +148,14 @@ def _open(path: str, flags: int = 0) -> int:
     return descriptor
 
 
-def _fill(descriptor: int, data: bytes, *, lasting: bool = False, cut: bool = False) -> None:
-    """Writes everything and closes, `lasting` once it is on the disk; `cut` removes what was behind it."""
+def _fill(
+    descriptor: int, data: bytes, *, prepare: Callable[[int], None] | None = None, lasting: bool = False,
+    cut: bool = False,
+) -> None:  # fmt: skip
+    """Has it prepared, writes all and closes, `lasting` once it is on the disk; `cut` removes what was behind it."""
     with open(descriptor, "wb", buffering=0) as file:
+        if prepare is not None:
+            prepare(descriptor)
         rest = memoryview(data)
         while rest:
             rest = rest[file.write(rest) :]
@@ -438,9 +437,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is None:
             return
         self._timer.cancel()
@@ -486,9 +483,8 @@ class Progress:
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[path]}", markup=False),
             )
-            console = Console(
-                file=bare(self._stream)
-            )  # it moves the cursor; the one text in it that comes from outside is cleaned
+            # It moves the cursor; the one text in it that comes from outside is cleaned.
+            console = Console(file=bare(self._stream))
             # Whatever else is printed goes through the gate, not through Rich.
             self._bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._task = self._bar.add_task("", total=self._total, completed=self._finished, path="")

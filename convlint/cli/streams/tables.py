@@ -6,9 +6,8 @@ import csv
 import io
 import os
 import stat
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -41,64 +40,35 @@ def refuse_lacking(form: str) -> None:
             raise UsageError("--output parquet needs pyarrow: pip install 'convlint[parquet]'") from error
 
 
-class Tables:
-    """All tables of an audit, in one format."""
+@contextmanager
+def written(form: str, path: str) -> Iterator[Callable[[Table, Cells], None]]:
+    """What takes the rows of all tables of an audit, in one format, which are there once it is left without an error.
 
-    def __init__(self, form: str, path: str) -> None:
-        self._form, self._path = form, path
-        self._finals = {table: os.path.realpath(final) for table, final in files_of(path).items()}  # links stay
-        # The names cannot be foreseen, so that nobody can lay links in their places.
-        self._parts = {final: f"{final}.{os.urandom(8).hex()}.tmp" for final in self._finals.values()}
-        self._files: list[IO[bytes]] = []
-        self._sinks: dict[Table, _Sink] = {}
-
-    def __enter__(self) -> Tables:
-        try:
-            for table, final in self._finals.items():
-                file = open(self._parts[final], "xb")
-                self._files.append(file)
+    Raises UsageError where they cannot be written, as on a full disk.
+    """
+    finals = {table: os.path.realpath(final) for table, final in files_of(path).items()}  # links stay
+    # The names cannot be foreseen, so that nobody can lay links in their places.
+    parts = {final: f"{final}.{os.urandom(8).hex()}.tmp" for final in finals.values()}
+    sinks: dict[Table, _Sink] = {}
+    try:
+        with ExitStack() as stack:
+            files = {table: stack.enter_context(open(parts[final], "xb")) for table, final in finals.items()}
+            for table, file in files.items():
                 with suppress(FileNotFoundError):
-                    os.chmod(self._parts[final], stat.S_IMODE(os.stat(final).st_mode))
-                self._sinks[table] = _SINKS[self._form](table, file)
-        except BaseException as error:
-            self._drop()
-            if isinstance(error, OSError):
-                raise unwritable(self._path, error) from error
-            raise
-        return self
-
-    def add(self, table: Table, cells: Cells) -> None:
-        """One row. Raises OSError where the disk is full."""
-        self._sinks[table].add(cells)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._drop()
-            if isinstance(error, OSError):
-                raise unwritable(self._path, error) from error
-            return
-        try:
-            for sink in self._sinks.values():
+                    os.chmod(file.name, stat.S_IMODE(os.stat(finals[table]).st_mode))
+                sinks[table] = _SINKS[form](table, file)
+            yield lambda table, cells: sinks[table].add(cells)
+            for sink in sinks.values():
                 sink.close()
-            for file in self._files:
+            for file in files.values():
                 file.flush()
                 os.fsync(file.fileno())
-                file.close()
-            for final, part in self._parts.items():
-                os.replace(part, final)
-        except BaseException as failure:  # an interrupt, too, leaves nothing half written
-            self._drop()
-            if isinstance(failure, OSError):
-                raise unwritable(self._path, failure) from failure
-            raise
-
-    def _drop(self) -> None:
-        for file in self._files:
-            with suppress(OSError):
-                file.close()
-        for part in self._parts.values():
+        for final, part in parts.items():
+            os.replace(part, final)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    finally:  # an interrupt, too, leaves nothing half written
+        for part in parts.values():
             with suppress(OSError):
                 os.unlink(part)
 

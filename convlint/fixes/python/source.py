@@ -174,73 +174,29 @@ class Rewrites(NamedTuple):
 
 def same(old: PythonSource, text: str, rewrites: Rewrites) -> bool:
     """Whether `text` differs from a module in nothing but what was to be rewritten. Raises InputFault for no Python."""
-    tree, lines, wanted = parsed(text), Lines(text), len(rewrites.literals) + len(rewrites.keywords)
-    comparison = _Comparison(rewrites)
-    if not comparison.agree(old.tree, tree, (old, lines)):
-        return False
-    # A literal in a statement of unchanged text was not met: then the trees are compared as a whole.
-    return len(comparison.met) == wanted or _Comparison(rewrites).agree(old.tree, tree, None)
-
-
-class _Comparison:
-    """Compares two syntax trees; `met` are the nodes that were to be rewritten and have been."""
-
-    def __init__(self, rewrites: Rewrites) -> None:
-        self.rewrites = rewrites
-        self.met: set[ast.AST] = set()
-
-    def agree(self, old: ast.Module, new: ast.Module, texts: tuple[Lines, Lines] | None) -> bool:
-        """Whether all that has another text is as it was meant; without texts, whether all is.
-
-        Two statements of one kind that have one text are the same, wherever they stand.
-        """
-        pending: list[tuple[Any, Any]] = [(old, new)]
-        while pending:
-            one, other = pending.pop()
-            if type(one) is not type(other):
+    pending: list[tuple[Any, Any]] = [(old.tree, parsed(text))]
+    while pending:
+        one, other = pending.pop()
+        if type(one) is not type(other):
+            return False
+        if isinstance(one, list):
+            if len(one) != len(other):
                 return False
-            if isinstance(one, list):
-                if len(one) != len(other):
-                    return False
-                by_text = texts is not None and one and isinstance(one[0], ast.stmt)
-                pending += [
-                    (a, b)
-                    for a, b in zip(one, other, strict=True)
-                    if not (texts and by_text and type(a) is type(b) and _text(texts[0], a) == _text(texts[1], b))
-                ]
-            elif isinstance(one, ast.Constant) and one in self.rewrites.literals:
-                if not self._became(one, other):
-                    return False
-            elif isinstance(one, ast.AST):
-                fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
-                if isinstance(one, ast.Call) and self.rewrites.keywords.get(one) and not self._gained(one, fields):
-                    return False
-                pending += fields.values()
-            elif one != other:
-                return False
-        return True
-
-    def _became(self, literal: ast.Constant, new: ast.Constant) -> bool:
-        wanted = self.rewrites.literals[literal]
-        self.met.add(literal)
-        return type(new.value) is type(wanted) and new.value == wanted
-
-    def _gained(self, call: ast.Call, fields: dict[str, tuple[Any, Any]]) -> bool:
-        """Whether a call got its keywords behind all others, which alone are left in `fields`."""
-        added = self.rewrites.keywords[call]
-        self.met.add(call)
-        before, after = fields["keywords"]
-        gained = (after or [])[-len(added) :]
-        fields["keywords"] = before, (after or [])[: -len(added)]
-        return {each.arg: ast.unparse(each.value) for each in gained} == {
-            name: repr(value) for name, value in added.items()
-        }
+            pending += zip(one, other, strict=True)
+        elif isinstance(one, ast.Constant) and one in rewrites.literals:
+            pending.append((rewrites.literals[one], other.value))
+        elif isinstance(one, ast.AST):
+            fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
+            if isinstance(one, ast.Call) and one in rewrites.keywords:
+                fields["keywords"] = [*one.keywords, *_keywords(rewrites.keywords[one])], other.keywords
+            pending += fields.values()
+        elif one != other:
+            return False
+    return True
 
 
-def _text(lines: Lines, node: ast.stmt) -> str:
-    """What a statement says, from its first decorator on."""
-    decorators = getattr(node, "decorator_list", None)
-    return lines.text[lines.offset(decorators[0] if decorators else node) : lines.end(node)]
+def _keywords(given: Mapping[str, Value]) -> list[ast.keyword]:
+    return [ast.keyword(name, ast.parse(repr(value), mode="eval").body) for name, value in given.items()]
 
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
@@ -359,10 +315,11 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     It gets a line of its own with the same indentation; where something stands in front on the line, the same line.
     Raises InputFault where there is no statement, and where the edited module would not be the same otherwise.
     """
-    statements = (node for node in ast.walk(source.tree) if isinstance(node, ast.stmt))
-    found = next((node for node in statements if _place(source, node) == before), None)
-    if found is None:
+    places = ((body, number) for body in _bodies(source.tree) for number in range(len(body)))
+    body, number = next(((body, n) for body, n in places if _place(source, body[n]) == before), ([], 0))
+    if not body:
         raise InputFault("no statement begins there")
+    found = body[number]
     at = _start(source, found)
     line = source.line_around(at)[0]
     indent = source.text[line:at]
@@ -374,7 +331,11 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
         new = f"{statement}; "
     edit = Edit(at, at, new)
     text = applied(source.text, [edit])
-    if not _same(source, found, parsed(text), statement):
+    wanted = parsed(text)
+    body.insert(number, parsed(statement).body[0])
+    is_wanted = ast.dump(source.tree) == ast.dump(wanted)
+    del body[number]
+    if not is_wanted:
         raise InputFault("the edited module would mean something else")
     return _in_bytes(source, [edit], text)
 
@@ -390,21 +351,8 @@ def _start(source: PythonSource, node: ast.stmt) -> int:
     return source.text.rindex("@", 0, source.extent(decorators[0])[0]) if decorators else source.offset(node)
 
 
-def _same(source: PythonSource, before: ast.stmt, new: ast.Module, statement: str) -> bool:
-    """Whether the new tree is the old one but for the statement in front of `before`."""
-    bodies = zip(_bodies(source.tree), _bodies(new), strict=False)
-    for old, edited in bodies:
-        if before in old:
-            place = old.index(before)
-            if len(edited) != len(old) + 1 or ast.unparse(edited[place]) != statement:
-                return False
-            del edited[place]
-            return ast.dump(source.tree) == ast.dump(new)
-    return False
-
-
 def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    """All lists of statements, in the same order for trees that differ in the last of them alone."""
+    """All lists of statements."""
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             body = getattr(node, name, None)

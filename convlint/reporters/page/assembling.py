@@ -21,22 +21,10 @@ from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
 from convlint.model.layer import Mode
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
-from convlint.reporters import Style
+from convlint.reporters import Style, words
 from convlint.reporters.page.findings import ASKED, by_layer, first_steps, items
 from convlint.reporters.page.layers import BOUNDS, Costs, chart, costs, known_gpu, rows, said_by_scripts, say_marked_up
 from convlint.reporters.summary import coverage, notes
-from convlint.reporters.words import (
-    asking_for_a_batch,
-    basis_of,
-    is_to_compile,
-    outcome,
-    partly_read,
-    place,
-    severity_word,
-    step,
-    step_lines,
-    totals,
-)
 
 if TYPE_CHECKING:
     from convlint.engine.steps import NetworkPlan, State
@@ -104,27 +92,27 @@ def cards(report: Report) -> list[TargetVerdict]:
     batches: dict[tuple[str, Mode], set[int | None]] = {}
     for network in report.networks:
         batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
-    asking = asking_for_a_batch(report)
+    asking = words.asking_for_a_batch(report)
     result = []
-    for total in totals(report):
+    for total in words.totals(report):
         times = total.times
-        after, is_saving = ("", False) if times is None else outcome(times)
+        after, is_saving = ("", False) if times is None else words.outcome(times)
         result.append(
             TargetVerdict(
                 gpu=clean(total.gpu),
                 device="" if (gpu := known_gpu(total.gpu)) is None else gpu.name,
-                mode=step(total.mode),
+                mode=words.step(total.mode),
                 grade=total.grade or "",
                 time="" if times is None else duration(times.time_us),
                 after=after,
                 is_saving=is_saving,
                 asks_for_a_batch=total.gpu in asking,
-                is_to_compile=is_to_compile(report, total.gpu),
+                is_to_compile=words.is_to_compile(report, total.gpu),
                 batch=_only(batches.get((total.gpu, total.mode), set())),
                 costs=costs(report, total.gpu, total.mode),
-                basis=clean(basis_of(report, total.gpu, total.mode)),
+                basis=clean(words.basis_of(report, total.gpu, total.mode)),
                 pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
-                steps=step_lines(total),
+                steps=words.step_lines(total),
                 parts=_parts(total),
             )
         )
@@ -163,7 +151,7 @@ def grades() -> str:
 
 def plan_command(report: Report) -> str:
     """What prints the plan of the network, ready for a shell; a word to fill in stands for what is not one thing."""
-    if not any(total.times for total in totals(report)):
+    if not any(total.times for total in words.totals(report)):
         return ""  # a plan is made of times
     model = _only({entry.layer.model for entry in report.layers})
     path = _only({network.path for network in report.networks} | {entry.layer.path for entry in report.layers})
@@ -231,7 +219,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         codes=sorted({(item.code, item.name) for item in found}),
         severities=[each for each in SEVERITIES if any(item.severity == each for item in found)],
         notes=notes(report),
-        errors=_errors(report.errors, partly_read(report)),
+        errors=_errors(report.errors, words.partly_read(report)),
         suppressed=[
             {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": say(_BY[each.by]),
              "reason": clean(each.reason)}
@@ -292,7 +280,7 @@ def _rendered(unicode: bool, **context: Any) -> str:
         {
             "version": __version__,
             "language": spoken(),
-            "words": {severity: severity_word(severity) for severity in SEVERITIES},
+            "words": {severity: words.severity_word(severity) for severity in SEVERITIES},
             "bounds": {bound: say(name) for bound, name in BOUNDS.items()},
             "policy": _policy(scripts, [*styles, _OF_PLOT]),
             "scripts": [Markup(text) for text in scripts],
@@ -316,7 +304,7 @@ def _edge(targets: Sequence[str]) -> int:
 def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[str, str]]:
     return [
         {"kind": say("incomplete") if error.path in partly else say("not read"),
-         "place": place(error.path, error.line, error.column), "message": clean(error.message)}
+         "place": words.place(error.path, error.line, error.column), "message": clean(error.message)}
         for error in errors
     ]  # fmt: skip
 

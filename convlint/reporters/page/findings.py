@@ -10,28 +10,18 @@ from convlint.files.safe import clean
 from convlint.model.estimates import PassEstimate
 from convlint.model.layer import Pass
 from convlint.model.report import SEVERITIES, Finding, Report
+from convlint.reporters import words
 from convlint.reporters.causes import Cause, ranked, saving
 from convlint.reporters.page.tiles import Drawing, drawing, pass_shown, shows_tiles, shows_waves
-from convlint.reporters.words import (
-    DOCUMENT_URLS,
-    advice,
-    alternatives,
-    behind,
-    layer_of,
-    lost,
-    named_in,
-    origin,
-    page_of,
-    place_of,
-)
 
 _Key = tuple[str, str, str]  # model, path, name
 
 
 # What the template asks of a finding; texts are plain, and it escapes them.
 ASKED: Mapping[str, Callable[..., str]] = {
-    "advice": advice, "alternatives": alternatives, "behind": behind, "clean": clean, "layer_of": layer_of,
-    "lost": lost, "origin": origin, "page_of": page_of, "place_of": place_of,
+    "advice": words.advice, "alternatives": words.alternatives, "behind": words.behind, "clean": clean,
+    "layer_of": words.layer_of, "lost": words.lost, "origin": words.origin, "page_of": words.page_of,
+    "place_of": words.place_of,
 }  # fmt: skip
 
 
@@ -122,8 +112,8 @@ def _item(
         name=clean(rule.name),
         gpu=clean(finding.gpu) if finding.gpu is not None else "",
         layers=layers,
-        named=named_in(finding),
-        url=DOCUMENT_URLS.get(rule.source.document, ""),
+        named=words.named_in(finding),
+        url=words.DOCUMENT_URLS.get(rule.source.document, ""),
         repeats=repeats,
         tiles=tiles,
         tiles_of=tiles_of,

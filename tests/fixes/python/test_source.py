@@ -202,14 +202,6 @@ def test_what_else_changed_is_noticed(before: str, after: str) -> None:
     assert not compared(edited.replace(before, after), {60: 64}, {}, OLD)
 
 
-def test_statements_of_one_text_are_not_compared() -> None:
-    """The tree of the first says something else, where nobody looks."""
-    old = PythonSource(b"a = f(1)\nb = f(2)\n")
-    old.tree = ast.parse("a = f(1)\nb = g(2)\n")
-    assert same(old, "a = f(1)\nb = f(2)\n", Rewrites({}, {}))
-    assert not same(old, "a = f(1)\nb = h(2)\n", Rewrites({}, {}))
-
-
 def calls(source: PythonSource) -> list[ast.Call]:
     return [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
 
