@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import Closure, ProjectImports
-from convlint.readers.python.nn.relevance import names_convolution
 from convlint.readers.python.programs.autocast import around_loss, backward_inside
 from convlint.readers.python.programs.entries import (
     beginning,
@@ -135,7 +134,7 @@ class _Reader:
             yield self._facts(*begun[:-1])
 
     def _uses_class_of_convolutions(self, path: str) -> bool:
-        file = self.project.file(path) if names_convolution(self.project.content(path)) else None
+        file = self.project.file(path) if b"Conv" in (self.project.content(path) or b"") else None
         return file is not None and uses_class_of_convolutions(file.tree)
 
     def _anywhere(self, says: Callable[[bytes], object], closure: Closure) -> str:
