@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from convlint.readers.python.evaluator import operations
@@ -10,6 +11,7 @@ from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.operations import equal, has_key, merge, place_in, put_key, taken
 from convlint.readers.python.evaluator.values import (
+    DEEPEST_EQUAL,
     NONE,
     Class,
     Const,
@@ -44,7 +46,7 @@ _TEXT_METHODS = frozenset({
 # String methods whose results are as long as an argument says
 _PADDED = frozenset({"center", "ljust", "rjust", "zfill"})
 _NUMBER_METHODS = frozenset({"bit_length", "is_integer", "bit_count", "conjugate"})
-_OPEN = object()  # stands for an argument that is unknown
+_PLAIN: dict[str, Callable[..., Any]] = {"tuple": tuple, "list": list}  # kinds of items that `plain` converts
 
 
 def method(machine: Machine, receiver: Items | Table | Const, name: str, call: LibraryCall) -> Value | None:
@@ -61,10 +63,11 @@ def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall
         return None
     if name == "join":
         return _join(machine, receiver, call.args)
-    args = [_raw(value) for value in call.args]
-    keywords = {key: _raw(value) for key, value in call.keywords.items()}
     text = receiver.value
-    if _OPEN in args or _OPEN in keywords.values():
+    try:
+        args = [plain(value) for value in call.args]
+        keywords = {key: plain(value) for key, value in call.keywords.items()}
+    except NotPlain:
         return None
     if isinstance(text, str):
         allowed = (
@@ -90,13 +93,17 @@ def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall
     return operations.constant(found, stated) or unknown("limit")
 
 
-def _raw(value: Value) -> Any:
+class NotPlain(Exception):
+    """The value is no constant, and no tuple or list of them."""
+
+
+def plain(value: Value, depth: int = 0) -> Any:
+    """Return the Python value of a constant, or of a tuple or list of them. Raises NotPlain."""
     if isinstance(value, Const):
         return value.value
-    if isinstance(value, Items) and value.complete and value.kind == "tuple":
-        held = [_raw(item) for item in value.items]
-        return _OPEN if any(item is _OPEN for item in held) else tuple(held)
-    return _OPEN
+    if isinstance(value, Items) and value.complete and value.kind in _PLAIN and depth <= DEEPEST_EQUAL:
+        return _PLAIN[value.kind](plain(item, depth + 1) for item in value.items)
+    raise NotPlain
 
 
 def _replaces_little(text: str, args: list[Any]) -> bool:
@@ -309,19 +316,6 @@ def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCal
     return None
 
 
-class OrderUnknown(Exception):
-    """The order of the items is unknown."""
-
-
-def raw_key(value: Value) -> Any:
-    """Return the Python value by which a value is ordered. Raises OrderUnknown."""
-    if isinstance(value, Const):
-        return value.value
-    if isinstance(value, Items) and value.complete and value.kind in ("tuple", "list"):
-        return [raw_key(item) for item in value.items]
-    raise OrderUnknown
-
-
 def keys_of(machine: Machine, items: list[Value], call: LibraryCall) -> list[Value]:
     """Return the keys by which the items are ordered: the items, or the results of `key`."""
     key = call.keywords.get("key")
@@ -336,10 +330,10 @@ def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Val
     if not isinstance(reverse, Const) or not call.exact:
         return None
     try:
-        keys = [raw_key(key) for key in keys_of(machine, items, call)]
+        keys = [plain(key) for key in keys_of(machine, items, call)]
         # Indices are sorted, so that the items keep their literals.
         places = sorted(range(len(items)), key=lambda at: keys[at], reverse=bool(reverse.value))
-    except (OrderUnknown, TypeError):
+    except (NotPlain, TypeError):
         return None
     return [items[at] for at in places]
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from convlint.readers.python.evaluator.builtin_types import OrderUnknown, is_instance, keys_of, ordered, raw_key
+from convlint.readers.python.evaluator.builtin_types import NotPlain, is_instance, keys_of, ordered, plain
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, taken
@@ -120,9 +120,9 @@ def _extreme(*, largest: bool) -> Known:
         given = keys_of(machine, items, call)
         try:
             # Keys are compared as Python values: an order of unknown ones would be a guess.
-            keys = [raw_key(key) for key in given]
+            keys = [plain(key) for key in given]
             found = items[(max if largest else min)(range(len(items)), key=lambda place: keys[place])]
-        except (OrderUnknown, TypeError, ValueError):
+        except (NotPlain, TypeError, ValueError):
             return None
         if isinstance(found, Const) and given is items:
             return Const(found.value, stated_by(found, *(item for item in items if item is not found)))
