@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from convlint.model.source import BiasUse
+from convlint.readers.python.evaluator.names_of import parameters
 from convlint.readers.python.project import FRAMEWORKS, Project
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
@@ -147,7 +148,8 @@ class _Uses:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 before = self._own, self._in_class
                 is_class = isinstance(node, ast.ClassDef)
-                keeps = self._own and (self._in_class or "self" not in _parameters(node))
+                given = [] if isinstance(node, ast.ClassDef) else [each.arg for each in parameters(node)]
+                keeps = self._own and (self._in_class or "self" not in given)
                 self._own, self._in_class = is_class or keeps, is_class
                 # A function may run when all is otherwise.
                 self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node))
@@ -210,9 +212,8 @@ class _Uses:
         """Return the parameters whose annotation is a layer that is no convolution."""
         if isinstance(node, ast.ClassDef):
             return _NONE
-        args = node.args
-        every_arg = (*args.posonlyargs, *args.args, *args.kwonlyargs)
-        typed = (each.arg for each in every_arg if each.annotation is not None and self._is_other_kind(each.annotation))
+        typed = (each.arg for each in parameters(node)
+                 if each.annotation is not None and self._is_other_kind(each.annotation))  # fmt: skip
         return _kept(frozenset(typed), node.body)
 
     def _children(self, node: ast.AST, safe: _Layers) -> None:
@@ -332,12 +333,6 @@ def _gives_parameters(value: ast.expr) -> bool:
 def _is_other_layer(value: str) -> bool:
     """Whether the source text constructs a layer that is no convolution."""
     return "(" in value and _OTHER_KIND.match(value.partition("(")[0].rpartition(".")[2]) is not None
-
-
-def _parameters(node: ast.AST) -> list[str]:
-    """Return the names of a function's own parameters, without those of lambdas in their defaults."""
-    args = getattr(node, "args", None)
-    return [each.arg for each in ast.iter_child_nodes(args) if isinstance(each, ast.arg)] if args else []
 
 
 def _key(node: ast.AST) -> str:

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
 from convlint.model.location import Location
+from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
-from convlint.readers.python.programs.unit import Definition, SourceUnit, statements, stored
+from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
 from convlint.readers.python.source_file import dotted, is_guard
 from convlint.readers.python.walking import every
 
@@ -317,9 +318,4 @@ def _torch(body: list[ast.stmt]) -> str:
 
 def _binds(function: Definition, name: str) -> bool:
     """Whether a function binds the name to something else."""
-    return name != "" and any(
-        (stored(node) and node.id == name)
-        or (isinstance(node, ast.arg) and node.arg == name)
-        or (isinstance(node, ast.alias) and (node.asname or node.name.split(".")[0]) == name)
-        for node in every(function)
-    )
+    return name in names_of.bound(function.body) or any(each.arg == name for each in names_of.parameters(function))
