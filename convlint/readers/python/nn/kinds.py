@@ -46,10 +46,10 @@ class Signature(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The weight of a convolving function; `order` is that of its axes, None if an argument decides it."""
+    """The weight of a convolving function; `order` is that of its axes, None where its shape is never known."""
 
     signature: Signature
-    order: Literal["out first", "out last", "in first", None]
+    order: Literal["out first", "in first", None]
     weight: tuple[str, ...]
     parameters: tuple[str, ...] = ()  # behind the weight, by the names that records have for them
 
@@ -134,12 +134,11 @@ def _forms(dims: int) -> Iterator[tuple[str, Form]]:
         yield f"{prefix}.{name.format(dims)}", form
     for prefix in ("tensorflow.nn", "tensorflow.compat.v1.nn"):
         filters = ("filters", "filter")
-        yield f"{prefix}.conv{dims}d", Form(signature("tensorflow"), "out last", filters)
+        yield f"{prefix}.conv{dims}d", Form(signature("tensorflow"), None, filters)
         yield f"{prefix}.conv{dims}d_transpose", Form(signature("tensorflow", "conv_transpose"), None, filters)
     if dims == 2:
         yield "tensorflow.nn.depthwise_conv2d", Form(signature("tensorflow"), None, ("filter",))
-        yield "jax.lax.conv", Form(signature("jax"), "out first", ("rhs",))
-        for name in ("conv_general_dilated", "conv_with_general_padding", "conv_transpose"):
+        for name in ("conv", "conv_general_dilated", "conv_with_general_padding", "conv_transpose"):
             yield f"jax.lax.{name}", Form(signature("jax"), None, ("rhs",))
 
 

@@ -363,9 +363,6 @@ def _of_weight(form: Form, weight: Value | None, groups: Value) -> tuple[Value, 
     shape = weight.data.shape if isinstance(weight, Tensor) and weight.data.certain else None
     if shape is None or form.order is None or len(shape) != form.signature.dims + 2:
         return open_, open_, open_
-    if form.order == "out last":
-        *taps, C, K = shape
-        return C, K, Items("tuple", taps)  # its groups are those of what it reads
     first, second, *rest = shape
     if isinstance(second, Const) and isinstance(groups, Const) and (times := integer(groups)) is not None:
         size = integer(second)
