@@ -110,6 +110,11 @@ def dotted(node: ast.expr) -> str:
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
 
 
+def last_name(node: ast.expr) -> str:
+    """Return `c` of `a.b.c` or `f().c`; '' for an expression without a name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
     """Whether the statement is `if __name__ == "__main__":`, the guard around the code of a script."""
     if not isinstance(node, ast.If):

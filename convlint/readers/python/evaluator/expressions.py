@@ -29,7 +29,7 @@ from convlint.readers.python.evaluator.values import (
     undecided,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, last_name
 from convlint.readers.python.walking import every
 
 Eval = Callable[[Scope], Value]
@@ -484,13 +484,9 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
 def _acts(node: ast.expr) -> bool:
     """Whether an expression may have side effects."""
     return any(
-        isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Call) and _called_name(each) not in _QUESTIONS)
+        isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Call) and last_name(each.func) not in _QUESTIONS)
         for each in every(node)
     )
-
-
-def _called_name(call: ast.Call) -> str:
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:

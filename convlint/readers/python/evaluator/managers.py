@@ -21,6 +21,7 @@ from convlint.readers.python.evaluator.values import (
     any_true,
     unknown,
 )
+from convlint.readers.python.source_file import last_name
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], A
 
 def _passes(written: ast.expr) -> bool:
     """Whether the last part of a name says that it is a scope or a lock."""
-    name = written.attr if isinstance(written, ast.Attribute) else getattr(written, "id", "")
-    return _PASSING_NAMES.search(name) is not None
+    return _PASSING_NAMES.search(last_name(written)) is not None
 
 
 def _of_call(scope: Scope, written: ast.expr, function: Value, value: Value, depth: int) -> Answer:

@@ -24,9 +24,8 @@ from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.reading import run_forward
 from convlint.readers.python.nn.relevance import Part, Relevance, names_convolution
 from convlint.readers.python.nn.tensors import integer
-from convlint.readers.python.programs.unit import last_name
 from convlint.readers.python.project import Project
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, last_name
 
 _MOST_PARTS = 2_000  # parts of the repository looked at for one module
 _MOST_GIVEN = 200  # characters of arguments that are taken from a call

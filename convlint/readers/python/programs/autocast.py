@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from convlint.model.location import Location
-from convlint.readers.python.programs.unit import SourceUnit, last_name, literal
+from convlint.readers.python.programs.unit import SourceUnit, literal
+from convlint.readers.python.source_file import last_name
 from convlint.readers.python.walking import every
 
 _AUTOCAST = {

@@ -17,10 +17,10 @@ from convlint.readers.python.programs.unit import (
     ResolvedName,
     SourceUnit,
     bound_in,
-    last_name,
     statements,
     stored,
 )
+from convlint.readers.python.source_file import last_name
 from convlint.readers.python.walking import below, every
 
 # Code that scales batches

@@ -161,11 +161,6 @@ class Units:
         return ResolvedName()
 
 
-def last_name(node: ast.expr) -> str:
-    """Return `c` of `a.b.c` or `f().c`; '' for an expression without a name."""
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a body and of its blocks; those within functions and classes are left out."""
     for node in body:
