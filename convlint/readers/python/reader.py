@@ -102,7 +102,7 @@ def _read(
         and not any(each.broken for each in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
         # The search is worth it only where a convolution has a bias for nothing.
-        bias_uses=first_uses(project)
+        bias_uses=first_uses(imports)
         if any(each.layer.bias and (each.layer.norm_follows or each.silent) for each in read.layers)
         else (),
     )
