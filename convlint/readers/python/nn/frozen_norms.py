@@ -129,15 +129,15 @@ class FrozenNorms:
             files += bases.difference(files)
         return any(
             # Such code freezes the norms of networks that it is given.
-            (path in self._reached(each) or each in self._reached(path)) and self._freezes(each, freezes_tested_norms)
-            for each in self._may_freeze
+            path in self._reached(each) or each in self._reached(path)
+            for each in self._freezing
         )
 
     @cached_property
-    def _may_freeze(self) -> tuple[str, ...]:
-        """The files whose text suggests that they freeze norms; few of them do."""
+    def _freezing(self) -> tuple[str, ...]:
+        """The files that freeze tested norms; what others import and define need not be known."""
         found = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
-        return tuple(path for path in found if not is_quiet(path))
+        return tuple(path for path in found if not is_quiet(path) and self._freezes(path, freezes_tested_norms))
 
     def _freezes_by(self, path: str, says: Callable[[ast.Module], bool]) -> bool:
         file = self._project.file(path) if _evaluates(self._project.content(path) or b"") else None

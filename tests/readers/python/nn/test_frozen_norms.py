@@ -125,3 +125,15 @@ def test_norms_that_another_file_holds(
     path = next(iter(files))
     project = Project(".", [path])
     assert FrozenNorms(Machine(project, Frameworks()), ProjectImports(project)).in_file(path) is held
+
+
+def test_files_that_freeze_nothing_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among them may be all of a neighbour's repository."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text("class Net:\n pass\n")
+    (tmp_path / "other.py").write_text("import large\nif args.norm == 'bn':\n model.eval()")
+    (tmp_path / "large.py").write_text("x = 1\n")
+    project = Project(".", ["net.py"])
+    machine = Machine(project, Frameworks())
+    assert not FrozenNorms(machine, ProjectImports(project)).in_file("net.py")
+    assert set(machine.modules.scopes) == {"net.py"}
