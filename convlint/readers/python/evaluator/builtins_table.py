@@ -32,6 +32,7 @@ from convlint.readers.python.evaluator.values import (
     all_true,
     any_true,
     constants,
+    reason,
     same,
     stated_by,
     text_of,
@@ -452,7 +453,7 @@ def _hasattr(machine: Machine, call: LibraryCall) -> Value | None:
 def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) >= 2 else None
     if name is None:
-        return None
+        return _one_named(machine, call)
     value = call.args[0]
     if len(call.args) > 2:
         there = _has(machine, value, name)
@@ -466,6 +467,20 @@ def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
             may_lack = isinstance(value, (Instance, Class)) and name in value.cell.may
             return machine.heap.joined(given, call.args[2]) if may_lack else given
     return machine.attribute(value, name)
+
+
+def _one_named(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return one of the kinds that `getattr(nn, f"Conv{dims}d")` may be."""
+    text = call.node.args[1] if len(call.node.args) == len(call.args) == 2 else None
+    if not isinstance(text, ast.JoinedStr) or not isinstance(call.args[0], Name):
+        return None
+    parts = [each.value if isinstance(each, ast.Constant) else None for each in text.values]
+    for unknown_part in (r"\d", r"\w*"):
+        pattern = re.compile("".join(unknown_part if each is None else re.escape(str(each)) for each in parts))
+        kinds = machine.library.kinds(call.args[0].name, pattern)
+        if kinds:
+            return machine.one_kind(map(Name, kinds), reason(call.args[1]))
+    return None
 
 
 def set_named(machine: Machine, receiver: Value, key: Value, value: Value, *, plainly: bool = False) -> Value:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -44,6 +45,10 @@ class Library:
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether code that calls one of several such classes, nobody knows which, is run with each of them."""
         return False
+
+    def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:
+        """Return the full names of such classes in a module whose own names the pattern matches."""
+        return []
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of `name(...)` for a full name such as `torch.nn.Conv2d`; for a class, an instance."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,11 @@ class Frameworks(Library):
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether it is a convolution: most often one of other dimensions, or a transposed one, stands beside it."""
         return canonical(name) in CONVOLUTIONS
+
+    def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:
+        """Return the convolutions of a module whose names the pattern matches."""
+        full = canonical(f"{module}.Conv2d").removesuffix("Conv2d")
+        return [each for each in CONVOLUTIONS if each.startswith(full) and pattern.fullmatch(each[len(full) :])]
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""

@@ -522,6 +522,8 @@ def test_a_name_of_its_own_is_not_that_of_a_star_import(tmp_path: Path) -> None:
         "conv = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[which - 1]",
         "conv = nn.ConvTranspose2d if which else nn.Conv2d",
         "conv = nn.Conv2d\n        if which:\n            conv = nn.Conv3d",
+        "conv = getattr(nn, f'Conv{which}d')",
+        "conv = getattr(nn, f'Conv{kind}{which}d')",
         "conv = self.kind(which)",
         "conv = functools.partial(self.kind(which), kernel_size=3)",
     ],
