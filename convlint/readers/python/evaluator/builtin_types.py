@@ -403,6 +403,9 @@ def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
 def _is_of_builtin(value: Value, last: str) -> bool | None:
     if last == "object":
         return True
+    if last == "Hashable" and not isinstance(value, Tensor):
+        kind = value.kind if isinstance(value, Items) else ""  # a tuple may hold a list
+        return None if kind == "tuple" or isinstance(value, Instance) else not kind and not isinstance(value, Table)
     if isinstance(value, Const):
         if last in _TYPES:
             return isinstance(value.value, _TYPES[last])

@@ -110,6 +110,10 @@ CLASSES = [
     ("class A: pass\na = A()\nsetattr(a, 'y', 4)\nx = a.y, getattr(a, 'y')", (4, 4)),
     ("class A: pass\nclass B(A): pass\n"
      "x = isinstance(B(), A), isinstance(A(), B), issubclass(B, A)", (True, False, True)),
+    ("from collections.abc import Hashable\ndef f(): pass\n"
+     "x = [isinstance(v, Hashable) for v in (1, 'a', None, f, [], {})]",
+     [True, True, True, True, False, False]),
+    ("from typing import Hashable\nclass A: pass\nx = isinstance(A(), Hashable)", "?call"),
     ("class A(A): pass\nx = A().f", "?call"),
     ("class A:\n    k = 2\n    l = [k]\nx = A.k, A.l", (2, [2])),
 ]  # fmt: skip
