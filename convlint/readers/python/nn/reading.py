@@ -20,8 +20,6 @@ from convlint.readers.python.evaluator.values import (
     Function,
     Instance,
     Items,
-    Name,
-    Partial,
     Tensor,
     Unknown,
     Value,
@@ -45,8 +43,7 @@ def run_twice(
     machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None
 ) -> None:
     """Evaluate a root with unknown parameters; then with their defaults, if that can tell more."""
-    known = _run(machine, library, root, gathering, shape, "stated")
-    if _has_defaults(machine, root) and (not known or _has_kinds_by_default(machine, root)):
+    if not _run(machine, library, root, gathering, shape, "stated") and _has_defaults(machine, root):
         _run(machine, library, root, gathering, shape, "with defaults")
 
 
@@ -71,19 +68,8 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         library.recording = Recording()
 
 
-def _constructor(machine: Machine, root: Function | Class) -> Value | None:
-    return root if isinstance(root, Function) else machine.calls.find(root, "__init__")[0]
-
-
-def _has_kinds_by_default(machine: Machine, root: Function | Class) -> bool:
-    """Whether a parameter is a class by default, such as `norm_layer=nn.BatchNorm2d`, which says what reads a layer."""
-    function = _constructor(machine, root)
-    defaults = (*function.defaults, *function.kw_defaults.values()) if isinstance(function, Function) else ()
-    return any(isinstance(each, (Name, Class, Function, Partial)) for each in defaults)
-
-
 def _has_defaults(machine: Machine, root: Function | Class) -> bool:
-    function = _constructor(machine, root)
+    function: Value | None = root if isinstance(root, Function) else machine.calls.find(root, "__init__")[0]
     if not isinstance(function, Function):
         return isinstance(root, Class) and root.fields is not None
     args = function.node.args

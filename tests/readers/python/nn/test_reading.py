@@ -559,20 +559,3 @@ def test_other_classes_of_which_one_is_meant_are_unknown(tmp_path: Path) -> None
         "        layer = nn.Conv2d if which else nn.Linear\n        self.a = layer(64, 60, 3)\n"
     )
     assert not read(tmp_path, text).layers
-
-
-@pytest.mark.parametrize(
-    ("norm", "follows"),
-    [
-        ("nn.BatchNorm2d", True),
-        ("functools.partial(nn.BatchNorm2d, eps=1e-3)", True),
-        ("nn.ReLU", False),
-        ("None", None),
-    ],
-)
-def test_a_norm_that_is_a_default_is_known_where_all_sizes_are(tmp_path: Path, norm: str, follows: bool | None) -> None:
-    text = (
-        f"import functools\nclass Net(nn.Module):\n    def __init__(self, norm={norm}):\n        super().__init__()\n"
-        "        norm = norm or nn.Identity\n        self.model = nn.Sequential(nn.Conv2d(64, 64, 3), norm(64))\n"
-    )
-    assert one(read(tmp_path, text)).layer.norm_follows is follows
