@@ -42,6 +42,10 @@ def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetti
     return (each for each in program.settings if setting_of(each.name) == setting)
 
 
+def _sets(setting: str, program: TrainingProgram) -> bool:
+    return next(settings_of(program, setting), None) is not None
+
+
 def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] | None:
     """The two statements that contradict each other, the earlier one first."""
     if program.conflict is None:
@@ -91,10 +95,9 @@ PROGRAM: Table = {
         "the statements that ask for determinism and for tuning on one path (empty: there are none)", _conflict
     ),
     "evidence": text("what shows whether all inputs have one size, and where (empty: nothing)", _evidence),
-    "sets_benchmark": truth(
-        "a statement sets cudnn.benchmark, to whatever",
-        lambda program: next(settings_of(program, "cudnn_benchmark"), None) is not None,
-    ),
+    "sets_benchmark": truth("a statement sets cudnn.benchmark, to whatever", partial(_sets, "cudnn_benchmark")),
+    "sets_cudnn": truth("a statement sets cudnn.enabled, to whatever", partial(_sets, "cudnn_enabled")),
+    "sets_tf32": truth("a statement says whether convolutions may use TF32, whatever it is", partial(_sets, "tf32")),
     "without_cudnn": truth("cuDNN is off for its whole run", lambda program: program.cudnn_enabled is False),
     "surely_tunes": truth(
         "every run passes a statement that switches cudnn.benchmark on",

@@ -391,6 +391,21 @@ def test_what_is_said_of_a_program(given: dict[str, Any], expected: tuple[str, i
     assert [(each.rule.code, each.location.line, each.severity) for each in found] == ([expected] if expected else [])
 
 
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"settings": (setting("cudnn.allow_tf32", None, 4),)}, "CL106"),
+        ({"settings": (setting("cudnn.enabled", None, 4),)}, "CL507"),
+        ({}, None),
+        ({"has_convolutions": False, "settings": (setting("cudnn.enabled", None, 4),)}, None),
+        ({"cudnn_enabled": True, "settings": (setting("cudnn.enabled", True, 4),)}, None),
+    ],
+)
+def test_a_setting_that_a_flag_decides_is_not_checked(given: dict[str, Any], code: str | None) -> None:
+    skipped = {skip.code for skip in checked(program(**given)).skipped}
+    assert skipped & {"CL106", "CL507"} == ({code} if code else set())
+
+
 def test_a_conflict_names_both_places_and_guards() -> None:
     seed = setting("cudnn.deterministic", True, 105, guard="exp.seed is not None")
     speed = setting("cudnn.benchmark", True, 115)
