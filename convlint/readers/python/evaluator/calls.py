@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -84,7 +84,7 @@ class Calls:
                 if not self._trying:
                     for each in call.values:
                         if each.__class__ is OneOf:
-                            return self._with_each(value, each, each.values, call)
+                            return self._with_each(value, each, call)
                 return self._in_source(value, call)
             case Class():
                 return self._in_source(value, call)
@@ -113,41 +113,38 @@ class Calls:
             return unknown("call")
         return self.call(method, list(args), {}, self.machine.no_call(method.node), method.file)
 
-    def _with_each(self, value: Function, several: OneOf, left: list[tuple[str, Value]], call: LibraryCall) -> Value:
-        """Run the function once with each of several lists, from the same state, and join the results."""
-        found: list[Value] = []
+    def _with_each(self, value: Function, several: OneOf, call: LibraryCall) -> Value:
+        """Run a function with each of several lists."""
 
-        def with_first(_: Scope) -> None:
-            given = [left[0][1] if each is several else each for each in call.args]
-            named = {name: left[0][1] if each is several else each for name, each in call.keywords.items()}
+        def run(given: Value) -> Value:
+            args = [given if each is several else each for each in call.args]
+            named = {name: given if each is several else each for name, each in call.keywords.items()}
             self._trying = True
             try:
-                found.append(self._in_source(value, call.with_args(given, named)))
+                return self._in_source(value, call.with_args(args, named))
             finally:
                 self._trying = False
 
-        def with_others(_: Scope) -> None:
-            if len(left) > 1:
-                found.append(self._with_each(value, several, left[1:], call))
-
-        fork(Scope(self.machine, call.file, None, None), with_first, with_others, left[0][0])
-        return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
+        return self._either([(test, "", partial(run, each)) for test, each in several.values], call.file)
 
     def _of_each_kind(self, kinds: Sequence[Name], call: LibraryCall) -> Value:
-        """Call each of several classes, from the same state, and join the results."""
-        first, *others = kinds
-        if not others:
-            return self.apply(first, call)
+        """Call each of several classes."""
+        tests = [f"{ast.unparse(call.node.func)[:60]} is {each.name}" for each in kinds]
+        calls = [partial(self.apply, each, call) for each in kinds]
+        ways = zip(map(KindTest, tests), [KindTest(f"not ({each})") for each in tests], calls, strict=True)
+        return self._either([*ways], call.file)
+
+    def _either(self, ways: Sequence[tuple[str, str, Callable[[], Value]]], file: SourceFile) -> Value:
+        """Run each of several ways from the same state, under its test or else the other one, and join the results."""
+        (test, otherwise, run), *others = ways
         found: list[Value] = []
-        test = f"{ast.unparse(call.node.func)[:60]} is {first.name}"
-        texts = KindTest(test), KindTest(f"not ({test})")
-        fork(
-            Scope(self.machine, call.file, None, None),
-            lambda _: found.append(self.apply(first, call)),
-            lambda _: found.append(self._of_each_kind(others, call)),
-            *texts,
-        )
-        return self.machine.heap.joined(found[0], found[1])
+
+        def rest(_: Scope) -> None:
+            if others:
+                found.append(self._either(others, file))
+
+        fork(Scope(self.machine, file, None, None), lambda _: found.append(run()), rest, test, otherwise)
+        return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
 
     def into_unknown(self, values: Sequence[Value], why: str = "call") -> None:
         """Give arguments to code that is unknown for the reason `why`, and may change all of them."""
