@@ -108,11 +108,7 @@ class _Editor:
     def _bias_use(self, path: str, text: str) -> Location | None:
         """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
         names = {"", *_SET.findall(text)} if self._bias_uses else set()
-        places = [
-            use.at
-            for use in self._bias_uses
-            if use.at.path == path or (use.attribute in names and (not use.near or path in use.near))
-        ]
+        places = [use.at for use in self._bias_uses if use.at.path == path or use.attribute in names]
         return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:

@@ -136,12 +136,10 @@ class BiasUse(Struct, frozen=True, kw_only=True):
     """A place that fails for a convolution without a bias.
 
     `attribute` is that of the convolution, if only the same file constructs it; empty where the convolution is unknown.
-    Where it is any layer that an object makes for itself, the files `near` may construct it; if they are empty, any.
     """
 
     at: Location
     attribute: str = ""
-    near: tuple[str, ...] = ()
 
 
 class SourceReading(Struct, frozen=True, kw_only=True):

@@ -135,14 +135,6 @@ def test_a_use_elsewhere_counts_where_the_file_sets_what_it_names(attribute: str
     assert fix.no_edit == ("train.py:3: this uses a bias that would be None" if refused else "")
 
 
-@pytest.mark.parametrize(("near", "refused"), [((), True), (("train.py", "net.py"), True), (("train.py",), False)])
-def test_a_use_of_what_an_object_makes_counts_in_the_files_that_may_make_it(
-    near: tuple[str, ...], refused: bool
-) -> None:
-    (fix,) = several(f"{TORCH}self.c = nn.Conv2d(3, 8, 3)\n", (BiasUse(at=at(3, "train.py"), near=near),))
-    assert bool(fix.no_edit) is refused
-
-
 @pytest.mark.parametrize(
     ("code", "why"),
     [

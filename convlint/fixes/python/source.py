@@ -333,8 +333,10 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     text = applied(source.text, [edit])
     wanted = parsed(text)
     body.insert(number, parsed(statement).body[0])
-    is_wanted = ast.dump(source.tree) == ast.dump(wanted)
-    del body[number]
+    try:
+        is_wanted = ast.dump(source.tree) == ast.dump(wanted)
+    finally:
+        del body[number]
     if not is_wanted:
         raise InputFault("the edited module would mean something else")
     return _in_bytes(source, [edit], text)

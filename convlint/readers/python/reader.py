@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.paths import Side
     from convlint.readers.python.nn.merging import Start
 
-_SEEN = {"caller": 0, "call": 1}  # how much reasons tell: other ones name what is unknown
 _MARKER = b"convlint:"  # comments that silence rules are said to be unused also where nothing is found
 _NO_NETWORK = f"Python source states no sizes (N, H, W), so that `convlint check` alone reads it: {INSTEAD_OF_SOURCE}"
 
@@ -102,7 +101,7 @@ def _read(
         and not any(each.broken for each in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
         # The search is worth it only where a convolution has a bias for nothing.
-        bias_uses=first_uses(imports)
+        bias_uses=first_uses(project)
         if any(each.layer.bias and (each.layer.norm_follows or each.silent) for each in read.layers)
         else (),
     )
@@ -112,10 +111,10 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     """Join the readings that several processes made of parts of the files, in their order.
 
     A construction that one process could not read may have been read by another, so that places are counted again; and
-    the last of them that got there says why it could not.
+    the one of them that can tell most says why it could not.
     """
     from convlint.readers.python.evaluator.paths import Untaken
-    from convlint.readers.python.nn.merging import known_places, merged_again, start
+    from convlint.readers.python.nn.merging import known_places, merged_again, start, tells
 
     # A branch that one process left out may have been taken by a root of another.
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))
@@ -126,7 +125,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     wanted = {path for path in files if not is_quiet(path)}
     known = known_places(each for each in layers if each.layer.path in wanted)
     unread: dict[Start, Unread] = {}
-    for each in sorted((each for part in parts for each in part.unread), key=lambda each: _SEEN.get(each.otherwise, 2)):
+    for each in sorted((each for part in parts for each in part.unread), key=lambda each: tells(each.otherwise)):
         if (at := start(each.at)) not in known:
             why = "untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise
             unread[at] = replace(each, why=why)

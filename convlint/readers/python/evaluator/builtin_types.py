@@ -97,12 +97,18 @@ class NotPlain(Exception):
     """The value is no constant, and no tuple or list of them."""
 
 
-def plain(value: Value, depth: int = 0) -> Any:
+def plain(value: Value) -> Any:
     """Return the Python value of a constant, or of a tuple or list of them. Raises NotPlain."""
-    if isinstance(value, Const):
+    return _plain_within(value, [LONGEST], 0)
+
+
+def _plain_within(value: Value, room: list[int], depth: int) -> Any:
+    """Return the same; `room` is how many more values there may be, as a list may hold another many times."""
+    room[0] -= 1
+    if isinstance(value, Const) and room[0] >= 0:
         return value.value
-    if isinstance(value, Items) and value.complete and value.kind in _PLAIN and depth <= DEEPEST_EQUAL:
-        return _PLAIN[value.kind](plain(item, depth + 1) for item in value.items)
+    if isinstance(value, Items) and value.complete and value.kind in _PLAIN and depth <= DEEPEST_EQUAL and room[0] >= 0:
+        return _PLAIN[value.kind](_plain_within(item, room, depth + 1) for item in value.items)
     raise NotPlain
 
 
@@ -403,9 +409,10 @@ def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
 def _is_of_builtin(value: Value, last: str) -> bool | None:
     if last == "object":
         return True
-    if last == "Hashable" and not isinstance(value, Tensor):
-        kind = value.kind if isinstance(value, Items) else ""  # a tuple may hold a list
-        return None if kind == "tuple" or isinstance(value, Instance) else not kind and not isinstance(value, Table)
+    if last == "Hashable":  # most objects are, unless a class says otherwise
+        if isinstance(value, Table) or (isinstance(value, Items) and value.kind == "list"):
+            return False
+        return True if isinstance(value, (Const, Function, Class, Module)) else None
     if isinstance(value, Const):
         if last in _TYPES:
             return isinstance(value.value, _TYPES[last])

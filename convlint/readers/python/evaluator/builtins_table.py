@@ -475,7 +475,7 @@ def _one_named(machine: Machine, call: LibraryCall) -> Value | None:
     if not isinstance(text, ast.JoinedStr) or not isinstance(call.args[0], Name):
         return None
     parts = [each.value if isinstance(each, ast.Constant) else None for each in text.values]
-    for unknown_part in (r"\d", r"\w*"):
+    for unknown_part in (r"\d", r"(?:Transpose)?\d?"):
         pattern = re.compile("".join(unknown_part if each is None else re.escape(str(each)) for each in parts))
         kinds = machine.library.kinds(call.args[0].name, pattern)
         if kinds:

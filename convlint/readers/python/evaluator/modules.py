@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,10 @@ _CHANGED = re.compile(rb"\b(\w+)(?=%s)" % _CHANGES)
 _SETS = re.compile(
     rb"([A-Z](?<!\w[A-Z])\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
     % b"|".join(sorted(name.encode() for name in names_of.CHANGERS))
+)
+# Packages whose star imports bind no layer that convlint does not know: frameworks, and what has none
+_NO_LAYERS = (
+    FRAMEWORKS | sys.stdlib_module_names | {"numpy", "scipy", "matplotlib", "pylab", "sklearn", "pandas", "PIL"}
 )
 _FEW = 50  # names, for which the text is searched one by one
 LONGEST_CHAIN = 20  # of modules that import a name from one another
@@ -217,12 +222,20 @@ class Modules:
         if name.startswith("__"):
             return None
         # A later star import overrides an earlier one.
-        for path in reversed(scope.stars):
-            found = self._followed(self._exported, path, name)
+        for module in reversed(scope.stars):
+            if isinstance(module, Module):
+                found = self._followed(self._exported, module.path, name)
+            else:
+                found = self._of_library(module.name, name)
             if found is not None:
                 return found
-        known = (full for each in reversed(scope.library_stars) if self.machine.library.has(full := f"{each}.{name}"))
-        return next(map(Name, known), None)
+        return None
+
+    def _of_library(self, module: str, name: str) -> Value | None:
+        """Return what `from module import *` binds to a name; unknown if nobody knows whether it binds that."""
+        if self.machine.library.has(full := f"{module}.{name}"):
+            return Name(full)
+        return None if module.split(".")[0] in _NO_LAYERS else unknown("call")
 
     def _exported(self, path: str, name: str) -> Value | None:
         scope = self.scope(path)
@@ -274,10 +287,8 @@ class Modules:
     def import_all(self, module: str, level: int, scope: Scope) -> None:
         """Evaluate `from module import *`, which only notes the module: names are looked up there later."""
         path = self.machine.project.resolve(module, scope.file.path, level)
-        if path is None and not level and module.split(".")[0] in FRAMEWORKS:
-            scope.module.library_stars.append(module)
-        if path is not None and path != scope.file.path and path not in scope.module.stars:
-            scope.module.stars.append(path)
+        if path != scope.file.path:
+            scope.module.stars.append(Module(path) if path is not None else Name(module))
 
     def succeeds(self, statements: list[ast.stmt], file: SourceFile) -> bool:
         """Whether these imports surely succeed: of modules of the repository, or of a framework."""

@@ -17,7 +17,7 @@ from convlint.readers.python.evaluator.values import Entries, Instance, Items, L
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
-    from convlint.readers.python.evaluator.values import Function
+    from convlint.readers.python.evaluator.values import Function, Module, Name
     from convlint.readers.python.source_file import SourceFile
 
 # How a statement ends; None if it goes on
@@ -34,16 +34,15 @@ class Scope(Object):
     """
 
     __slots__ = (
-        "born", "file", "first", "function", "heap", "leaving", "library_stars", "loops", "machine", "module",
-        "of_class", "parent", "stars",
+        "born", "file", "first", "function", "heap", "leaving", "loops", "machine", "module", "of_class", "parent",
+        "stars",
     )  # fmt: skip
 
     def __init__(self, machine: Machine, file: SourceFile, parent: Scope | None, function: Function | None) -> None:
         self._begin(machine.heap, Entries({}))
         self.machine, self.file, self.parent, self.function = machine, file, parent, function
         self.module: Scope = self if parent is None else parent.module
-        self.stars: list[str] = []  # modules that `from m import *` names, of a module's scope
-        self.library_stars: list[str] = []  # the same of frameworks, by their full names
+        self.stars: list[Module | Name] = []  # modules that `from m import *` names, of a module's scope
         self.of_class = False
         self.leaving: list[HeapLayer] = []
         self.loops: list[Loop] = []
@@ -54,14 +53,20 @@ class Scope(Object):
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
-class Negation(str):
+class Test(str):
+    """The condition of a side of an `if` statement, which stands at `place`: path, line and column."""
+
+    place: tuple[str, int, int] | None = None
+
+
+class Negation(Test):
     """The condition of what stands behind `else`. `last` is the test there, if that is the last `elif` of a chain."""
 
     last = ""
 
 
 class KindTest(str):
-    """The condition of what is constructed where a value is this one of several kinds: another one is, if it is not."""
+    """The condition under which a call of one of several kinds, nobody knows which, is a call of that one."""
 
     __slots__ = ()
 

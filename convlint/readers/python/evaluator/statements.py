@@ -23,6 +23,7 @@ from convlint.readers.python.evaluator.paths import (
     Run,
     Scope,
     Side,
+    Test,
     doubtful,
     fork,
     nothing,
@@ -269,7 +270,7 @@ def _deletion(compiler: BodyCompiler, target: ast.expr) -> Callable[[Scope], Non
 
 
 def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
-    test, text = compiler.expression(node.test), compiler.text(node.test)
+    test, text = compiler.expression(node.test), Test(compiler.text(node.test))
     body, other = compiler.block(node.body), compiler.block(node.orelse)
     path = compiler.file.path
     sides = _side(path, node.orelse), _side(path, node.body)
@@ -279,6 +280,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
     body_fails, other_fails = _fails(node.body), _fails(node.orelse)
     last = node.orelse[0] if len(node.orelse) == 1 else None
     negated = Negation(f"not ({text})")
+    text.place = negated.place = path, node.lineno, node.col_offset
     negated.last = compiler.text(last.test) if isinstance(last, ast.If) and not last.orelse else ""
 
     def taken(scope: Scope) -> int | None:

@@ -14,8 +14,7 @@ from functools import cached_property
 
 from convlint.model.source import BiasUse
 from convlint.readers.python.evaluator.names_of import parameters
-from convlint.readers.python.imports import ProjectImports
-from convlint.readers.python.project import FRAMEWORKS
+from convlint.readers.python.project import FRAMEWORKS, Project
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
 
@@ -27,7 +26,6 @@ _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"
 _ASK = re.compile(
     r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|getattr3|pop2"
 )
-_PARTS = re.compile(r"(?:named_)?(?:modules|children)")
 _TAKE_NONE = re.compile(r"(_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool)\d+")
 _OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn)", re.IGNORECASE)
 # The name of one class, in contrast to variables: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
@@ -44,24 +42,21 @@ _Layers = frozenset[str]  # source text of layers whose bias cannot fail
 _NONE: _Layers = frozenset()
 
 
-def first_uses(imports: ProjectImports) -> tuple[BiasUse, ...]:
+def first_uses(project: Project) -> tuple[BiasUse, ...]:
     """Return the first use of each attribute's bias in each file; files to report on come first.
 
     A use of an unknown layer's bias concerns every layer: after the first such, only files to report on are searched.
     """
-    project = imports.project
-    found: dict[tuple[str, str, bool], BiasUse] = {}
+    found: dict[tuple[str, str], BiasUse] = {}
     given = frozenset(project.given)
     for path in project.where(may_use):
         # One such use already keeps every bias from being removed.
-        if path not in given and any(not (name or own) for _, name, own in found):
+        if path not in given and any(not name for _, name in found):
             break
         file = project.file(path)
         if file is not None:
-            for node, name, own in named_uses(file):
-                if (path, name, own) not in found:
-                    near = imports.closure(path).files if own else ()
-                    found[path, name, own] = BiasUse(at=file.locate(node), attribute=name, near=near)
+            for node, name in named_uses(file):
+                found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
     return tuple(found.values())
 
 
@@ -70,12 +65,11 @@ def may_use(content: bytes) -> bool:
     return b".parameters()" in content or (b"bias" in content and any(each.search(content) for each in _USES))
 
 
-def named_uses(file: SourceFile) -> list[tuple[ast.expr, str, bool]]:
+def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
     """Return the expressions that fail if the bias is None, in source order.
 
     Each comes with the attribute that has the bias (`conv` of `self.conv.bias`) if the file constructs every value of
-    that attribute, and with '' otherwise; and with whether it is that of any layer which the object's own constructor
-    has made, as in a loop over `self.modules()` there.
+    that attribute, and with '' otherwise.
     """
     uses = _Uses(file)
     try:
@@ -83,9 +77,9 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str, bool]]:
     # Too deeply nested for a visit by recursion: every use counts.
     except RecursionError:
         nodes = (node for node in every(file.tree) if isinstance(node, ast.expr))
-        return [(node, "", False) for node in nodes if _holder(node) is not None or _is_word(node)]
+        return [(node, "") for node in nodes if _holder(node) is not None or _is_word(node)]
     found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
-    return [(node, uses.attribute(node), node in uses.of_parts) for node in found]
+    return [(node, uses.attribute(node)) for node in found]
 
 
 class _Uses:
@@ -96,9 +90,6 @@ class _Uses:
         self._lines = [at for at, line in enumerate(file.content_lines, 1) if _USE_IN_LINE.search(line)]
         self._tree = file.tree
         self._own, self._in_class = False, False  # whether `self` is the object whose method this is
-        self._makes_all = False  # whether this is a constructor that is given no layer
-        self._parts = _NONE  # variables that are parts of the object
-        self.of_parts: set[ast.expr] = set()  # uses of the bias of such a part
 
     @cached_property
     def _bound(self) -> dict[str, list[str]]:
@@ -155,15 +146,14 @@ class _Uses:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                before = self._own, self._in_class, self._makes_all, self._parts
-                self._makes_all = self._in_class and _is_given_no_layer(node)
+                before = self._own, self._in_class
                 is_class = isinstance(node, ast.ClassDef)
                 given = [] if isinstance(node, ast.ClassDef) else [each.arg for each in parameters(node)]
                 keeps = self._own and (self._in_class or "self" not in given)
-                self._own, self._in_class, self._parts = is_class or keeps, is_class, _NONE
+                self._own, self._in_class = is_class or keeps, is_class
                 # A function may run when all is otherwise.
                 self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node))
-                self._own, self._in_class, self._makes_all, self._parts = before
+                self._own, self._in_class = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (each for each in every(node.test) if isinstance(each, ast.expr))
                 self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
@@ -202,17 +192,9 @@ class _Uses:
                     self._visit(each, safe, asked=True)
                 for each in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
                     self._visit(each, safe)
-            case ast.For(target=target, iter=ast.Call(func=ast.Attribute(ast.Name(id="self"), attr))) if (
-                self._makes_all and _PARTS.fullmatch(attr)
-            ):
-                before_parts, self._parts = self._parts, self._parts | set(filter(None, map(_key, every(target))))
-                self._children(node, _kept(safe, [node]))
-                self._parts = before_parts
             case _ if (holder := _holder(node)) is not None:
                 if not asked and self._may_fail(node, safe):
                     self.found.append(node)  # type: ignore[arg-type]
-                    if isinstance(holder, ast.Name) and holder.id in self._parts:
-                        self.of_parts.add(node)  # type: ignore[arg-type]
                 self._visit(holder, safe)
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
@@ -351,21 +333,6 @@ def _gives_parameters(value: ast.expr) -> bool:
 def _is_other_layer(value: str) -> bool:
     """Whether the source text constructs a layer that is no convolution."""
     return "(" in value and _OTHER_KIND.match(value.partition("(")[0].rpartition(".")[2]) is not None
-
-
-def _is_given_no_layer(node: ast.AST) -> bool:
-    """Whether it is a constructor all of whose parameters are numbers and texts, by their defaults or annotations."""
-    if not isinstance(node, ast.FunctionDef) or node.name != "__init__" or node.args.vararg or node.args.kwarg:
-        return False
-    args = node.args
-    several = [*args.posonlyargs, *args.args]
-    defaults = [*[None] * (len(several) - len(args.defaults)), *args.defaults]
-    pairs = [*zip(several, defaults, strict=True), *zip(args.kwonlyargs, args.kw_defaults, strict=True)]
-    return all(
-        (isinstance(default, ast.Constant) and default.value is not None)
-        or (isinstance(each.annotation, ast.Name) and each.annotation.id in ("int", "float", "str", "bool"))
-        for each, default in pairs[1:]
-    )
 
 
 def _key(node: ast.AST) -> str:

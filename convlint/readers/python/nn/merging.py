@@ -417,14 +417,23 @@ def start(at: Location) -> Start:
     return at.path, at.line or 0, at.column or 0
 
 
+# Why a size is unknown, from what tells a user least on
+_REASONS = ("caller", "call", "branch", "limit", "parameter", "config", "weight")
+
+
+def tells(why: str) -> int:
+    """Return how much a reason tells, by which one of several is chosen, whatever their order is."""
+    return _REASONS.index(why) if why in _REASONS else 0
+
+
 def known_places(layers: Iterable[SourceLayer]) -> set[Start]:
     """Return the places that construct a layer with known C and K."""
     return {start(each.layer.locate()) for each in layers if each.layer.C is not None and each.layer.K is not None}
 
 
 _COMPARED = (
-    "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW", "PadD_end", "PadH_end",
-    "PadW_end", "DilD", "DilH", "DilW", "groups", "OutPadD", "OutPadH", "OutPadW", "bias",
+    "op", "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW", "PadD_end",
+    "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "OutPadD", "OutPadH", "OutPadW", "bias",
 )  # fmt: skip
 _compared = attrgetter(*_COMPARED)
 _STACKED = (6, 9, 12, 15)  # channels of two to five images as one

@@ -29,7 +29,7 @@ from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
-from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start
+from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
@@ -225,10 +225,7 @@ def _report(
 
 
 def _why(seen: list[Seen]) -> str:
-    """Return why C or K is unknown, by the last sight of the construction; `caller` if no root reached it."""
-    for each in reversed(seen):
-        for name in ("in_channels", "out_channels", "groups"):
-            value = argument(each.layer, name)
-            if isinstance(value, Unknown):
-                return value.why
-    return "call" if seen else "caller"
+    """Return why C or K is unknown, by the sight of the construction that tells most; `caller` if nothing led there."""
+    values = (argument(each.layer, name) for each in seen for name in ("in_channels", "out_channels", "groups"))
+    found = (value.why for value in values if isinstance(value, Unknown))
+    return max(found, key=tells, default="call" if seen else "caller")

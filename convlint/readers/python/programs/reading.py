@@ -28,8 +28,8 @@ from convlint.readers.python.programs.entries import (
     uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
-from convlint.readers.python.programs.running import Relevant, Runs, UnreachedSettings, stated
-from convlint.readers.python.programs.segments import Followed, Reach, Segment
+from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
+from convlint.readers.python.programs.segments import Followed, Reach, Segment, below
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
@@ -147,6 +147,7 @@ class _Reader:
         sets = self._anywhere(may_set, closure)
         # Without the text of a setting in any file, nothing needs to be evaluated.
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
+        followed = tuple(self._as_trained(each, reached) for each in followed)
         besides = self._besides(unit.path, reached, followed) if sets else ()
         lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
@@ -175,6 +176,20 @@ class _Reader:
             insert_at=at,
             torch_name=name,
         )
+
+    def _as_trained(self, event: Event, reached: list[Segment]) -> Event:
+        """Return a setting with what is sure: that a function which `mp.spawn` runs does run, if it is what trains."""
+        spawned = [each for each in event.conditions if each.key.startswith(SPAWNED)]
+        if not spawned or not all(self._trains(each.key.removeprefix(SPAWNED), reached) for each in spawned):
+            return event
+        return replace(
+            event, conditions=tuple(replace(each, soft=True) if each in spawned else each for each in event.conditions)
+        )
+
+    def _trains(self, place: str, reached: list[Segment]) -> bool:
+        """Whether the function at a place, as path:line, leads to a training loop by its words."""
+        first = next((each for each in reached if f"{each.path}:{each.line}" == place), None)
+        return first is not None and has_loop(below(first, reached), trainer=False)
 
     def _trained(self, entry: str, reached: list[Segment], trainer: str) -> list[Segment]:
         """Return the segments that a program surely runs; none if they do not train."""

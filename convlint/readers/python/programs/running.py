@@ -14,7 +14,7 @@ from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.limits import STEPS_OF_ROOT
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.memory import DOOMED, Recorded
-from convlint.readers.python.evaluator.paths import Scope, Side
+from convlint.readers.python.evaluator.paths import Scope, Side, Test
 from convlint.readers.python.evaluator.values import (
     NONE,
     Const,
@@ -150,8 +150,8 @@ _AT_ONCE = frozenset({"fire.Fire", "absl.app.run", "typer.run", "tyro.cli", "asy
 STEPS_OF_PROGRAM = 5_000  # statements and calls: most programs take some hundred
 STEPS_WHERE_OWNED = 1_000
 STEPS_OF_ALL = 400_000
-_ELSEWHERE, _SPAWNED = "elsewhere: ", "spawned: "
-# Functions whose argument trains, once in each of several processes
+_ELSEWHERE, SPAWNED = "elsewhere: ", "spawned: "
+# Functions that run their argument in each of several processes
 _SPAWN = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
 
 
@@ -219,7 +219,7 @@ class Runs(Library):
             return machine.calls.run(call.args[0], [], {}, exact=False)
         if name in _SPAWN:
             for each in call.values:
-                self._run_apart(machine, each, _SPAWNED)
+                self._run_apart(machine, each, SPAWNED)
             return unknown("call")
         return None
 
@@ -307,8 +307,11 @@ def _event(recorded: Recorded) -> Event:
     """Convert a record to an event with the conditions around it."""
     conditions = [Condition("doomed" if each == DOOMED else "doubt", str(id(each))) for each in recorded.doubts]
     for text in recorded.conditions:
-        apart = text.startswith((_ELSEWHERE, _SPAWNED))
-        conditions += [Condition("elsewhere", text, soft=text.startswith(_SPAWNED))] if apart else holding(text)
+        apart = text.startswith((_ELSEWHERE, SPAWNED))
+        place = text.place if isinstance(text, Test) else None
+        conditions += (
+            [Condition("elsewhere", text)] if apart else (replace(each, place=place) for each in holding(text))
+        )
     event: Event = recorded.thing
     return replace(event, conditions=tuple(conditions))
 

@@ -229,6 +229,22 @@ class Reach:
         return segments(self._units, path, content) if content is not None else []
 
 
+def below(first: Segment, among: Iterable[Segment]) -> list[Segment]:
+    """Return a segment, and those of others that it names, directly or not."""
+    named: dict[bytes, list[Segment]] = {}
+    for each in among:
+        if each.kind != "module":
+            named.setdefault(each.name.encode(), []).append(each)
+    found = {first: None}
+    waiting = [first]
+    while waiting:
+        words = waiting.pop().words & named.keys()
+        new = [each for word in sorted(words) for each in named[word] if each not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return list(found)
+
+
 Place = tuple[str, int]  # path and line of a `def` or `class`
 
 

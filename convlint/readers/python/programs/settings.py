@@ -27,8 +27,8 @@ class Condition(Struct, frozen=True):
 
     Kinds: `elsewhere` is a function given to other code, which may call it later or in another process; `doubt` is a
     loop, a `try`, or a place that earlier code may have left; `doomed` is a path that raises. `soft` conditions hold in
-    every run that trains on a GPU, such as that of the function which `mp.spawn` runs, and are kept only for what they
-    exclude.
+    every run that trains on a GPU, such as that of a training function which `mp.spawn` runs, and are kept only for
+    what they exclude.
     """
 
     kind: Kind
@@ -36,6 +36,7 @@ class Condition(Struct, frozen=True):
     truth: bool = True
     text: str = ""
     soft: bool = False
+    place: tuple[str, int, int] | None = None  # of the `if` statement: path, line and column
 
 
 Conditions = tuple[Condition, ...]
@@ -118,38 +119,55 @@ def once(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def without_cases(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Join the same assignment in two branches of a test, one of which every run takes: `worker(0)` in both of them.
+_MOST_JOINED = 100  # settings of a program; those of one that has more are left as they are
 
-    It then takes place where the later of them stood, unless the setting changes between them.
+
+def cases_joined(events: Sequence[Event], *, of_processes: bool) -> tuple[Event, ...]:
+    """Join the same assignment on both sides of an `if` statement, as every run takes one: `worker(0)` in either.
+
+    It then takes place where the later of them stood, unless the setting changes between them. With `of_processes`,
+    one side may be what `mp.spawn` runs.
     """
     found = list(events)
-    for place in range(len(found) - 1, 0, -1):
+    place = len(found) - 1 if len(found) <= _MOST_JOINED else 0
+    while place > 0:
         later = found[place]
-        for earlier in range(place - 1, -1, -1):
-            each = found[earlier]
-            if (each.name, each.value, each.at) == (later.name, later.value, later.at):
-                test = _decided(each.conditions, later.conditions)
-                if test is not None:
-                    both = set(each.conditions)
-                    conditions = tuple(
-                        one for one in later.conditions if one.key != test and (not one.soft or one in both)
-                    )
-                    joined = replace(later, conditions=conditions)
-                    return without_cases((*found[:earlier], *found[earlier + 1 : place], joined, *found[place + 1 :]))
-            if each.name in (later.name, ANY):
-                break
+        earlier, test = _other_case(found[:place], later, of_processes)
+        place -= 1
+        if test:
+            both = set(found[earlier].conditions)
+            kept = [each for each in later.conditions if each.key != test and (not each.soft or each in both)]
+            found[place + 1] = replace(later, conditions=tuple(kept))
+            del found[earlier]
+            place = len(found) - 1  # what is joined may be the other side of another test
     return tuple(found)
 
 
-def _decided(one: Conditions, other: Conditions) -> str | None:
-    """The key of the only test in which two lists of conditions differ, and of which they are both outcomes."""
-    ours, theirs = ({(each.kind, each.key, each.truth) for each in both if not each.soft} for both in (one, other))
-    left, right = ours - theirs, theirs - ours
+def _other_case(events: Sequence[Event], later: Event, of_processes: bool) -> tuple[int, str]:
+    """Return the place of the same assignment on the other side of an `if`, and the key of that test; or 0 and ''."""
+    for place in range(len(events) - 1, -1, -1):
+        each = events[place]
+        same = (each.name, each.value, each.at) == (later.name, later.value, later.at)
+        test = _test_between(each.conditions, later.conditions, of_processes) if same else ""
+        if test:
+            return place, test
+        if each.name in (later.name, ANY) and not same:
+            break
+    return 0, ""
+
+
+def _test_between(one: Conditions, other: Conditions, of_processes: bool) -> str:
+    """Return the key of the `if` on whose two sides these conditions are, if they are equal besides; '' otherwise."""
+    ours, theirs = (
+        {(each.kind, each.key, each.truth): each for each in both if not (each.soft and of_processes)}
+        for both in (one, other)
+    )
+    left, right = ours.keys() - theirs.keys(), theirs.keys() - ours.keys()
     if len(left) != 1 or len(right) != 1:
-        return None
-    (kind, key, truth), (_, same, opposite) = *left, *right
-    return key if kind == "if" and key == same and truth is not opposite else None
+        return ""
+    first, second = ours[left.pop()], theirs[right.pop()]
+    sides = first.kind == "if" and first.key == second.key and first.place is not None
+    return first.key if sides and first.place == second.place else ""
 
 
 BENCHMARK, DETERMINISTIC, ENABLED = "cudnn.benchmark", "cudnn.deterministic", "cudnn.enabled"
@@ -266,7 +284,8 @@ class Events:
 
     def __init__(self, followed: Sequence[Event], besides: Sequence[Event], complete: bool) -> None:
         """`besides` are settings made at unknown times; `complete` if there are no others."""
-        self.followed, self.besides, self.complete = without_cases(followed), tuple(besides), complete
+        self.followed, self.besides, self.complete = cases_joined(followed, of_processes=True), tuple(besides), complete
+        self._in_process = cases_joined(followed, of_processes=False)
 
     def settled(self, *names: str, start: bool | None = None) -> LiteralValue:
         """Return the value that surely holds in the end, by the last of `names` that is set; None if unknown.
@@ -325,7 +344,7 @@ class Events:
 
     def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
         """Return settings that ask for deterministic algorithms and for a benchmark of all in one run."""
-        for one, other in combinations(self.followed, 2):
+        for one, other in combinations(self._in_process, 2):
             names = {one.name, other.name}
             asked = BENCHMARK in names and names & {DETERMINISTIC, ALGORITHMS}
             if asked and one.value == other.value == (True,) and self._both(one, other):
@@ -336,10 +355,10 @@ class Events:
         if not together(one.conditions, other.conditions) or is_quiet(one.at.path) or is_quiet(other.at.path):
             return False
         for event in (one, other):
-            later = self.followed[self.followed.index(event) + 1 :]
+            later = self._in_process[self._in_process.index(event) + 1 :]
             # A function called later may run in front of or behind any other statement.
             apart = any(condition.kind == "elsewhere" for condition in event.conditions)
-            for each in (*self.besides, *(self.followed if apart else later)):
+            for each in (*self.besides, *(self._in_process if apart else later)):
                 against = each.name in (event.name, ANY) and each.value != (True,)
                 if against and not exclude(each.conditions, (*one.conditions, *other.conditions)):
                     return False

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.bias_uses import first_uses, may_use, named_uses
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
 
 
 def lines(code: str) -> list[int]:
-    return [node.lineno for node, *_ in named_uses(parsed("net.py", code.encode()))]
+    return [node.lineno for node, _ in named_uses(parsed("net.py", code.encode()))]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def uses(
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")
     monkeypatch.chdir(folder)
-    return [(use.at.path, use.attribute) for use in first_uses(ProjectImports(Project(".", given)))]
+    return [(use.at.path, use.attribute) for use in first_uses(Project(".", given))]
 
 
 def test_those_of_files_to_report_on_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,43 +192,3 @@ def test_behind_one_of_every_layer_only_files_to_report_on_are_asked(
     files = {"a.py": OWN, "b.py": ANY, "c.py": OWN, "net.py": ANY, "other.py": OWN}
     assert uses(files, ["net.py", "other.py"], monkeypatch, tmp_path) == [("net.py", ""), ("other.py", "conv")]
     assert uses(files, ["other.py"], monkeypatch, tmp_path) == [("other.py", "conv"), ("a.py", "conv"), ("b.py", "")]
-
-
-@pytest.mark.parametrize(
-    ("init", "near"),
-    [
-        ("self, classes=10", ("other.py", "blocks.py")),
-        ("self, width: int, *, depth: int = 3, name='a'", ("other.py", "blocks.py")),
-        ("self, block", ()),
-        ("self, block=None", ()),
-        ("self, *blocks", ()),
-        ("self, **options", ()),
-    ],
-)
-def test_a_constructor_initialises_what_it_made(
-    init: str, near: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "blocks.py").write_text("x = 1\n")
-    (tmp_path / "other.py").write_text(
-        f"import blocks\nclass Other(nn.Module):\n    def __init__({init}):\n        for m in self.modules():\n"
-        "            if isinstance(m, nn.Conv2d):\n                m.bias.data.zero_()\n"
-    )
-    (use,) = first_uses(ProjectImports(Project(".", ["other.py", "blocks.py"])))
-    assert (use.at.path, use.attribute, use.near) == ("other.py", "", near)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        # Before such a method is called, subclasses may add layers.
-        "class A:\n    def reset(self):\n        for m in self.modules(): m.bias.zero_()",
-        "class A:\n    def __init__(self):\n        for m in net.modules(): m.bias.zero_()",
-        "class A:\n    def __init__(self):\n        for m in self.modules(): n.bias.zero_()",
-        "class A:\n    def __init__(self):\n        for m in self.modules(): pass\n        m.bias.zero_()",
-        "def __init__(self):\n    for m in self.modules(): m.bias.zero_()",
-    ],
-)
-def test_other_layers_may_be_anybodys(code: str) -> None:
-    ((_, name, own),) = named_uses(parsed("net.py", code.encode()))
-    assert (name, own) == ("", False)

@@ -493,12 +493,15 @@ def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Pat
     [
         "from torch.nn import *",
         "from torch import *\nfrom torch.nn import *\nfrom torch.optim import *",
+        "from unknown import *\nfrom torch.nn import *\nfrom numpy import *\nfrom math import *",
+        "from own import *\nfrom torch.nn import *",
         "from torch.nn.modules import *",
         "import torch\nfrom layers import *",
     ],
 )
 def test_names_come_from_star_imports_of_frameworks(tmp_path: Path, imports: str) -> None:
     (tmp_path / "layers.py").write_text("from torch.nn import *\nSequential = None\n")
+    (tmp_path / "own.py").write_text("class Conv2d:\n    pass\n")
     (tmp_path / "net.py").write_text(f"{imports}\ndef net():\n    return [Conv2d(64, 60, 3), Conv3d(60, 8, 3)]\n")
     path = str(tmp_path / "net.py")
     read = read_layers(ProjectImports(Project(str(tmp_path), [path])), [path])
@@ -513,6 +516,13 @@ def test_a_name_of_its_own_is_not_that_of_a_star_import(tmp_path: Path) -> None:
     )
     path = str(tmp_path / "net.py")
     assert not read_layers(ProjectImports(Project(str(tmp_path), [path])), [path]).constructions
+
+
+@pytest.mark.parametrize("behind", ["own", "unknown", "spconv.pytorch"])
+def test_a_later_star_import_may_bind_the_name_to_something_else(tmp_path: Path, behind: str) -> None:
+    (tmp_path / "own.py").write_text("class Conv2d:\n    def __init__(self, *sizes):\n        pass\n")
+    text = f"from torch.nn import *\nfrom {behind} import *\ndef net():\n    return Conv2d(64, 60, 3)\n"
+    assert not read(tmp_path, text).layers
 
 
 @pytest.mark.parametrize(

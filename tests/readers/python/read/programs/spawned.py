@@ -1,6 +1,6 @@
 """Processes that a launcher spawns, or one without it: every run sets the same."""
 
-# ! benchmark=True deterministic=? enabled=False size=? tf32=False conflict
+# ! benchmark=True deterministic=? enabled=False size=? tf32=False
 import argparse
 
 import torch
