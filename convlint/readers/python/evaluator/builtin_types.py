@@ -159,6 +159,8 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
             more = [machine.iterate(arg) for arg in args]
             held = [item for items in more if items is not None for item in items]
             return machine.as_set([*receiver.items, *held], complete=receiver.complete and None not in more)
+        case "__iter__", _:
+            return receiver
         case "__next__", _:
             return taken(machine, receiver)
     return None
@@ -260,6 +262,8 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
     key = call.args[0]
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
     if not isinstance(key, Const):
+        if cell.complete and not cell.items:
+            return default
         return unknown(reason(key))
     found = cell.items.get(key.value)
     if found is None:

@@ -161,6 +161,8 @@ def _len(machine: Machine, call: LibraryCall) -> Value | None:
     match call.args:
         case [Const(value=str() | bytes() as text, stated=stated)]:
             return Const(len(text), stated)
+        case [Const()]:
+            return None
         case [Instance() as instance] if (method := machine.calls.method_of(instance, "__len__")) is not None:
             return machine.call(method, [], {}, call.node, call.file)
     items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
@@ -263,14 +265,16 @@ def _lazily(function: Callable[[Machine, LibraryCall], list[Value] | None]) -> K
     return lambda machine, call: _iterator(machine, call, function(machine, call))
 
 
-def _listed(function: Callable[[list[Value]], list[Value]]) -> Known:
-    """Adapt a function of the items of the first argument alone to one that gives an iterator."""
+@_lazily
+def _reversed(machine: Machine, call: LibraryCall) -> list[Value] | None:
+    items = _first(machine, call)
+    return items[::-1] if items is not None else None
 
-    def run(machine: Machine, call: LibraryCall) -> Value | None:
-        items = _first(machine, call)
-        return _iterator(machine, call, function(items) if items is not None else None)
 
-    return run
+@_lazily
+def _pairwise(machine: Machine, call: LibraryCall) -> list[Value] | None:
+    items = _first(machine, call)
+    return _tuples(itertools.pairwise(items)) if items is not None else None
 
 
 def _tuples(rows: Iterable[Iterable[Value]]) -> list[Value]:
@@ -321,6 +325,15 @@ def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
         why = undecided(*call.args[:1], *(items or [])).why
         return machine.sequence("list", items or [], complete=False, why=why)
     return machine.sequence("list", found)
+
+
+def _iter(machine: Machine, call: LibraryCall) -> Value | None:
+    match call.args:
+        case [Items(kind="iterator") as value]:
+            return value
+        case [value]:
+            return _iterator(machine, call, machine.iterate(value))
+    return _iterator(machine, call, None)
 
 
 def _next(machine: Machine, call: LibraryCall) -> Value | None:
@@ -693,12 +706,11 @@ FUNCTIONS: Mapping[str, Known] = {
     **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
        for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
-    "builtins.sorted": _sorted, "builtins.reversed": _listed(lambda items: items[::-1]),
-    "builtins.iter": _listed(lambda items: items), "builtins.next": _next,
-    "collections.defaultdict": _default_dict, "collections.deque": _deque,
+    "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
+    "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
     "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
-    "itertools.islice": _islice, "itertools.pairwise": _listed(lambda items: _tuples(itertools.pairwise(items))),
+    "itertools.islice": _islice, "itertools.pairwise": _pairwise,
     "builtins.isinstance": _isinstance, "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
     "builtins.getattr": _getattr, "builtins.setattr": _setattr(plainly=False), "builtins.delattr": _delattr,
     "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),
