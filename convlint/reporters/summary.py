@@ -173,7 +173,8 @@ def _not_checked_in_short(report: Report) -> str:
     if not rules:
         return ""
     named = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
-    more = say(" and {count} other values", count=len(needs) - _NEEDS) if len(needs) > _NEEDS else ""
+    left = len(needs) - _NEEDS
+    more = say(" and {count} other values", count=left) if left > 1 else say(" and 1 other value") if left == 1 else ""
     return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=named + more)
 
 

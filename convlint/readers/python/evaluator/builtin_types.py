@@ -264,7 +264,8 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
     if not isinstance(key, Const):
         if cell.complete and not cell.items:
             return default
-        return unknown(reason(key))
+        why = reason(key)  # whoever calls what he gets takes it to be there
+        return (machine.one_kind(cell.items.values(), why) if cell.complete else None) or unknown(why)
     found = cell.items.get(key.value)
     if found is None:
         return default if cell.complete else unknown(cell.why)

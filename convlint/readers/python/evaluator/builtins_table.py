@@ -412,6 +412,11 @@ def _isinstance(machine: Machine, call: LibraryCall) -> Value | None:
     return _known_truth(is_instance(machine, *call.args) if len(call.args) == 2 else None)
 
 
+def _is_class(value: Value) -> bool | None:
+    """Whether it is a class; None for names of libraries, which may be, and for what is unknown."""
+    return None if isinstance(value, (Unknown, Name)) else isinstance(value, Class)
+
+
 def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
     match call.args:
         case [Class(order=order), of]:
@@ -711,6 +716,7 @@ FUNCTIONS: Mapping[str, Known] = {
     "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
     "itertools.islice": _islice, "itertools.pairwise": _pairwise,
+    "inspect.isclass": lambda _, call: _known_truth(_is_class(call.args[0]) if len(call.args) == 1 else None),
     "builtins.isinstance": _isinstance, "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
     "builtins.getattr": _getattr, "builtins.setattr": _setattr(plainly=False), "builtins.delattr": _delattr,
     "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),

@@ -127,9 +127,9 @@ class Calls:
 
         return self._either([(test, "", partial(run, each)) for test, each in several.values], call.file)
 
-    def _of_each_kind(self, kinds: Sequence[Name], call: LibraryCall) -> Value:
+    def _of_each_kind(self, kinds: Sequence[Value], call: LibraryCall) -> Value:
         """Call each of several classes."""
-        tests = [f"{ast.unparse(call.node.func)[:60]} is {each.name}" for each in kinds]
+        tests = [f"{ast.unparse(call.node.func)[:60]} is kind {number}" for number in range(len(kinds))]
         calls = [partial(self.apply, each, call) for each in kinds]
         ways = zip(map(KindTest, tests), [KindTest(f"not ({each})") for each in tests], calls, strict=True)
         return self._either([*ways], call.file)

@@ -59,6 +59,7 @@ from convlint.readers.python.evaluator.values import (
     Value,
     another,
     reason,
+    same,
     unknown,
 )
 from convlint.readers.python.project import Project
@@ -250,13 +251,21 @@ class Machine:
 
     def one_kind(self, values: Iterable[Value], why: str = "branch") -> OneKind | None:
         """Return one of several classes that the library tells are alike; None if these are other values."""
-        kinds: dict[str, Name] = {}
+        kinds: list[Name | Class | Partial] = []
         for value in values:
             for each in value.kinds if isinstance(value, OneKind) else (value,):
-                if not isinstance(each, Name) or not self.library.is_one_of_kinds(each.name):
+                if not isinstance(each, (Name, Class, Partial)) or not self._is_of_kind(each):
                     return None
-                kinds[each.name] = each
-        return OneKind(why, tuple(kinds.values())) if 1 < len(kinds) <= MOST_KINDS else None
+                if not any(same(each, other) for other in kinds):
+                    kinds.append(each)
+        return OneKind(why, tuple(kinds)) if 1 < len(kinds) <= MOST_KINDS else None
+
+    def _is_of_kind(self, value: Value) -> bool:
+        while isinstance(value, Partial):
+            value = value.function
+        name = self.library.subclass_of(value) if isinstance(value, Class) else None
+        name = value.name if isinstance(value, Name) else name
+        return name is not None and self.library.is_one_of_kinds(name)
 
     def truth(self, value: Value) -> bool | None:
         """Return the truth of a value; None if it is unknown."""

@@ -190,7 +190,7 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
         case Name():
             return "name", value.name
         case OneKind():
-            return "one of", value.why, tuple([each.name for each in value.kinds])
+            return "one of", value.why, tuple([_frozen(each, given, depth + 1) for each in value.kinds])
         case Module():
             return "module", value.path
         case Class():

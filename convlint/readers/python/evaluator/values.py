@@ -45,12 +45,13 @@ class OneOf(Unknown):
 
 
 class OneKind(Unknown):
-    """One of several known classes of a library that are alike: `nn.Conv2d if flat else nn.Conv3d`.
+    """One of several classes that a library says are alike: `nn.Conv2d if flat else nn.Conv3d`.
 
-    A call constructs each of them. All other code treats it as unknown.
+    They are its own, or those of the source that derive from them, or partials of them. A call constructs each. All
+    other code treats it as unknown.
     """
 
-    kinds: tuple[Name, ...]
+    kinds: tuple[Name | Class | Partial, ...]
 
 
 class Deferred(Unknown):

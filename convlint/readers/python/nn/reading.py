@@ -49,12 +49,18 @@ def run_twice(
 
 def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gathering, shape: Shape | None) -> None:
     """Add the networks in a module's variables, as scripts create them, and run them on an input."""
+    library.recording = Recording()
     scope = machine.run_module(path)
     if scope is None:
         return
     held = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
     below = [child for value in held for _, child in everything(value) if child is not value]
     layers = {id(each.extra): each.extra for each in (*held, *below) if isinstance(each.extra, Convolution)}
+    # Those of a functional network, which no variable holds
+    loose = [each for each in machine.modules.recorded[path] if id(each.thing.layer) not in layers]
+    if library.recording.uses and loose:
+        gathering.add(loose, library.recording, (), certainty="stated", path=path, root=path,
+                      whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
         library.recording = Recording()
         machine.steps = STEPS_OF_MODULE
@@ -65,7 +71,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         recorded += _all_forwards(machine, library, scope.file, networks, shape)
         gathering.add(recorded, library.recording, held, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
-        library.recording = Recording()
+    library.recording = Recording()
 
 
 def _has_defaults(machine: Machine, root: Function | Class) -> bool:
@@ -165,7 +171,9 @@ def read_layers(
     shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
     if shape is not None and len(shape) <= 3:
         shape = (SOMETHING, *shape)  # of any batch
-    uses = [path for path in given if any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS)]
+    names_framework = cache(lambda path: any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS))
+    # A script may leave the framework to the files that it imports.
+    uses = [path for path in given if names_framework(path) or any(map(names_framework, imports.near(path)))]
     read = list(filter(relevance.may_construct_in, uses))
     for path in read:
         machine.memory.forget()

@@ -45,8 +45,17 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
         for name, function in unit.functions.items()
         if any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
     }
+    left = {name: function for name, function in unit.functions.items() if name not in loops}
+    while leading := {name for name, function in left.items() if _calls_any(function, loops)}:
+        loops |= leading
+        left = {name: function for name, function in left.items() if name not in leading}
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
     return next((node for node in calls if _trains(node.value, loops)), None)
+
+
+def _calls_any(function: ast.AST, names: set[str]) -> bool:
+    calls = (node.func for node in every(function) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Name) and called.id in names for called in calls)
 
 
 def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:

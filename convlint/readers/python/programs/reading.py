@@ -153,7 +153,7 @@ class _Reader:
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
         has_convolutions = bool(self._anywhere(convolves, closure)) or any(map(self._uses_class, closure.files))
-        sizes = input_size(reached, lambda: self._trained(unit.path, reached, trainer)) if torch else (None, ())
+        sizes = input_size(reached, lambda: self._trained(reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return TrainingProgram(
             path=unit.path,
@@ -191,9 +191,9 @@ class _Reader:
         first = next((each for each in reached if f"{each.path}:{each.line}" == place), None)
         return first is not None and has_loop(below(first, reached), trainer=False)
 
-    def _trained(self, entry: str, reached: list[Segment], trainer: str) -> list[Segment]:
+    def _trained(self, reached: list[Segment], trainer: str) -> list[Segment]:
         """Return the segments that a program surely runs; none if they do not train."""
-        followed = self._followed.of(entry, reached)
+        followed = self._followed.of(reached)
         return followed if has_loop(followed, bool(trainer)) else []
 
     def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:

@@ -185,19 +185,43 @@ def parts(segment: Segment) -> Iterator[ast.AST]:
             yield from every(node)
 
 
+class Imported(Segment):
+    """The body of an imported module, without the code below its guard."""
+
+    def __init__(self, units: Units, module: Segment) -> None:
+        super().__init__(units, module.path)
+        self.lines = module.lines
+
+    @cached_property
+    def content(self) -> bytes:
+        """Its text up to the guard."""
+        return _GUARD.split(super().content, maxsplit=1)[0]
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """Its statements without the guard."""
+        return [each for each in super().body if not is_guard(each)]
+
+
 class Reach:
     """Finds the segments that programs may reach; each file is cut once."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
         self.segments = cache(self._segments)
+        self._imported = cache(partial(Imported, units))
 
     def of(self, files: Iterable[str]) -> list[Segment]:
-        """Return the segments that a program of these files may run: all module bodies, and what they name."""
+        """Return the segments that a program of these files may run: all module bodies, and what they name.
+
+        It begins in the first of them, and imports the others, which leaves out the code below their guards.
+        """
+        entry, *_ = files = tuple(files) or ("",)
         waiting: list[Segment] = []
         named: dict[bytes, list[Segment]] = {}  # functions and classes
         methods: dict[tuple[str, str], list[Segment]] = {}
         for each in (each for path in files for each in self.segments(path)):
+            each = self._imported(each) if each.kind == "module" and each.path != entry else each
             # Any module may be imported for its side effects, and a registry is read by computed names.
             if each.kind == "module" or (each.handed_over and not each.is_method):
                 waiting.append(each)
@@ -248,34 +272,20 @@ def below(first: Segment, among: Iterable[Segment]) -> list[Segment]:
 Place = tuple[str, int]  # path and line of a `def` or `class`
 
 
-class Imported(Segment):
-    """The body of an imported module, without the code below its guard."""
-
-    def __init__(self, units: Units, module: Segment) -> None:
-        super().__init__(units, module.path)
-        self.lines = module.lines
-
-    @property
-    def body(self) -> list[ast.stmt]:
-        """Its statements without the guard."""
-        return [each for each in super().body if not is_guard(each)]
-
-
 class Followed:
     """Finds the segments that programs surely run, by resolved names."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
-        self._view = cache(partial(Imported, units))
 
-    def of(self, entry: str, reached: Iterable[Segment]) -> list[Segment]:
-        """Return the segments among `reached` that the program beginning in `entry` surely runs."""
+    def of(self, reached: Iterable[Segment]) -> list[Segment]:
+        """Return the segments among `reached` that the program surely runs."""
         waiting: list[Segment] = []
         others: dict[Place, Segment] = {}
         methods: dict[tuple[str, str], list[Segment]] = {}
         for each in reached:
             if each.kind == "module":
-                waiting.append(each if each.path == entry else self._view(each))
+                waiting.append(each)
                 continue
             others[each.path, each.line] = each
             if each.is_method:

@@ -154,3 +154,12 @@ def test_names_come_from_star_imports(tmp_path: Path) -> None:
     )
     sizes = [(each.layer.C, each.layer.K, each.layer.H, each.layer.W) for each in read(tmp_path, text)]
     assert sizes == [(3, 60, 224, 112), (120, 8, 224, 112)]
+
+
+def test_a_functional_network_at_the_top_level_of_a_script(tmp_path: Path) -> None:
+    text = (
+        "i = keras.Input((224, 112, 3))\nx = layers.Conv2D(60, 3, padding='same')(i)\nx = layers.ReLU()(x)\n"
+        "x = layers.Conv2D(8, 3)(x)\nmodel = keras.Model(i, x)\n"
+    )
+    sizes = [(each.layer.C, each.layer.K, each.layer.H, each.layer.W, each.certainty) for each in read(tmp_path, text)]
+    assert sizes == [(3, 60, 224, 112, "stated"), (60, 8, 224, 112, "stated")]

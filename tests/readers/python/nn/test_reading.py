@@ -534,13 +534,16 @@ def test_a_later_star_import_may_bind_the_name_to_something_else(tmp_path: Path,
         "conv = nn.Conv2d\n        if which:\n            conv = nn.Conv3d",
         "conv = getattr(nn, f'Conv{which}d')",
         "conv = getattr(nn, f'Conv{kind}{which}d')",
+        "conv = Same if which else nn.Conv2d",
+        "conv = functools.partial(nn.Conv2d, padding=1) if which else nn.Conv2d",
+        "conv = {'same': Same, 'plain': nn.Conv2d}.get(which)",
         "conv = self.kind(which)",
         "conv = functools.partial(self.kind(which), kernel_size=3)",
     ],
 )
 def test_one_of_several_kinds_is_a_convolution_of_each(tmp_path: Path, choice: str) -> None:
     text = (
-        "import functools\nfrom torch import nn\nclass Net(nn.Module):\n"
+        "import functools\nfrom torch import nn\nclass Same(nn.Conv2d):\n    pass\nclass Net(nn.Module):\n"
         f"    def __init__(self, which, width):\n        super().__init__()\n        {choice}\n"
         "        self.a = conv(64, 60, kernel_size=3)\n        self.b = conv(width, 60, kernel_size=3)\n"
         "    def kind(self, which):\n        if which == 1:\n            return nn.Conv1d\n"
@@ -569,3 +572,24 @@ def test_other_classes_of_which_one_is_meant_are_unknown(tmp_path: Path) -> None
         "        layer = nn.Conv2d if which else nn.Linear\n        self.a = layer(64, 60, 3)\n"
     )
     assert not read(tmp_path, text).layers
+
+
+def test_a_script_leaves_the_framework_to_what_it_imports(tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(HEAD + "class Block(nn.Module):\n    def __init__(self, width):\n"
+                                        "        self.conv = nn.Conv2d(width, 8, 3)\n")  # fmt: skip
+    path = tmp_path / "make.py"
+    path.write_text("from blocks import Block\ndef make():\n    return Block(60)\n")
+    read = read_layers(ProjectImports(Project(str(tmp_path), [str(path), str(tmp_path / "blocks.py")])), [str(path)])
+    assert [each.layer.C for each in read.layers] == [60]
+
+
+def test_a_class_decorator_may_ask_for_a_class(tmp_path: Path) -> None:
+    text = (
+        "import inspect\ndef logged(cls):\n    if inspect.isclass(cls):\n        init = cls.__init__\n"
+        "        def wrapper(self, *args, **kwargs):\n            init(self, *args, **kwargs)\n"
+        "        cls.__init__ = wrapper\n    return cls\n"
+        "@logged\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(64, 60, 3)\n"
+    )
+    layer = one(read(tmp_path, text)).layer
+    assert (layer.C, layer.K) == (64, 60)

@@ -346,3 +346,20 @@ class TestInsertion:
     def test_place(self, tmp_path: Path, text: str, line: int, name: str) -> None:
         found = program(tmp_path, text)
         assert (found.insert_at.line, found.torch_name) == (line, name)
+
+
+def test_what_an_imported_file_does_below_its_guard_is_not_run(tmp_path: Path) -> None:
+    sets = "torch.backends.cudnn.benchmark = True\n"
+    test = "import torch\ndef test(net):\n    pass\ndef main():\n    " + sets + GUARD.replace("train", "main")
+    text = "from evaluate import test\n" + LOOP + "torch.use_deterministic_algorithms(True)\n" + sets + GUARD
+    for name, code in {"guard": GUARD.replace("train()", sets), "function": test}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        found = programs(folder, {"train.py": text, "evaluate.py": code if name == "function" else test + code})
+        conflict = next(each.conflict for each in found if each.path == "train.py")
+        assert conflict is not None, name
+
+
+def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path: Path) -> None:
+    text = LOOP + "def once():\n    train()\ndef main():\n    for epoch in range(3):\n        once()\nmain()\n"
+    assert program(tmp_path, text).at.line == text.count("\n")
