@@ -88,7 +88,8 @@ class _Editor:
         if isinstance(made, str):
             return _refused(fix, at, made)
         if file.use is not None:
-            return _refused(fix, file.use, "this uses a bias that would be None")
+            sure = file.use.path == at.path
+            return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
         return _with(fix, at.path, made, file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:

@@ -132,7 +132,7 @@ def test_one_edit_that_cannot_be_made_does_not_keep_the_others_from_it() -> None
 def test_a_use_elsewhere_counts_where_the_file_sets_what_it_names(attribute: str, refused: bool) -> None:
     use = BiasUse(at=at(3, "train.py"), attribute=attribute)
     (fix,) = several(f"{TORCH}self.c = nn.Conv2d(3, 8, 3)\nx = self.n.d.ccc\n", (use,))
-    assert fix.no_edit == ("train.py:3: this uses a bias that would be None" if refused else "")
+    assert fix.no_edit == ("train.py:3: this may use a bias that would be None" if refused else "")
 
 
 @pytest.mark.parametrize(

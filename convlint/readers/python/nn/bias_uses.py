@@ -30,6 +30,8 @@ _TAKE_NONE = re.compile(r"(_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|
 _OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn)", re.IGNORECASE)
 # The name of one class, in contrast to variables: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
 _CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)([1-3][dD]|Base|Bag|Cell)?")
+# Variables that hold the class of a norm, by the names that PyTorch's own networks give them
+_NORM_KIND = re.compile(r"_?norm_(?:layer|class|cls|type)", re.IGNORECASE)
 _NORM = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
 
 # Construction of a layer, perhaps moved to a device or type
@@ -203,6 +205,11 @@ class _Uses:
                 for each in (*arguments, *(keyword.value for keyword in keywords)):
                     if not (named and _is_word(each)):
                         self._visit(each, safe, asked=bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}")))
+            case ast.Dict(keys=keys, values=values):
+                # `{"bias": cfg.bias}` is an argument for a constructor; the key of a state has a path in front.
+                for entry in (*filter(None, keys), *values):
+                    if not (isinstance(entry, ast.Constant) and entry.value == "bias"):
+                        self._visit(entry, safe)
             case ast.Constant() if _is_word(node):
                 self.found.append(node)
             case _:
@@ -283,6 +290,8 @@ class _Uses:
             case ast.BinOp(left=left, op=ast.BitOr(), right=right):
                 return self._is_other_kind(left) and self._is_other_kind(right)
         head, _, name = dotted(kinds).rpartition(".")
+        if _NORM_KIND.fullmatch(name):
+            return True
         variable = head in ("self", "cls") or name in self._bound or f".{name}" in self._bound
         return not variable and bool(_OTHER_KIND.match(name) and _CLASS.fullmatch(name))
 

@@ -208,14 +208,14 @@ VARIABLES = {
 SETS = re.compile(
     rb"(?:cudnn|backends|matmul|conv|rnn)\.(?:benchmark|deterministic|enabled|allow_tf32|fp32_precision)\s*"
     rb"(?:=(?!=)|:\s*bool|[|&^]=|[,)\]][^\n=]*=(?!=))|\bsetattr\(\s*[\w.]*(?:cudnn|backend)|"
-    rb"cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|\bset_seed\([^)]*deterministic|"
+    rb"\w\.(?:benchmark|deterministic|allow_tf32)\s*=(?!=)|cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|\bset_seed\([^)]*deterministic|"
     rb"\b(?:use_deterministic_algorithms|set_deterministic(?:_debug_mode)?|set_float32_matmul_precision|set_determinism|"
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )
 # Words of which any text that SETS finds has one
 _TRACES = (
-    b"cudnn", b"backend", b"_tf32", b"_precision", b"determinis", b"set_seed(", b"random_seed(", b"global_seed(",
-    b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"ignite",
+    b"cudnn", b"backend", b".benchmark", b"_tf32", b"_precision", b"determinis", b"set_seed(", b"random_seed(",
+    b"global_seed(", b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"ignite",
 )  # fmt: skip
 
 

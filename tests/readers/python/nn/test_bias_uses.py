@@ -150,6 +150,9 @@ def test_a_keyword_is_no_use() -> None:
         "m.bias = None",
         "m.bias_attr",
         "del m.bias",
+        "x = {'kernel_size': k, 'bias': b}",
+        "if isinstance(m, norm_layer): m.bias.data.zero_()",
+        "if isinstance(m, self.norm_class): m.bias.data.zero_()",
         "if m.bias is not None: delattr(m, 'bias')",
     ],
 )

@@ -363,3 +363,15 @@ def test_what_an_imported_file_does_below_its_guard_is_not_run(tmp_path: Path) -
 def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path: Path) -> None:
     text = LOOP + "def once():\n    train()\ndef main():\n    for epoch in range(3):\n        once()\nmain()\n"
     assert program(tmp_path, text).at.line == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import torch.backends.cudnn as cd\ncd.benchmark = True\n",
+        "cd = torch.backends.cudnn\ncd.benchmark = True\n",
+        "def tune(lib):\n    lib.benchmark = True\ntune(torch.backends.cudnn)\n",
+    ],
+)
+def test_flags_under_other_names(tmp_path: Path, lines: str) -> None:
+    assert program(tmp_path, LOOP + lines + GUARD).cudnn_benchmark is True
