@@ -109,5 +109,15 @@ def plain(value: Any, digits: int = 3) -> Any:
 
 def fields(record: object, *names: str) -> dict[str, Any]:
     """These fields of a record as JSON has them, each under its own name; `path` is cleaned as one."""
-    found = {name: getattr(record, name) for name in names}
-    return {name: clean_path(value) if name == "path" else plain(value) for name, value in found.items()}
+    found: dict[str, Any] = {}
+    for name in names:
+        value = getattr(record, name)
+        kind = value.__class__
+        if kind is float:  # most values are numbers, and a report has many
+            value = number(value)
+        elif kind is str:
+            value = clean_path(value) if name == "path" else clean(value)
+        elif kind is not int and value is not None:
+            value = plain(value)
+        found[name] = value
+    return found

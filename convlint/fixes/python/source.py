@@ -174,7 +174,21 @@ class Rewrites(NamedTuple):
 
 def same(old: PythonSource, text: str, rewrites: Rewrites) -> bool:
     """Whether `text` differs from a module in nothing but what was to be rewritten. Raises InputFault for no Python."""
-    pending: list[tuple[Any, Any]] = [(old.tree, parsed(text))]
+    new = parsed(text)
+    if len(old.tree.body) != len(new.body):
+        return False
+    lines, others = _LINE_BREAK.split(old.text), _LINE_BREAK.split(text)
+    edited = {node.lineno for node in (*rewrites.literals, *rewrites.keywords)}
+    # Statements of one text are one, wherever they stand; that of a decorator is above theirs.
+    pending: list[tuple[Any, Any]] = [
+        (one, other)
+        for one, other in zip(old.tree.body, new.body, strict=True)
+        if one.col_offset != other.col_offset
+        or one.end_col_offset != other.end_col_offset
+        or lines[one.lineno - 1 : one.end_lineno] != others[other.lineno - 1 : other.end_lineno]
+        or getattr(one, "decorator_list", None)
+        or not edited.isdisjoint(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+    ]
     while pending:
         one, other = pending.pop()
         if type(one) is not type(other):
@@ -185,11 +199,16 @@ def same(old: PythonSource, text: str, rewrites: Rewrites) -> bool:
             pending += zip(one, other, strict=True)
         elif isinstance(one, ast.Constant) and one in rewrites.literals:
             pending.append((rewrites.literals[one], other.value))
+        elif isinstance(one, ast.Call) and one in rewrites.keywords:
+            wanted = [*one.keywords, *_keywords(rewrites.keywords[one])]
+            pending += ((one.func, other.func), (one.args, other.args), (wanted, other.keywords))
         elif isinstance(one, ast.AST):
-            fields = {name: (getattr(one, name, None), getattr(other, name, None)) for name in one._fields}
-            if isinstance(one, ast.Call) and one in rewrites.keywords:
-                fields["keywords"] = [*one.keywords, *_keywords(rewrites.keywords[one])], other.keywords
-            pending += fields.values()
+            for name in one._fields:
+                mine, theirs = getattr(one, name, None), getattr(other, name, None)
+                # Most fields are contexts, texts and empty lists that are equal.
+                empty = mine.__class__ is theirs.__class__ is list and not (mine or theirs)
+                if not (mine is theirs or empty or (mine.__class__ is theirs.__class__ is str and mine == theirs)):
+                    pending.append((mine, theirs))
         elif one != other:
             return False
     return True
