@@ -18,6 +18,7 @@ MOST_FOLDERS = 20_000
 MOST_KEPT = 32 << 20  # bytes of files that were only looked through
 # Installed or generated code, in which nobody fixes a finding
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
+_ADDS_PATH = b"sys.path."
 
 
 class Project:
@@ -37,6 +38,7 @@ class Project:
         self._by_tail: dict[str, list[str]] = {}
         self._resolved = cache(self._resolve)
         self._real_folder = cache(lambda folder: os.path.abspath(folder).removesuffix(os.sep))  # which `/` alone has
+        self._adds_paths = cache(self._adds_to_path)
         self._parts: set[str] = set()  # what an import of a file of the repository can begin with
         for path in dict.fromkeys((*self.given, *_listed(root))):
             real = os.path.abspath(path)  # not realpath, which asks the file system for every part of every path
@@ -93,7 +95,8 @@ class Project:
         """Return the path of the file that `module` names in `importer`; None for frameworks, libraries and unknowns.
 
         `level` counts the dots of a relative import. An absolute name is looked up beside the importer, as for a
-        script, then in each folder above it up to the root and in their `src`, then as the unique end of a path.
+        script, then in each folder above it up to the root and in their `src`, then as the unique end of a path: of a
+        single name, which is common, only where a script beside the importer adds to `sys.path`.
         """
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
@@ -106,7 +109,7 @@ class Project:
         parts = module.split(".") if module else []
         if level:
             return self._at(os.path.join(folder, *[".."] * (level - 1)), parts)
-        top = self._real_folder(self.root)
+        top, own = self._real_folder(self.root), folder
         while True:
             for start in (folder, os.path.join(folder, "src")):
                 found = self._at(start, parts)
@@ -116,7 +119,13 @@ class Project:
             if real == top or not real.startswith(top):
                 break
             folder = os.path.join(folder, "..")
-        return self._unique(parts)
+        return self._unique(parts) if len(parts) > 1 or self._adds_paths(own) else None
+
+    def _adds_to_path(self, folder: str) -> bool:
+        """Whether a file in the folder adds to `sys.path`, as scripts do that lie beside a `core` or `lib`."""
+        here = self._real_folder(folder)
+        beside = [path for real, path in self._by_real.items() if os.path.dirname(real) == here]
+        return any(_ADDS_PATH in (self.content(path) or b"") for path in beside)
 
     def _at(self, folder: str, parts: list[str]) -> str | None:
         base = os.sep.join((self._real_folder(folder), *parts))
@@ -124,11 +133,9 @@ class Project:
         return found or self._by_real.get(f"{base}{os.sep}__init__.py")
 
     def _unique(self, parts: list[str]) -> str | None:
-        """Return the only file whose path ends with these parts; None for a single name, which is too common."""
-        if len(parts) < 2:
-            return None
+        """Return the only file whose path ends with these parts; None if there are several."""
         for tail in ("/".join(parts) + ending for ending in (".py", "/__init__.py")):
-            ending = self._by_tail.get(_tail(tail), ())
+            ending = self._by_tail.get(_tail(tail), ()) if "/" in tail else self._by_real.values()
             found = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
             if len(found) == 1:
                 return found[0]

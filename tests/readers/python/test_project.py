@@ -49,3 +49,22 @@ def test_the_order_of_questions_changes_no_answer(repository: Path) -> None:
         answers.add(tuple(given[each] for each in asked))
     env = str(repository / "lib/utils/env.py")
     assert answers == {(None, env, env)}
+
+
+@pytest.mark.parametrize(
+    ("module", "importer", "found"),
+    [
+        ("raft", "tools/train.py", "core/raft.py"),
+        ("models", "tools/train.py", "core/models/__init__.py"),
+        ("models.net", "tools/train.py", "core/models/net.py"),
+        ("twice", "tools/train.py", None),
+        ("raft", "other/train.py", None),
+    ],
+)
+def test_a_script_may_add_folders_to_the_path(tmp_path: Path, module: str, importer: str, found: str | None) -> None:
+    files = ["core/raft.py", "core/models/__init__.py", "core/models/net.py", "core/twice.py", "more/twice.py"]
+    for name in (*files, "tools/train.py", "tools/_init_paths.py", "other/train.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import sys\nsys.path.append('../core')\n" if name.endswith("_paths.py") else "")
+    path = Project(str(tmp_path), ()).resolve(module, str(tmp_path / importer))
+    assert path == (None if found is None else str(tmp_path / found))
