@@ -128,7 +128,7 @@ def _overwrite(real: str, data: bytes) -> None:
 
 
 def _make_room(descriptor: int, length: int) -> None:
-    """Makes it before anything of the old content goes. Raises OSError where there is none."""
+    """Reserves the new length before anything of the old content goes. Raises OSError where there is no room."""
     size = os.fstat(descriptor).st_size
     if length > size and hasattr(os, "posix_fallocate"):
         try:

@@ -31,7 +31,7 @@ def kind_of_norm(given: Arguments) -> Kind:
 
 
 def has_function(full: str) -> bool:
-    """Whether `function` knows more of this canonical name than that it reads tensors."""
+    """Whether it is known what a function of this canonical name returns."""
     prefix, _, short = full.rpartition(".")
     return full == "keras.Input" or (prefix == "keras.layers" and (short == "concatenate" or short in _MERGED))
 
