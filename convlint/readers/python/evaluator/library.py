@@ -38,6 +38,13 @@ class LibraryCall(Struct, frozen=True):
 class Library:
     """Meaning of functions and classes outside the source. A result of None always means that nothing is known."""
 
+    def begin_module(self) -> object:
+        """Set aside what is known of the code that runs, as a module is imported now; return it for `end_module`."""
+        return None
+
+    def end_module(self, path: str, outer: object) -> None:
+        """Go on where the module at `path` was imported."""
+
     def has(self, name: str) -> bool:
         """Whether it knows a class or function by this full name, which `from torch.nn import *` may bind."""
         return False

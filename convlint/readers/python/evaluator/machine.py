@@ -250,7 +250,7 @@ class Machine:
             self.heap.remove(receiver, name)
 
     def one_kind(self, values: Iterable[Value], why: str = "branch") -> OneKind | None:
-        """Return one of several classes that the library tells are alike; None if these are other values."""
+        """Return one of several classes that the library says are alike; None if these are other values."""
         kinds: list[Name | Class | Partial] = []
         for value in values:
             for each in value.kinds if isinstance(value, OneKind) else (value,):

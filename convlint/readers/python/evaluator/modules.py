@@ -41,7 +41,7 @@ _SETS = re.compile(
     rb"([A-Z](?<!\w[A-Z])\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
     % b"|".join(sorted(name.encode() for name in names_of.CHANGERS))
 )
-# Packages whose star imports bind no layer that convlint does not know: frameworks, and what has none
+# Packages that bind no name of a framework's layer to something else by a star import
 _NO_LAYERS = (
     FRAMEWORKS | sys.stdlib_module_names | {"numpy", "scipy", "matplotlib", "pylab", "sklearn", "pandas", "PIL"}
 )
@@ -89,6 +89,7 @@ class Modules:
         machine.floor, machine.recorded, machine.root, machine.again, machine.doubts = 0, [], "", 0, []
         machine.modes = []
         height, machine.height = machine.height, machine.height + 12
+        outer = machine.library.begin_module()
         # Stored before the body runs: modules that import each other see what is bound so far.
         scope = self.scopes[path] = Scope(machine, file, None, None)
         scope.first.items["__name__"] = Const(os.path.basename(path).removesuffix(".py"))
@@ -105,6 +106,7 @@ class Modules:
             whole = False
         heap.abandon(heap.base)
         self._finish(scope, file, whole=whole)
+        machine.library.end_module(path, outer)
         self.recorded[path] = machine.recorded
         if not whole:
             self.unfinished.add(path)
@@ -221,21 +223,18 @@ class Modules:
             return scope.heap.joined(settled, other) if other is not None else settled
         if name.startswith("__"):
             return None
-        # A later star import overrides an earlier one.
+        # A later star import overrides an earlier one; that of an unknown package may have a layer of the same name.
+        doubtful = False
         for module in reversed(scope.stars):
             if isinstance(module, Module):
                 found = self._followed(self._exported, module.path, name)
+                if found is not None:
+                    return found
+            elif self.machine.library.has(full := f"{module.name}.{name}"):
+                return unknown("call") if doubtful else Name(full)
             else:
-                found = self._of_library(module.name, name)
-            if found is not None:
-                return found
+                doubtful = doubtful or module.name.split(".")[0] not in _NO_LAYERS
         return None
-
-    def _of_library(self, module: str, name: str) -> Value | None:
-        """Return what `from module import *` binds to a name; unknown if nobody knows whether it binds that."""
-        if self.machine.library.has(full := f"{module}.{name}"):
-            return Name(full)
-        return None if module.split(".")[0] in _NO_LAYERS else unknown("call")
 
     def _exported(self, path: str, name: str) -> Value | None:
         scope = self.scope(path)

@@ -207,8 +207,9 @@ class _Uses:
                         self._visit(each, safe, asked=bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}")))
             case ast.Dict(keys=keys, values=values):
                 # `{"bias": cfg.bias}` is an argument for a constructor; the key of a state has a path in front.
-                for entry in (*filter(None, keys), *values):
-                    if not (isinstance(entry, ast.Constant) and entry.value == "bias"):
+                arguments = [key for key in keys if isinstance(key, ast.Constant) and key.value == "bias"]
+                for entry in (*keys, *values):
+                    if entry is not None and entry not in arguments:
                         self._visit(entry, safe)
             case ast.Constant() if _is_word(node):
                 self.found.append(node)

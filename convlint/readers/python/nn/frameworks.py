@@ -84,11 +84,22 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
 
 
 class Frameworks(Library):
-    """The library of frameworks. `recording` belongs to the current root."""
+    """The library of frameworks. `recording` belongs to the current root, `of_modules` has those of modules' bodies."""
 
     def __init__(self) -> None:
         self.recording = Recording()
+        self.of_modules: dict[str, Recording] = {}
         self._base = cache(base_of)
+
+    def begin_module(self) -> Recording:
+        """Begin a recording of its own."""
+        outer, self.recording = self.recording, Recording()
+        return outer
+
+    def end_module(self, path: str, outer: object) -> None:
+        """Keep the module's recording, and go on with the other one."""
+        assert isinstance(outer, Recording)
+        self.of_modules[path], self.recording = self.recording, outer
 
     def has(self, name: str) -> bool:
         """Whether a framework has a layer of this name, or a function that is followed."""

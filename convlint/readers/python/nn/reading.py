@@ -49,7 +49,6 @@ def run_twice(
 
 def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gathering, shape: Shape | None) -> None:
     """Add the networks in a module's variables, as scripts create them, and run them on an input."""
-    library.recording = Recording()
     scope = machine.run_module(path)
     if scope is None:
         return
@@ -58,8 +57,9 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     layers = {id(each.extra): each.extra for each in (*held, *below) if isinstance(each.extra, Convolution)}
     # Those of a functional network, which no variable holds
     loose = [each for each in machine.modules.recorded[path] if id(each.thing.layer) not in layers]
-    if library.recording.uses and loose:
-        gathering.add(loose, library.recording, (), certainty="stated", path=path, root=path,
+    recording = library.of_modules[path]
+    if recording.uses and loose:
+        gathering.add(loose, recording, (), certainty="stated", path=path, root=path,
                       whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
         library.recording = Recording()
@@ -71,7 +71,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         recorded += _all_forwards(machine, library, scope.file, networks, shape)
         gathering.add(recorded, library.recording, held, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
-    library.recording = Recording()
+        library.recording = Recording()
 
 
 def _has_defaults(machine: Machine, root: Function | Class) -> bool:

@@ -29,7 +29,7 @@ from convlint.readers.python.programs.entries import (
 )
 from convlint.readers.python.programs.input_size import input_size
 from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
-from convlint.readers.python.programs.segments import Followed, Reach, Segment, below
+from convlint.readers.python.programs.segments import Followed, Reach, Segment, led_to
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
@@ -189,7 +189,7 @@ class _Reader:
     def _trains(self, place: str, reached: list[Segment]) -> bool:
         """Whether the function at a place, as path:line, leads to a training loop by its words."""
         first = next((each for each in reached if f"{each.path}:{each.line}" == place), None)
-        return first is not None and has_loop(below(first, reached), trainer=False)
+        return first is not None and has_loop(led_to(first, reached), trainer=False)
 
     def _trained(self, reached: list[Segment], trainer: str) -> list[Segment]:
         """Return the segments that a program surely runs; none if they do not train."""

@@ -253,7 +253,7 @@ class Reach:
         return segments(self._units, path, content) if content is not None else []
 
 
-def below(first: Segment, among: Iterable[Segment]) -> list[Segment]:
+def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
     """Return a segment, and those of others that it names, directly or not."""
     named: dict[bytes, list[Segment]] = {}
     for each in among:

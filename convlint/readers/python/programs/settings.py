@@ -208,7 +208,8 @@ VARIABLES = {
 SETS = re.compile(
     rb"(?:cudnn|backends|matmul|conv|rnn)\.(?:benchmark|deterministic|enabled|allow_tf32|fp32_precision)\s*"
     rb"(?:=(?!=)|:\s*bool|[|&^]=|[,)\]][^\n=]*=(?!=))|\bsetattr\(\s*[\w.]*(?:cudnn|backend)|"
-    rb"\w\.(?:benchmark|deterministic|allow_tf32)\s*=(?!=)|cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|\bset_seed\([^)]*deterministic|"
+    rb"\w\.(?:benchmark|deterministic|allow_tf32)\s*=(?!=)|"  # by whatever name the module goes
+    rb"cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|\bset_seed\([^)]*deterministic|"
     rb"\b(?:use_deterministic_algorithms|set_deterministic(?:_debug_mode)?|set_float32_matmul_precision|set_determinism|"
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )

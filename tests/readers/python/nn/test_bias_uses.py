@@ -22,6 +22,7 @@ def lines(code: str) -> list[int]:
         "def weights_init(m):\n if isinstance(m, nn.Conv2d): nn.init.zeros_(m.bias)",
         "SGD([{'params': [a.c.bias]}])",
         "b = c.bias",
+        "x = {'kernel_size': k, 'name': 'bias'}",
         "if hasattr(m, 'bias'): m.bias.data.zero_()",
         "if isinstance(m, (nn.Linear, nn.Conv2d)): m.bias.data.zero_()",
         "if isinstance(m, nn.Linear) or a: m.bias.data.zero_()",

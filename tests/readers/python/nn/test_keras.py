@@ -163,3 +163,13 @@ def test_a_functional_network_at_the_top_level_of_a_script(tmp_path: Path) -> No
     )
     sizes = [(each.layer.C, each.layer.K, each.layer.H, each.layer.W, each.certainty) for each in read(tmp_path, text)]
     assert sizes == [(3, 60, 224, 112, "stated"), (60, 8, 224, 112, "stated")]
+
+
+@pytest.mark.parametrize("first", ["a.py", "z.py"])
+def test_a_script_that_another_file_imports_is_read_as_it_is_alone(tmp_path: Path, first: str) -> None:
+    script = "i = keras.Input((224, 112, 3))\nx = layers.Conv2D(60, 3)(i)\nx = layers.Conv2D(8, 3)(x)\n"
+    (tmp_path / "net.py").write_text(HEAD + script)
+    (tmp_path / first).write_text(HEAD + "from net import x\ndef f():\n    return layers.Conv2D(8, 3)(x)\n")
+    paths = sorted(map(str, tmp_path.glob("*.py")))
+    found = read_layers(ProjectImports(Project(str(tmp_path), paths)), paths).layers
+    assert [(each.layer.C, each.layer.K) for each in found if each.layer.path.endswith("net.py")] == [(3, 60), (60, 8)]

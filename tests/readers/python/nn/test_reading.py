@@ -593,3 +593,13 @@ def test_a_class_decorator_may_ask_for_a_class(tmp_path: Path) -> None:
     )
     layer = one(read(tmp_path, text)).layer
     assert (layer.C, layer.K) == (64, 60)
+
+
+@pytest.mark.parametrize("module", ["fastai.basics", "unknown", "spconv.pytorch"])
+def test_a_star_import_of_anything_leaves_builtins_as_they_are(tmp_path: Path, module: str) -> None:
+    text = (
+        f"from {module} import *\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.convs = nn.ModuleList([nn.Conv2d(64, int(60 * 1.0), 3) for _ in range(2)])\n"
+    )
+    layer = one(read(tmp_path, text)).layer
+    assert (layer.C, layer.K) == (64, 60)
