@@ -450,18 +450,7 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
             says[key] = WrittenArguments(each.layer)
     written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
     layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
-    return _merged(_with_bias_of_callers(_without_chains(whole, layers)))
-
-
-def _with_bias_of_callers(layers: list[SourceLayer]) -> list[SourceLayer]:
-    """Return the layers of one place; a bias by default is unknown if a caller may give another: `Block(**config)`."""
-    own = {each.root for each in layers if each.certainty != "stated"}
-    callers = (each for each in layers if own and each.certainty == "stated" and each.root not in own)
-    if all(each.layer.bias is not None for each in callers):
-        return layers
-    return [
-        each if each.certainty == "stated" else replace(each, layer=replace(each.layer, bias=None)) for each in layers
-    ]
+    return _merged(_without_chains(whole, layers))
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:
@@ -492,8 +481,9 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
         follows, silent = (None, True) if opinion == SILENT else (opinion, False)
-        again = [replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent) for each in several]
-        found += _merged(_with_bias_of_callers(again))
+        found += _merged(
+            [replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent) for each in several]
+        )
     return found
 
 

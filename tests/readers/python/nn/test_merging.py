@@ -293,23 +293,3 @@ def test_a_layer_that_a_norm_and_a_parameter_read_in_turn_is_not_known_to_be_nor
     assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {False}
     text = CHOSEN.replace("return self.body(x)", "return self.body(x) + nn.BatchNorm2d(32)(self.body[0](x))")
     assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {None}
-
-
-@pytest.mark.parametrize(
-    ("call", "bias"),
-    [
-        ("Block(**config)", None),
-        ("Block(64, 64, kernel_size=3)", True),
-        ("Block(64, 64, kernel_size=3, bias=False)", False),
-    ],
-)
-def test_a_bias_that_a_caller_may_give_is_unknown(tmp_path: Path, call: str, bias: bool | None) -> None:
-    text = (
-        "class Block(nn.Module):\n    def __init__(self, i, o, **kwargs):\n        super().__init__()\n"
-        "        self.conv = nn.Conv2d(in_channels=i, out_channels=o, **kwargs)\n"
-        f"class Net(nn.Module):\n    def __init__(self, config):\n        super().__init__()\n        self.b = {call}\n"
-    )
-    path = tmp_path / "net.py"
-    path.write_text("from torch import nn\n" + text)
-    layers = read_layers(ProjectImports(Project(str(tmp_path), [str(path)])), [str(path)]).layers
-    assert {each.layer.bias for each in layers if (None if bias is None else 64) == each.layer.C} == {bias}
