@@ -121,11 +121,12 @@ def timed(
     keep: Callable[[TimingRow], None],
     done: Callable[[Workload], None] = lambda _: None,
     limit_s: float | None = None,
+    each_s: float = EACH_S,
     now: Callable[[], float] = time.monotonic,
 ) -> TimedSession:
     """Times what is not `known`; each new row is handed to `keep` at once, so that an interrupt loses none.
 
-    `gpu` is the name that rows get. After `limit_s` no other workload is begun.
+    `gpu` is the name that rows get. After `limit_s` no other workload is begun; each takes about `each_s` once it is warm.
     """
     rows: dict[Workload, TimingRow] = {}
     failed: dict[Workload, str] = {}
@@ -136,7 +137,7 @@ def timed(
         elif fatal == MOST_FATAL:
             failed[workload] = f"not begun, since timing failed {MOST_FATAL} times in a row"
         elif limit_s is None or now() - begin < limit_s:
-            answer = timer.time(workload, EACH_S)
+            answer = timer.time(workload, each_s)
             fatal = fatal + 1 if answer.fatal else 0
             if answer.timing is None:
                 failed[workload] = answer.error
