@@ -176,11 +176,12 @@ class Board:
         family = replace(family, setup_us=(first, second, third))
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
         complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
-        pointwise = replace(family, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        wgrad = replace(family, sustained=family.wgrad_sustained or family.sustained)
+        pointwise = replace(wgrad, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.dgrad_tiles, family),
-            "wgrad": (family.wgrad_tiles, family),
+            "wgrad": (family.wgrad_tiles, wgrad),
             "pointwise wgrad": (family.wgrad_tiles, pointwise),
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": ((const.FUSED_WINOGRAD_TILE,) if family.fused_winograd else (), family),
@@ -209,14 +210,14 @@ class Board:
 
 
 def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:
-    """Whether convolutions run Ampere's instructions, which newer Tensor Cores multiply below their rate on paper.
+    """Whether 8-bit convolutions run Ampere's instructions, which newer Tensor Cores multiply below their rate on paper.
 
     H20 has so low a rate that they reach it. Hopper's is 4096 FLOPs per clock and SM in 16 bits.
     """
     cc, most = gpu.compute_capability, const.MMA_ON_HOPPER * 8192 / compute.bytes
-    if "9.0" <= cc < "10.0":
+    if "9.0" <= cc < "10.0" and compute.bytes == 1:
         return peak > most * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
-    return compute == Dtype.tf32 and "10.0" <= cc < "12.0"
+    return False
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
@@ -224,13 +225,15 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     cc = gpu.compute_capability
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
-        if compute == Dtype.tf32:
-            family = const.AMPERE if cc >= "12.0" else replace(const.AMPERE, split=const.HOPPER.split)
+        if compute == Dtype.tf32 and cc < "12.0":
+            family = const.HOPPER_TF32
     elif cc >= "8.0":
         family = const.AMPERE
     else:
         family = const.TURING if cc >= "7.5" else const.VOLTA
-    granule = min(family.granule, _GRANULE.get(compute, family.granule))
+    granule = family.granule
+    if family is not const.HOPPER_TF32:
+        granule = min(granule, _GRANULE.get(compute, granule))
     latency, setup = family.load_latency_us, family.setup_us
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY

@@ -44,6 +44,12 @@ DILATED_WITHOUT_CUDNN: Final = 10.0
 COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
 MODERN_COPY_KERNEL_US: Final = 2.0
+# On cc 9.0 transposes and copies that pad take so long beside their bytes, which transposes of 16 bits move at 0.66 of
+# the bandwidth, and padding at 0.31, also where L2 holds them. Fit: layers with and without on H100, cuDNN 9.19 (`measured_h100-sxm.csv`).
+HOPPER_TURN_US: Final = 3.0
+HOPPER_PAD_US: Final = 5.0
+HOPPER_TURNS_SLOWER: Final = MODERN_COPY_BANDWIDTH / 0.66
+HOPPER_PADS_SLOWER: Final = MODERN_COPY_BANDWIDTH / 0.31
 # cuDNN's nchwToNhwcKernel moves tiles of so many positions and channels of one image, as its grids say: 1568 x 1 x 4
 # blocks for four images of 3 x 224 x 224, 8 x 1 x 768 for the weights of 768 filters of 3 x 16 x 16.
 TRANSPOSE_TILE: Final = 32
@@ -118,9 +124,15 @@ FIRST_LAYER_CHANNELS: Final = 4
 NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
     "fprop": {8: 1.05, 4: 1.12, 2: 1.59}, "dgrad": {8: 1.02, 4: 1.11, 2: 1.30}, "wgrad": {8: 1.58, 4: 2.07, 2: 3.88},
 }  # fmt: skip
+# The same of a 1x1 on cc 9.0; filters of more taps have their channels padded there. Fit: H100, cuDNN 9.19.
+NARROW_POINTWISE: Final[dict[Pass, dict[int, float]]] = {
+    "fprop": {8: 2.6, 4: 3.2, 2: 6.0}, "dgrad": {8: 2.6, 4: 3.0, 2: 5.5}, "wgrad": {8: 3.5, 4: 4.0, 2: 7.0},
+}  # fmt: skip
 # The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
 # on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
 NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}
+# What wgrad takes as a product of NCHW tensors over what it takes of NHWC. Fit: 1x1 layers on H100, cuDNN 9.19.
+PRODUCT_WGRAD: Final = 1.4
 VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
 # Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
 # and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples
@@ -151,10 +163,12 @@ class Family(Struct, frozen=True):
     setup_us: tuple[float, float, float]  # launch and setup of fprop, dgrad, wgrad
     weight_writes: tuple[float, float, float]  # further bytes per weight that the pass writes, per element
     split: tuple[Split, Split, Split]
+    taps_us: float = 0.0  # more for filters of several taps
     most_resident: int = 4  # tiles per SM that the kernels are built for, where registers hold more
     # A tile that has its SM to itself waits at its own barriers; another would work meanwhile. The guide's Fig. 4 has
     # 128x128 tiles where 256x128 would fit as well, so it costs at least what the larger tile saves on operands.
     lone_tile_cost: float = 1.045
+    wgrad_sustained: float = 0.0  # `sustained` of wgrad; 0: the same
     fused_winograd: bool = True
     fft_tiles: tuple[Tile, ...] = ((64, 64),)
     workspace: bool = True  # granted, so that transforms need not be fused
@@ -211,24 +225,39 @@ TURING: Final = replace(
 # Copies to shared memory that bypass registers feed twice the rate at the same cost and hide latency. Fit: A100; the
 # rest as on V100. Checked against the guide's Figs. 4 and 13.
 AMPERE: Final = replace(VOLTA, tiles=_AMPERE_TILES, sustained=0.96, load_latency_us=0.15, operand_rate=2048.0 * 2)
-# One tile per SM. fprop is not split however few its tiles and long its reduction, and a step of 64 elements takes
-# 0.3 us where latency rules it, two of 32 in the kernels that traces name. Fit: layers of H200 (TileOPs), in NCHW.
+# One tile per SM. fprop is not split however few its tiles and long its reduction. Fit: half of the dense, aligned
+# layers in NHWC and 16 bits that were timed on H100 with cuDNN 9.19 (`measured_h100-sxm.csv`).
 HOPPER: Final = replace(
     AMPERE,
     tiles=_HOPPER_TILES,
     dgrad_tiles=_HOPPER_TILES,
     wgrad_tiles=((256, 128), (128, 128), (256, 64), (128, 64), (64, 64), (64, 128)),
     granule=64,
+    sustained=0.95,
+    operand_cost=6.5,
     operand_rate=4096.0 * 2,
-    load_latency_us=0.30,
-    round_us=1.5,
-    setup_us=(2.0, 4.0, 4.3),
+    load_latency_us=0.12,
+    round_us=0.14,
+    extra_kernel_us=1.8,
+    setup_us=(2.4, 2.5, 3.0),
+    taps_us=3.4,
     split=("never", "never", "free"),
     most_resident=1,
     lone_tile_cost=1.0,
 )
-# Most convolutions still run Ampere's kernels there, whose instructions (mma, not wgmma) reach this share of the peak
-# (arXiv 2402.13499, 62.9 % on average). Agrees with KernelBench on H100 in tf32, and with H200's 256 to 512 channels.
+# wgrad in tf32 runs Ampere's instructions (mma, not wgmma). Fit: the same layers in tf32.
+HOPPER_TF32: Final = replace(
+    HOPPER,
+    granule=32,
+    operand_cost=9.0,
+    load_latency_us=0.17,
+    round_us=1.4,
+    setup_us=(2.4, 3.6, 4.2),
+    taps_us=3.0,
+    wgrad_sustained=0.48,
+)
+# Kernels for 8 bits are taken to be Ampere's there, whose instructions reach this share of the peak (arXiv 2402.13499,
+# 62.9 % on average).
 MMA_ON_HOPPER: Final = 0.63
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)

@@ -145,24 +145,32 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
         ("w", taps * raw_c * raw_k, taps * c * k, nchw and taps > 1 and (modern or which == "dgrad")),
         ("x", pixels_in * raw_c, pixels_in * c, nchw),
     ]
-    if not (modern and which == "fprop" and (element_bytes == 4 or board.generation != "9.0")):
+    hopper = board.generation == "9.0"
+    turns_slower = const.HOPPER_TURNS_SLOWER if hopper and element_bytes == 2 else 1.0
+    pads_slower, pad_kernel_us = 1.0, kernel_us
+    if hopper:
+        kernel_us, pad_kernel_us, pads_slower = const.HOPPER_TURN_US, const.HOPPER_PAD_US, const.HOPPER_PADS_SLOWER
+    if hopper or not (modern and which == "fprop"):
         tensors.append(("y", pixels_out * raw_k, pixels_out * k, nchw))
     for tensor, raw, wide, transposed in tensors:
         if raw == wide and not transposed:
             continue
         size = wide * in_all_groups
         # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
-        time = (raw * in_all_groups + (size if size > kept_in_l2 else 0)) * us_per_byte
+        kept = size <= kept_in_l2 and (transposed or not hopper)
+        time = (raw * in_all_groups + (0 if kept else size)) * us_per_byte
         if transposed and modern:
             rows, points, channels = _transposed(problem, tensor, c, k)
             side = const.TRANSPOSE_TILE
             moved = 2 * element_bytes * rows * ceil_to(points, side) * ceil_to(channels, side)
-            time = max(time, moved / (const.TRANSPOSE_BYTES_PER_CLOCK * board.clocks_per_us))
+            time = max(time * turns_slower, moved / (const.TRANSPOSE_BYTES_PER_CLOCK * board.clocks_per_us))
         if transposed:
             transposes += time + kernel_us
+            if hopper and raw != wide and tensor != "x" and which != "wgrad":
+                padding += pad_kernel_us  # by a kernel of its own
             workspace += size
         elif pads:
-            padding += time + kernel_us
+            padding += time * pads_slower + pad_kernel_us
             workspace += size
     return Copies(transposes, padding, workspace)
 
@@ -239,7 +247,7 @@ def least_tiled(
     problem, which, board, unit, bytes_ = case.problem, case.which, case.board, case.unit, case.moved
     family = unit.family
     index = PASS_INDEX[which]
-    setup = family.setup_us[index]
+    setup = family.setup_us[index] + (family.taps_us if problem.taps > 1 else 0.0)
     if family.weight_writes[index]:
         bytes_ += family.weight_writes[index] * problem.groups * case.c * case.k * problem.taps
     us_per_byte, extra_us = board.us_per_byte, family.extra_kernel_us

@@ -293,7 +293,8 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         lowerings = [replace(each, peak_share=share) for each in lowerings]
     ways = least_tiled(case, lowerings, around)
     if board.modern and not situation.tensorrt:
-        ways += _with_narrow_vectors(case, ways[0])
+        narrow = _with_narrow_vectors(case, ways[0])
+        ways = narrow if narrow and board.generation == "9.0" else ways + narrow
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
@@ -329,9 +330,11 @@ def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
 
 def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
     """Whether the pass is a 1x1 that multiplies each image of an NCHW tensor as it stands, with nothing transposed."""
-    if which != "fprop" or not board.modern or not problem.nchw or problem.taps > 1 or problem.groups > 1:
+    if not board.modern or not problem.nchw or problem.taps > 1 or problem.groups > 1:
         return False
-    return not problem.padded and (board.generation == "9.0" or (problem.element_bytes == 4 and not problem.strided))
+    if problem.padded or problem.strided:
+        return False
+    return board.generation == "9.0" or (problem.element_bytes == 4 and which == "fprop")
 
 
 def _as_product(case: KernelCase, situation: Situation) -> Priced:
@@ -340,18 +343,25 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     Nobody timed it with channels that NHWC pads; it is taken to be no faster than NHWC there either (CG 4.1).
     """
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
-    N, points = problem.N, problem.pixels_out // problem.N
-    load_bytes = (points | problem.C) * problem.element_bytes
-    slower = const.NARROW_PRODUCT.get(load_bytes & -load_bytes, 1.0)
-    steps = -(-problem.C // unit.family.granule)
-    lowering = Lowering(
-        "implicit-gemm", "fprop", N, points, problem.K, steps, problem.pixels_out * problem.K, peak_share=1 / slower
-    )
+    N, C, K, granule, points = problem.N, problem.C, problem.K, unit.family.granule, problem.pixels_out // problem.N
+    load_bytes = (points | C) * problem.element_bytes
+    load_bytes &= -load_bytes
+    slower = const.NARROW_PRODUCT.get(load_bytes, 1.0)
+    if board.generation == "9.0":
+        slower = const.NARROW_POINTWISE[which].get(load_bytes, 1.0)
+    if which == "wgrad":
+        slower *= const.PRODUCT_WGRAD
+        lowering = Lowering("implicit-gemm", "pointwise wgrad", 1, C, K, N * -(-points // granule), C * K)
+    else:
+        outputs, inner = (K, C) if which == "fprop" else (C, K)
+        useful = problem.pixels_out * outputs
+        lowering = Lowering("implicit-gemm", which, N, points, outputs, -(-inner // granule), useful)
+    lowering = replace(lowering, peak_share=1 / slower)
     here = KernelCase(
         problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
     )
     product = least_tiled(here, [lowering], NONE)[0]
-    if _aligned(case) or problem.element_bytes == 4:
+    if _aligned(case) or problem.element_bytes == 4 or board.generation == "9.0":
         return product
     in_nhwc = _cheapest(replace(problem, layout="NHWC", nchw=False), which, board, situation)
     if in_nhwc is None or in_nhwc.time_us <= product.time_us:
@@ -369,13 +379,16 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
         return []
     load_bytes = (c | k) * problem.element_bytes
     load_bytes &= -load_bytes  # the largest power of two that divides both rows
-    slower = const.NARROW_VECTORS[which][min(load_bytes, 8)]
-    if padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:  # hopeless: what it saves is the copies
+    hopper = board.generation == "9.0"
+    if hopper and problem.taps > 1:
+        return []
+    slower = (const.NARROW_POINTWISE if hopper else const.NARROW_VECTORS)[which][min(load_bytes, 8)]
+    if not hopper and padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:  # hopeless: what it saves is the copies
         return []
     found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
     lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
     here = KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
-    return least_tiled(here, lowerings, NONE, padded.time_us)
+    return least_tiled(here, lowerings, NONE, float("inf") if hopper else padded.time_us)
 
 
 def _instead_of_tensor_cores(
