@@ -6,9 +6,10 @@ from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate import constants as const
-from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, priced_untiled
+from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, calibrated, priced_untiled
 from convlint.estimate.results import Problem
 from convlint.estimate.search import join
 from convlint.model.layer import Dtype, Pass
@@ -152,6 +153,30 @@ _STEP_CLOCKS: Final = 20.0
 _STEP_US: Final = 0.47
 _STEP_IN_L2_US: Final = 0.25
 
+# On cc 9.0 both libraries' kernels were timed (H100, cuDNN 9.19, PyTorch 2.11: `measured_h100-sxm.csv`), in 16 bits and
+# in fp32, with filters of 3x3, 5x5 and 7x7 at strides 1 and 2. Clocks of one SM, as above. Fit.
+_HOPPER_START_US: Final[dict[Pass, float]] = {"fprop": 5.0, "dgrad": 1.0, "wgrad": 10.0}  # beside what others need
+_HOPPER_PER_POINT: Final = 0.30
+_HOPPER_FPROP_PER_POINT: Final = 0.15  # in 16 bits
+_HOPPER_SMALL_FILTER: Final = 9  # taps, up to which a stride costs fprop nothing more
+# What cuDNN takes of fp16 in NCHW, over the same in NHWC; of gradients with a stride PyTorch's own time (MobileNetV2).
+_HOPPER_NCHW_SLOWER: Final[dict[Pass, float]] = {"fprop": 1.35, "dgrad": 1.35, "wgrad": 1.9}
+_HOPPER_PER_TAP: Final[dict[Pass, tuple[float, float]]] = {  # in 16 bits and in fp32
+    "fprop": (0.030, 0.060), "dgrad": (0.060, 0.060), "wgrad": (0.023, 0.050),
+}  # fmt: skip
+_HOPPER_LARGE_FILTER: Final = 25  # taps, beyond which each takes longer
+_HOPPER_LARGE_SLOWER: Final = 1.5
+# wgrad has no good kernel for large filters in fp32, nor for 5x5 and larger at stride 2 onto maps of 7x7 in 16 bits.
+_HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
+_HOPPER_SMALL_MAP: Final = 7
+_HOPPER_SMALL_WGRAD: Final = (30.0, 0.45)  # per output, and per tap
+_HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
+_HOPPER_NATIVE_PER_TAP: Final = 0.12
+_HOPPER_NATIVE_NOT_UNROLLED: Final = 1.5  # per output
+_HOPPER_NATIVE_DGRAD: Final = (3.6, 0.075, 0.17)  # per point of x, and per tap where it is unrolled, or loops
+_HOPPER_STEP_CLOCKS: Final = 12.0
+_HOPPER_IMAGE_CLOCKS: Final = 20.0  # of wgrad, to begin with an image
+
 
 def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> Priced:
     """The depthwise kernel that the library has; `native`: PyTorch, which has its own for NCHW; `old`: its version."""
@@ -166,14 +191,21 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         return _native(case)
     if not native or not problem.nchw or problem.transposed:
         # cuDNN's kernels for NHWC were timed on A100 and A6000; before Volta they are taken to be no faster than NCHW.
+        if board.generation == "9.0":
+            return _cudnn_on_hopper(case)
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
         return max(_cudnn(case), _native(case), key=_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
+    asked = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
+    if board.generation == "9.0":
+        if not asked or (case.which == "dgrad" and problem.strided):
+            return own
+        turned = replace(case, which="fprop") if case.which == "dgrad" else case
+        return calibrated(_cudnn_on_hopper(turned), _HOPPER_NCHW_SLOWER[case.which])
     # The test for NCHW rests on timings of fp16 (pytorch/pytorch#58749): where it asks cuDNN, PyTorch's kernel was
     # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one
     # dimension it lets pass untimed, and there cuDNN is reported to be slower (#170138).
     half = problem.dtype in (Dtype.fp16, Dtype.bf16) and _may_ask(problem) and _is_timed(problem)
-    asked = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     return min(_cudnn(case), own, key=_TIME) if half and (asked or not _is_faster_in_cudnn(problem)) else own
 
 
@@ -258,6 +290,30 @@ def _cudnn(case: KernelCase) -> Priced:
     return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)
 
 
+def _cudnn_on_hopper(case: KernelCase) -> Priced:
+    """The kernels of cuDNN 9 as they were timed on H100."""
+    problem, which = case.problem, case.which
+    x, y, taps = problem.pixels_in * problem.K, problem.pixels_out * problem.K, problem.taps
+    wide, large = problem.element_bytes == 4, taps > _HOPPER_LARGE_FILTER
+    per_tap = _HOPPER_PER_TAP[which][wide]
+    if which == "dgrad" or (which == "fprop" and wide):
+        per_tap *= _HOPPER_LARGE_SLOWER if large else 1.0
+    elif which == "fprop" and problem.strided and taps > _HOPPER_SMALL_FILTER:
+        per_tap *= _HOPPER_LARGE_SLOWER ** (1 + large)
+    if which == "dgrad":
+        clocks = (_HOPPER_PER_POINT + per_tap * taps * (2 if wide and problem.strided else 1)) * max(x, y)
+    else:
+        per_point = _HOPPER_FPROP_PER_POINT if which == "fprop" and not wide else _HOPPER_PER_POINT
+        clocks = per_point * max(x, y) + per_tap * taps * y
+    if which == "wgrad" and wide and large:
+        clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
+    elif which == "wgrad" and not wide and problem.strided and problem.Q <= _HOPPER_SMALL_MAP:
+        if taps >= _HOPPER_LARGE_FILTER:
+            clocks += (_HOPPER_SMALL_WGRAD[0] + _HOPPER_SMALL_WGRAD[1] * taps) * y
+    memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
+    return _priced(case, clocks / case.board.clocks_per_us, memory_us, _HOPPER_START_US[which])
+
+
 def _native(case: KernelCase) -> Priced:
     """PyTorch's own kernel, in two and in three dimensions."""
     compute_us = _weights_us(case) if case.which == "wgrad" else _points_us(case)
@@ -267,12 +323,15 @@ def _native(case: KernelCase) -> Priced:
 def _points_us(case: KernelCase) -> float:
     """Instructions of fprop, by outputs, and of dgrad, by points of x."""
     problem = case.problem
+    volume = problem.T > 1 or problem.D > 1
+    if case.board.generation == "9.0" and not volume:
+        return _points_on_hopper(problem, case.which) * problem.K / case.board.clocks_per_us
     clocks = _NATIVE_PER_OUTPUT
     if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
         clocks += _NATIVE_NOT_UNROLLED
     if case.which == "fprop":
         clocks = (clocks + _NATIVE_PER_TAP * problem.taps) * problem.pixels_out
-    elif problem.T > 1 or problem.D > 1:
+    elif volume:
         per_tap = _NATIVE_STRIDED_VOLUME_DGRAD if problem.strided else _NATIVE_VOLUME_DGRAD
         clocks = (clocks + per_tap * problem.taps) * problem.pixels_in
     else:
@@ -281,12 +340,25 @@ def _points_us(case: KernelCase) -> float:
     return clocks * problem.K / case.board.clocks_per_us
 
 
+def _points_on_hopper(problem: Problem, which: Pass) -> float:
+    """Clocks for one channel in two dimensions."""
+    looped = problem.R != problem.S or problem.R not in _UNROLLED_FILTERS
+    if which == "fprop":
+        clocks = _HOPPER_NATIVE_PER_OUTPUT + _HOPPER_NATIVE_NOT_UNROLLED * looped
+        return (clocks + _HOPPER_NATIVE_PER_TAP * problem.taps) * problem.pixels_out
+    per_point, unrolled, per_tap = _HOPPER_NATIVE_DGRAD
+    return (per_point + (per_tap if looped else unrolled) * problem.taps) * problem.pixels_in
+
+
 def _weights_us(case: KernelCase) -> float:
     """Instructions of wgrad, or the loads of its warps in turn, where warps are few: an image has one for a weight."""
     problem, board = case.problem, case.board
     images = problem.N * problem.Z
     steps = -(-problem.P * problem.Q // _LANES)
-    issued_us = _STEP_CLOCKS * steps * images * problem.taps * problem.K / board.clocks_per_us
+    clocks = _STEP_CLOCKS * steps
+    if board.generation == "9.0" and problem.T == 1 == problem.D:
+        clocks = _HOPPER_STEP_CLOCKS * steps + _HOPPER_IMAGE_CLOCKS
+    issued_us = clocks * images * problem.taps * problem.K / board.clocks_per_us
     bytes_ = problem.element_bytes * (problem.pixels_in * problem.C + problem.pixels_out * problem.K)
     step_us = _STEP_US if bytes_ > board.l2_bytes else _STEP_IN_L2_US
     return join(issued_us, steps * -(-images // _MOST_WARPS) * step_us, _OVERLAP)

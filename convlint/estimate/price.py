@@ -76,6 +76,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if least is None:
         return None
     timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
+    if board.generation == "9.0" and is_depthwise(problem):
+        return least
     if problem.strided and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
     if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
