@@ -47,7 +47,7 @@ DATA = Path(__file__).resolve().parent / "data"
 BUILT = Path(__file__).resolve().parent.parent / "build" / "steps"
 # Measured as other networks than timm builds today: with InplaceABN, a library's own kernel, until its commit a08e5aed.
 _CHANGED = ("tresnet_", "1.12")
-_RUNTIME = Runtime(framework="pytorch", cudnn_benchmark=True, mixed_precision=True, optimizer="momentum")
+_RUNTIME = Runtime(framework="pytorch", optimizer="momentum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +65,28 @@ class StepRow:
     step_us: float
     gmacs: float
     activations: float
+    precision: str = "fp16 autocast"
+    searched: bool = True
 
     @property
     def table(self) -> str:
         """The rows that ran on one machine with one library."""
         how = "compiled" if self.compiled else self.layout
-        return f"{self.gpu} {self.mode} {how}, PyTorch {self.torch}"
+        precision = "" if self.precision == "fp16 autocast" else f", {self.precision}"
+        return f"{self.gpu} {self.mode} {how}{precision}, PyTorch {self.torch}"
+
+    @property
+    def autocast(self) -> str | None:
+        """The dtype of autocast; None without."""
+        return self.precision.partition(" ")[0] if self.precision.endswith("autocast") else None
+
+    @property
+    def runtime(self) -> Runtime:
+        """What it ran in."""
+        return replace(
+            _RUNTIME, compile=self.compiled or None, framework_version=Version(self.torch),
+            cudnn_benchmark=self.searched, mixed_precision=self.autocast is not None, tf32=self.precision != "fp32",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +117,17 @@ def read_rows(path: Path) -> list[StepRow]:
             model=r["model"], image=int(r["img_size"]), gpu=r["gpu"], torch=r["torch"], compiled=r["compile"] == "1",
             mode="training" if r["mode"] == "training" else "inference", layout=r["layout"], batch=int(r["batch"]),
             step_us=1e3 * float(r["step_ms"]), gmacs=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[0],
-            activations=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[1],
+            activations=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[1], precision=r["amp"],
+            searched=r.get("cudnn_benchmark") != "0",
         )
         for r in records
     ]  # fmt: skip
 
 
-def network_of(model: str, image: int, *, channels_last: bool) -> Network | None:
+def network_of(model: str, image: int, autocast: str | None, *, channels_last: bool) -> Network | None:
     """A timm model as convlint reads it with one image, kept in `build/steps/`; None where there is none."""
-    kept = BUILT / f"{model}-{image}{'-nhwc' if channels_last else ''}.json"
+    how = "" if autocast == "fp16" else f"-{autocast or 'fp32'}"
+    kept = BUILT / f"{model}-{image}{'-nhwc' if channels_last else ''}{how}.json"
     if not kept.exists():
         from export_networks import Torchvision
 
@@ -119,7 +137,7 @@ def network_of(model: str, image: int, *, channels_last: bool) -> Network | None
             sys.meta_path.append(Torchvision())
         suffix = ":channels_last" if channels_last else ""
         options = ReadOptions(
-            inputs={"": f"1x3x{image}x{image}:fp32{suffix}"}, channels_last=channels_last, autocast="fp16"
+            inputs={"": f"1x3x{image}x{image}:fp32{suffix}"}, channels_last=channels_last, autocast=autocast
         )
         try:
             outcome = READER.read(f"timm.models:{model}", options)
@@ -146,7 +164,7 @@ def with_fast_norms(network: Network) -> Network:
 
 def predict(row: StepRow, network: Network, gpu: Gpu) -> StepPrediction:
     """What the model says of a row."""
-    runtime = replace(_RUNTIME, compile=row.compiled or None, framework_version=Version(row.torch))
+    runtime = row.runtime
     layers = tuple(replace(layer, N=row.batch) for layer in network.layers)
     running = as_laid_out(replace(network, layers=layers, runtime=runtime))
     convolution_us = sum(time_us(layer, gpu, runtime, row.mode) or 0.0 for layer in running)
@@ -212,12 +230,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.half:
         rows = [row for row in rows if is_held(row.model) == (arguments.half == "held")]
     found: list[StepPrediction] = []
-    networks: dict[tuple[str, int, bool], Network | None] = {}
+    networks: dict[tuple[str, int, str | None, bool], Network | None] = {}
     missing: dict[str, None] = {}
     for row in sorted(rows, key=lambda row: (row.model, row.image)):
-        key = row.model, row.image, row.layout == "NHWC" or row.compiled
+        key = row.model, row.image, row.autocast, row.layout == "NHWC" or row.compiled
         if key not in networks:
-            networks[key] = network_of(row.model, row.image, channels_last=key[2])
+            networks[key] = network_of(row.model, row.image, row.autocast, channels_last=key[3])
         network = networks[key]
         is_changed = row.model.startswith(_CHANGED[0]) and row.torch == _CHANGED[1]
         if network is None or not network.whole or is_changed:
@@ -237,10 +255,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, members in sorted(tables.items()):
         errors = [each.error for each in members]
         sized = [each.row for each in members if each.row.gmacs]
+        fitted = f"{factor(three_numbers(sized), clock=True):8.3f}" if sized else "       -"
         share = median(each.step.parts["convolution"] / each.step.time_us for each in members)
         print(
             f"{name:44} {len(members):5d}  {exp(fmean(errors)):5.2f}  {factor(errors, clock=True):8.3f}"
-            f"  {factor(errors, clock=False):8.3f}  {factor(three_numbers(sized), clock=True):8.3f}  {share:8.2f}"
+            f"  {factor(errors, clock=False):8.3f}  {fitted}  {share:8.2f}"
         )
     print("\nper image                                        n  measured, predicted   rho  factor  constant")
     for gpu in sorted({row.gpu for row in rows}):

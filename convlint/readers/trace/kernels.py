@@ -15,6 +15,11 @@ _TRANSPOSE = re.compile(
     r"batched_transpose|permute",
     re.IGNORECASE,
 )
+# CUTLASS names what its kernels do not permute.
+_PRODUCT = re.compile(r"cutlass|implicit_?gemm|nvjet", re.IGNORECASE)
+# What adds up the parts of a product, after it; and what prepares one: its workspace, its padded channels.
+_SUM = re.compile(r"splitK_?reduce|ReduceSplitK|split_k_kernel|reduce_wgrad", re.IGNORECASE)
+_BEFORE = re.compile(r"AddPadding|init_device_workspace", re.IGNORECASE)
 _TO_NCHW = re.compile(r"nhwcToNchw", re.IGNORECASE)
 _OF_PYTORCH = re.compile(r"\bat::native::|\bat_cuda_detail::")
 _BIAS = re.compile(r"CUDAFunctor_add|CUDAFunctorOnSelf_add|AddFunctor|add_kernel", re.IGNORECASE)
@@ -27,7 +32,7 @@ _DGRAD = re.compile(r"dgrad|bwd_data|backward_data|backward_input|grad_input|dep
 
 # How libraries name kernels by what multiplies: shapes of the instructions of Volta to Blackwell, and CUTLASS's words.
 _TENSOR = re.compile(
-    r"tensorop|tensor\d+x\d+x\d+|[hsdi](884|1688|16816|16832)|gmma|hmma|imma|utcmma",
+    r"tensorop|nvjet|warpgroup|tensor\d+x\d+x\d+|[hsdi](884|1688|16816|16832)|gmma|hmma|imma|utcmma",
     re.IGNORECASE,
 )
 _CUDA_CORES = re.compile(
@@ -57,15 +62,16 @@ def forward_parts(kernels: Iterable[KernelRun]) -> Parts:
 def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict[Pass, Parts]:
     """Times of one backward call in us, by pass and part; `passes` are those that it computes, dgrad first.
 
-    A transpose into NHWC belongs to the product after it, one back into NCHW to the product before it. Products whose
-    names say nothing are `other`, of the pass that no name says; where none is said, the first half of them is dgrad's,
-    which PyTorch runs first (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp).
+    A transpose into NHWC belongs to the product after it, one back into NCHW and the sum of a split to the product
+    before it. Products whose names say nothing are of the passes that no name says, dgrad's first, as PyTorch runs them
+    (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp); where there are more of them than passes, they are
+    shared out, and `other`.
     """
     found: dict[Pass, Parts] = {which: {} for which in passes}
     if not passes:
         return found
     parts = [_part(kernel.name, _BIAS_GRADIENT) for kernel in kernels]
-    owners = _owners(kernels, parts, passes)
+    owners, is_certain = _owners(kernels, parts, passes)
     at = next((which for which in owners if which is not None), passes[0])
     following: list[Pass] = []
     for which in reversed(owners):
@@ -76,20 +82,25 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
     for kernel, part, named, after in zip(kernels, parts, owners, following, strict=True):
         if named is not None:
             last = named
-        is_back = part == "transpose" and _TO_NCHW.search(kernel.name) is not None
+        is_back = _SUM.search(kernel.name) is not None
+        is_back = is_back or (part == "transpose" and _TO_NCHW.search(kernel.name) is not None)
         which = "wgrad" if part == "bias" and "wgrad" in found else last if is_back and last is not None else after
-        if part == "convolution" and len(passes) > 1 and _said(kernel.name) is None:
+        if part == "convolution" and not is_certain and len(passes) > 1 and _said(kernel.name) is None:
             part = "other"
         found[which][part] = found[which].get(part, 0.0) + kernel.us
     return found
 
 
-def _owners(kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence[Pass]) -> list[Pass | None]:
-    """The pass of each product, None for other kernels."""
+def _owners(
+    kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence[Pass]
+) -> tuple[list[Pass | None], bool]:
+    """The pass of each product, None for other kernels; and whether names and their order leave no doubt."""
     owners: list[Pass | None] = [None] * len(kernels)
     unnamed = []
     for number, (kernel, part) in enumerate(zip(kernels, parts, strict=True)):
         said = _said(kernel.name)
+        if _SUM.search(kernel.name) or _BEFORE.search(kernel.name):
+            continue
         if said in passes:
             owners[number] = said
         elif part == "convolution":
@@ -97,7 +108,7 @@ def _owners(kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence
     lacking = [which for which in passes if which not in owners] or list(passes)
     for place, number in enumerate(unnamed):
         owners[number] = lacking[place * len(lacking) // len(unnamed)]
-    return owners
+    return owners, len(unnamed) == len(lacking) == len(passes)
 
 
 def _said(name: str) -> Pass | None:
@@ -106,6 +117,8 @@ def _said(name: str) -> Pass | None:
 
 
 def _part(name: str, bias: re.Pattern[str]) -> str:
+    if _PRODUCT.search(name):
+        return "convolution"
     if _TRANSPOSE.search(name):
         return "transpose"
     if _DEPTHWISE.search(name):

@@ -401,13 +401,41 @@ def test_a_transpose_back_is_of_the_product_before_it(tmp_path: Path) -> None:
 def test_gradients_of_which_no_kernel_says_anything_share_them(tmp_path: Path) -> None:
     trace = TraceWriter()
     trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
-    trace.gradient(SHAPE, WEIGHT, [("ampere_fp16_s16816gemm_nt", 60.0), ("ampere_fp16_s16816gemm_tn", 70.0)])
+    products = [("ampere_fp16_s16816gemm_nt", 30.0), ("ampere_fp16_s16816gemm_nn", 30.0)]
+    trace.gradient(SHAPE, WEIGHT, [*products, ("ampere_fp16_s16816gemm_tn", 70.0)])
     path = trace.write(tmp_path / "t.json")
     (layer,) = network(path).layers
     assert taken(layer, "dgrad") == (60.0, 0.0, 0.0, 0.0, 60.0)
     assert taken(layer, "wgrad") == (70.0, 0.0, 0.0, 0.0, 70.0)
     document = json.loads(run("check", os.fspath(path), "-o", "json").out)
     assert document["summary"]["time_us"] == pytest.approx(140.0)
+
+
+def test_one_product_for_each_gradient_is_taken_in_pytorchs_order(tmp_path: Path) -> None:
+    """As cuDNN 9 runs a 1x1 on Hopper: products of cuBLAS, whose sums of parts name no pass, or one."""
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    trace.gradient(
+        SHAPE, WEIGHT,
+        [
+            ("nvjet_sm90_tst_160x256_64x3_1x2_h_ssched_bz_coopA_NTN", 31.0),
+            ("nvjet_sm90_tss_256x128_64x4_1x2_h_bz_coopA_TNT", 47.0),
+            ("void cudnn::cnn::reduce_wgrad_nchw_helper<float, __nv_bfloat16>(void*)", 12.0),
+        ],
+    )  # fmt: skip
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert taken(layer, "dgrad") == (31.0, 31.0, 0.0, 0.0, 0.0)
+    assert taken(layer, "wgrad") == (59.0, 59.0, 0.0, 0.0, 0.0)
+
+
+def test_a_product_that_says_what_it_does_not_permute_is_no_transpose(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    name = "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS_6layout9NoPermuteE"
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
+    kernels = [("void nhwcAddPaddingKernel<__nv_bfloat16>(int)", 5.0), (name, 226.0)]
+    trace.gradient(SHAPE, WEIGHT, kernels, mask="[False, True, False]")
+    (layer,) = network(trace.write(tmp_path / "t.json")).layers
+    assert taken(layer, "wgrad") == (231.0, 231.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("us", [float("inf"), float("nan"), 1e308, 10**400, -1, 0])
