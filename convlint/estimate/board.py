@@ -186,7 +186,7 @@ class Board:
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": ((const.FUSED_WINOGRAD_TILE,) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
-            "taps": (family.tiles, replace(family, granule=const.TAP_GRANULE)),
+            "taps": (family.tiles, replace(family, granule=const.TAP_GRANULE * 2 // max(2, compute.bytes))),
         }
         tables = {
             name: programs(

@@ -259,6 +259,8 @@ HOPPER_TF32: Final = replace(
 # Kernels for 8 bits are taken to be Ampere's there, whose instructions reach this share of the peak (arXiv 2402.13499,
 # 62.9 % on average).
 MMA_ON_HOPPER: Final = 0.63
+# Of the speed of other kernels, what those for up to 8 channels have on cc 9.0. Fit: first layers on H100, cuDNN 9.19.
+FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.6, "dgrad": 0.6, "wgrad": 0.4}
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.
@@ -286,7 +288,8 @@ SIMT_VOLTA: Final = replace(SIMT, weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_
 SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
 # cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
 # shared memory feeds them no faster. Assumed.
-SIMT_HOPPER: Final = replace(SIMT_VOLTA, setup_us=(2.0, 4.0, 4.3))
+# Of fp32 without TF32, products and 3x3 layers reach 25 to 40 of 67 TFLOP/s on H100 (cuDNN 9.19). Fit.
+SIMT_HOPPER: Final = replace(SIMT_VOLTA, sustained=0.6, setup_us=(2.0, 4.0, 4.3))
 SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)

@@ -230,6 +230,7 @@ def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
     few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
+    few = few and not (board.generation == "9.0" and problem.dtype == Dtype.bf16)  # it has none there
     c, k = padded_channels(problem, unit.family.alignment, few)
     return KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
@@ -289,6 +290,8 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     share = 1.0
+    if board.generation == "9.0" and c <= const.VECTOR and problem.groups == 1 and problem.taps > 1:
+        share = const.FEW_CHANNELS_ON_HOPPER[which]  # by Ampere's kernels
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
     elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
@@ -312,14 +315,20 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
 def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
     """Whether Tensor Cores take the few channels of an image tap by tap, each a step of its own, mostly padding.
 
-    In NCHW all fprop on cc 9.0, and volumes before; patch embeddings in either layout, for which H100 took a kernel of
-    Ampere's (a trace; H20's times per patch agree). For other first layers a search finds better on RTX 3090.
+    On cc 9.0 all fprop of bf16 and tf32, and of fp16 in NCHW and small filters; in NCHW volumes before; patch embeddings
+    in either layout, for which H100 took a kernel of Ampere's (a trace; H20's times per patch agree). For other first
+    layers a search finds better on RTX 3090.
     """
-    if which != "fprop" or situation.tensorrt or problem.element_bytes != 2:
+    if which != "fprop" or situation.tensorrt:
         return False
     if is_patch_embedding(problem):
-        return problem.C <= const.VECTOR
-    few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS
+        return problem.C <= const.VECTOR and (problem.element_bytes == 2 or board.generation == "9.0")
+    if board.generation == "9.0" and not is_volume(problem) and problem.groups == 1 and problem.taps > 1:
+        if situation.compute in (Dtype.bf16, Dtype.tf32):
+            return problem.C <= const.MOST_FEW_CHANNELS
+        if problem.taps > const.FEW_CHANNELS_TAPS:
+            return False
+    few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS and problem.element_bytes == 2
     return few and board.modern and (board.generation == "9.0" or is_volume(problem))
 
 
@@ -327,11 +336,11 @@ def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
     """Tensor Cores at one step per tap; small filters of an image also on CUDA cores, with nothing transposed."""
     problem = case.problem
     M = problem.pixels_out
-    lowering = Lowering(
-        "implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=const.SHARE_BY_TAPS
-    )
+    ampere = case.board.generation == "9.0" and problem.element_bytes == 2
+    share = const.SHARE_BY_TAPS * (const.MMA_ON_HOPPER if ampere else 1.0)
+    lowering = Lowering("implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=share)
     ways = least_tiled(case, [lowering], around)
-    if problem.nchw and problem.taps <= const.FEW_CHANNELS_TAPS and not is_patch_embedding(problem):
+    if problem.element_bytes == 2 and problem.C < const.FIRST_LAYER_CHANNELS and problem.nchw and problem.taps <= const.FEW_CHANNELS_TAPS and not is_patch_embedding(problem):
         ways.append(few_channels(case))
     return ways
 
