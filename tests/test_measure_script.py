@@ -29,7 +29,7 @@ def run(
 
 
 def test_networks_are_timed_in_all_forms(script: ModuleType) -> None:
-    found = script.wanted(["networks"], A100)
+    found = script.wanted(["networks"], A100, ["fp16", "bf16", "tf32"])
     forms = {(work.precision, work.layout, work.benchmark, work.which) for work in found}
     assert len(forms) == 3 * 2 * 2 * 3
     assert {work.dims for work in found} == {2, 3}

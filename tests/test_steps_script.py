@@ -81,8 +81,9 @@ HEADER = "model,gpu,torch,compile,mode,layout,amp,batch,img_size,step_ms,params_
 def test_rows_know_their_table_and_the_sizes_of_their_network(steps, tmp_path):
     path = tmp_path / "steps.csv"
     path.write_text(
-        HEADER + "a,rtx-4090,2.4.0,1,inference,NCHW,amp,64,224,8,1,2.0,3.0\n"
-        "a,rtx-3090,1.12,0,training,NHWC,amp,32,224,16,,,\nb,rtx-3090,1.12,0,training,NHWC,amp,32,224,16,,,\n"
+        HEADER + "a,rtx-4090,2.4.0,1,inference,NCHW,fp16 autocast,64,224,8,1,2.0,3.0\n"
+        "a,rtx-3090,1.12,0,training,NHWC,fp16 autocast,32,224,16,,,\n"
+        "b,rtx-3090,1.12,0,training,NHWC,fp16 autocast,32,224,16,,,\n"
     )
     one, two, three = steps.read_rows(path)
     assert (one.table, two.table) == (

@@ -178,6 +178,10 @@ class Board:
         complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
         wgrad = replace(family, sustained=family.wgrad_sustained or family.sustained)
         pointwise = replace(wgrad, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
+        taps = replace(
+            family, granule=const.TAP_GRANULE * 2 // max(2, compute.bytes),
+            load_latency_us=max(family.load_latency_us, const.TAP_LATENCY_US),
+        )  # fmt: skip
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.dgrad_tiles, family),
@@ -186,7 +190,7 @@ class Board:
             "winograd": (family.tiles if family.workspace else (), family),
             "fused winograd": ((const.FUSED_WINOGRAD_TILE,) if family.fused_winograd else (), family),
             "fft": (family.fft_tiles if family.workspace else (), complex_steps),
-            "taps": (family.tiles, replace(family, granule=const.TAP_GRANULE * 2 // max(2, compute.bytes))),
+            "taps": (family.tiles, taps),
         }
         tables = {
             name: programs(
@@ -210,14 +214,12 @@ class Board:
 
 
 def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:
-    """Whether 8-bit convolutions run Ampere's instructions, which newer Tensor Cores multiply below their rate on paper.
+    """Whether 8-bit layers run Ampere's instructions, which newer Tensor Cores multiply below their rate on paper.
 
     H20 has so low a rate that they reach it. Hopper's is 4096 FLOPs per clock and SM in 16 bits.
     """
-    cc, most = gpu.compute_capability, const.MMA_ON_HOPPER * 8192 / compute.bytes
-    if "9.0" <= cc < "10.0" and compute.bytes == 1:
-        return peak > most * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
-    return False
+    most = const.MMA_ON_HOPPER * 8192 * gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ)
+    return "9.0" <= gpu.compute_capability < "10.0" and compute.bytes == 1 and peak > most
 
 
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:

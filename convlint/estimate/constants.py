@@ -16,7 +16,7 @@ from convlint.model.layer import Pass
 
 # The first version of convlint whose predictions are those of today: whoever changes any raises it. Timings that were
 # held against earlier ones say nothing of how far today's are off.
-UNCHANGED_SINCE: Final = 0, 2
+UNCHANGED_SINCE: Final = 0, 4
 
 Tile = tuple[int, int]
 # How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.
@@ -45,7 +45,8 @@ COPY_KERNEL_US: Final = 5.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
 MODERN_COPY_KERNEL_US: Final = 2.0
 # On cc 9.0 transposes and copies that pad take so long beside their bytes, which transposes of 16 bits move at 0.66 of
-# the bandwidth, and padding at 0.31, also where L2 holds them. Fit: layers with and without on H100, cuDNN 9.19 (`measured_h100-sxm.csv`).
+# the bandwidth, and padding at 0.31, also where L2 holds them. Fit: layers with and without on H100, cuDNN 9.19
+# (`measured_h100-sxm.csv`).
 HOPPER_TURN_US: Final = 3.0
 HOPPER_PAD_US: Final = 5.0
 HOPPER_TURNS_SLOWER: Final = MODERN_COPY_BANDWIDTH / 0.66
@@ -74,6 +75,11 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
+# On cc 9.0 all passes of groups in powers of two from 4 channels on have kernels (H100, cuDNN 9.19). Others have the
+# rate that RegNets' whole steps leave; groups of 2 or 3 channels that of fprop, dgrad and wgrad of 2. Fit.
+HOPPER_OTHER_GROUPS: Final = 60.0
+HOPPER_LEAST_GROUP: Final = 4
+HOPPER_NARROWEST_GROUPS: Final[dict[Pass, float]] = {"fprop": 2.0, "dgrad": 3.5, "wgrad": 3.7}
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
@@ -94,8 +100,11 @@ GENERIC_IMAGE: Final = {"7.5": 10.0, "8.0": 114.0, "8.6": 26.0, "9.0": 104.0}
 FEW_CHANNELS_TAPS: Final = 9
 # Elements in a step that holds the few channels of one tap, the rest padding. Library (256x64_32x4 in that trace).
 TAP_GRANULE: Final = 32
+TAP_LATENCY_US: Final = 0.16  # of Ampere's kernels for such a step on H100. Fit: the same trace
 # Of the speed of other steps, what those have that load 16 bytes of each position: 0.38 us in that trace. Fit.
 SHARE_BY_TAPS: Final = 0.78
+# The same in 16 bits on cc 9.0, where Ampere's kernels do it. Fit: first layers and patch embeddings on H100, cuDNN 9.19.
+HOPPER_SHARE_BY_TAPS: Final = 0.55
 FEW_CHANNELS_US: Final = 4.0
 # Grouped volumes in NCDHW run a kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
 VOLUME_OF_GROUP_US: Final = 8.0
@@ -239,8 +248,8 @@ HOPPER: Final = replace(
     load_latency_us=0.12,
     round_us=0.14,
     extra_kernel_us=1.8,
-    setup_us=(2.4, 2.5, 3.0),
-    taps_us=3.4,
+    setup_us=(3.2, 3.3, 3.8),
+    taps_us=4.2,
     split=("never", "never", "free"),
     most_resident=1,
     lone_tile_cost=1.0,
@@ -259,7 +268,7 @@ HOPPER_TF32: Final = replace(
 # Kernels for 8 bits are taken to be Ampere's there, whose instructions reach this share of the peak (arXiv 2402.13499,
 # 62.9 % on average).
 MMA_ON_HOPPER: Final = 0.63
-# Of the speed of other kernels, what those for up to 8 channels have on cc 9.0. Fit: first layers on H100, cuDNN 9.19.
+# Of the speed of other kernels, what those for up to 16 channels have on cc 9.0. Fit: first layers on H100, cuDNN 9.19.
 FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.6, "dgrad": 0.6, "wgrad": 0.4}
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)

@@ -307,9 +307,9 @@ def _cudnn_on_hopper(case: KernelCase) -> Priced:
         clocks = per_point * max(x, y) + per_tap * taps * y
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
-    elif which == "wgrad" and not wide and problem.strided and problem.Q <= _HOPPER_SMALL_MAP:
-        if taps >= _HOPPER_LARGE_FILTER:
-            clocks += (_HOPPER_SMALL_WGRAD[0] + _HOPPER_SMALL_WGRAD[1] * taps) * y
+    small = problem.strided and problem.Q <= _HOPPER_SMALL_MAP and taps >= _HOPPER_LARGE_FILTER
+    if which == "wgrad" and not wide and small:
+        clocks += (_HOPPER_SMALL_WGRAD[0] + _HOPPER_SMALL_WGRAD[1] * taps) * y
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, _HOPPER_START_US[which])
 

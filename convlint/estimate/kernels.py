@@ -127,8 +127,8 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Before cc 8.0 the activations are transposed, in dgrad the weights too (CG 4.1), and the
     weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are, but for the y of fprop:
-    kernels write it in NCHW, save those of cc 9.0 for 16 bits, behind which traces have a transpose. Weights of one tap
-    lie the same way in both layouts.
+    kernels write it in NCHW, save those of cc 9.0, behind which traces have a transpose; in 32 bits and one dimension
+    H100's times leave no room for it. Weights of one tap lie the same way in both layouts.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
@@ -150,7 +150,8 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     pads_slower, pad_kernel_us = 1.0, kernel_us
     if hopper:
         kernel_us, pad_kernel_us, pads_slower = const.HOPPER_TURN_US, const.HOPPER_PAD_US, const.HOPPER_PADS_SLOWER
-    if hopper or not (modern and which == "fprop"):
+    turns_y = element_bytes == 2 or problem.H > 1
+    if (hopper and turns_y) or not (modern and which == "fprop"):
         tensors.append(("y", pixels_out * raw_k, pixels_out * k, nchw))
     for tensor, raw, wide, transposed in tensors:
         if raw == wide and not transposed:
@@ -463,7 +464,13 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    if which == "fprop" or not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
+    if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
+        return None
+    if board.generation == "9.0" and not is_volume(problem):
+        if max(c, k) < const.HOPPER_LEAST_GROUP:
+            return const.HOPPER_NARROWEST_GROUPS[which]
+        return None if c & (c - 1) == 0 == k & (k - 1) else const.HOPPER_OTHER_GROUPS
+    if which == "fprop":
         return None
     narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
     has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)

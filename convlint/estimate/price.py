@@ -155,8 +155,6 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
-        if problem.groups > 1 and board.generation == "9.0" and problem.element_bytes == 2:
-            only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -172,23 +170,10 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         if simt is not None and not _keeps_to_tensor_cores(case, situation):
             ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
     if problem.groups > 1:
-        if which == "fprop" and _has_narrow_groups(problem) and board.modern and not situation.tensorrt:
+        if which == "fprop" and _has_narrow_groups(problem, board) and board.modern and not situation.tensorrt:
             ways = []
         ways.append(direct(case))
     return _with_kernels_of_groups(_least(ways), case, situation)
-
-
-def _one_by_one(priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
-    """The same, but for what it takes longer than its groups one after the other.
-
-    Its rate in 16 bits is that of older GPUs; of 32 bits there are timings, which take longer than that.
-    """
-    groups = problem.groups
-    alone = replace(problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups)
-    of_one = _cheapest(alone, which, board, situation)
-    if of_one is None or groups * of_one.time_us >= priced.time_us:
-        return priced
-    return calibrated(priced, groups * of_one.time_us / priced.time_us)
 
 
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
@@ -206,10 +191,11 @@ def _is_too_narrow(problem: Problem, which: Pass) -> bool:
     return few and which == "fprop" and problem.nchw and problem.element_bytes == 4
 
 
-def _has_narrow_groups(problem: Problem) -> bool:
+def _has_narrow_groups(problem: Problem, board: Board) -> bool:
     """Whether cuDNN runs fprop of groups in NCHW with its direct kernel, as on H200: one kernel, nothing transposed."""
     widest = max(problem.C, problem.K) // problem.groups
-    return problem.nchw and problem.element_bytes == 2 and widest <= const.NARROW_GROUP
+    most = const.VECTOR if board.generation == "9.0" else const.NARROW_GROUP
+    return problem.nchw and problem.element_bytes == 2 and widest <= most
 
 
 def _reaches_over_input(problem: Problem, which: Pass) -> bool:
@@ -290,7 +276,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     share = 1.0
-    if board.generation == "9.0" and c <= const.VECTOR and problem.groups == 1 and problem.taps > 1:
+    if board.generation == "9.0" and c <= const.MOST_FEW_CHANNELS and problem.groups == 1 and problem.taps > 1:
         share = const.FEW_CHANNELS_ON_HOPPER[which]  # by Ampere's kernels
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
@@ -315,9 +301,9 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
 def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
     """Whether Tensor Cores take the few channels of an image tap by tap, each a step of its own, mostly padding.
 
-    On cc 9.0 all fprop of bf16 and tf32, and of fp16 in NCHW and small filters; in NCHW volumes before; patch embeddings
-    in either layout, for which H100 took a kernel of Ampere's (a trace; H20's times per patch agree). For other first
-    layers a search finds better on RTX 3090.
+    On cc 9.0 all fprop of bf16 and tf32, and of fp16 in NCHW and small filters; before that volumes in NCHW; patch
+    embeddings in either layout, for which H100 took a kernel of Ampere's (a trace; H20's times per patch agree). For
+    other first layers a search finds better on RTX 3090.
     """
     if which != "fprop" or situation.tensorrt:
         return False
@@ -337,10 +323,11 @@ def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
     problem = case.problem
     M = problem.pixels_out
     ampere = case.board.generation == "9.0" and problem.element_bytes == 2
-    share = const.SHARE_BY_TAPS * (const.MMA_ON_HOPPER if ampere else 1.0)
+    share = const.HOPPER_SHARE_BY_TAPS if ampere else const.SHARE_BY_TAPS
     lowering = Lowering("implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=share)
     ways = least_tiled(case, [lowering], around)
-    if problem.element_bytes == 2 and problem.C < const.FIRST_LAYER_CHANNELS and problem.nchw and problem.taps <= const.FEW_CHANNELS_TAPS and not is_patch_embedding(problem):
+    small = problem.taps <= const.FEW_CHANNELS_TAPS and problem.C < const.FIRST_LAYER_CHANNELS
+    if small and problem.element_bytes == 2 and problem.nchw and not is_patch_embedding(problem):
         ways.append(few_channels(case))
     return ways
 

@@ -117,23 +117,25 @@ _INPUTS: tuple[Pass, ...] = ("fprop", "dgrad")  # dgrad from transposed layers
 _ALL: tuple[Pass, ...] = ("fprop", "dgrad", "wgrad")
 # Kind and compute dtype: the compute capabilities that were timed, and their passes.
 _TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
-    ("dense", Dtype.fp32): {"6.1": _ALL, "7.0": _ALL, "7.5": _ALL},
-    ("dense", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL, "8.0": _FPROP, "8.6": _ALL, "8.9": _FPROP},
+    ("dense", Dtype.fp32): {"6.1": _ALL, "7.0": _ALL, "7.5": _ALL, "9.0": _ALL},
+    ("dense", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL, "8.0": _FPROP, "8.6": _ALL, "8.9": _FPROP, "9.0": _ALL},
+    ("dense", Dtype.bf16): {"9.0": _ALL},
     ("dense", Dtype.int8): {"7.0": _FPROP, "7.5": _FPROP},
-    ("dense", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
-    ("depthwise", Dtype.fp32): {"7.0": _FPROP, "7.5": _FPROP},
-    ("depthwise", Dtype.fp16): {"7.0": _FPROP},
+    ("dense", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _ALL},
+    ("depthwise", Dtype.fp32): {"7.0": _FPROP, "7.5": _FPROP, "9.0": _ALL},
+    ("depthwise", Dtype.fp16): {"7.0": _FPROP, "9.0": _ALL},
+    ("depthwise", Dtype.bf16): {"9.0": _ALL},
     ("depthwise", Dtype.int8): {"7.0": _FPROP},
-    ("depthwise", Dtype.tf32): {"8.0": _FPROP, "8.6": _FPROP, "9.0": _FPROP},
+    ("depthwise", Dtype.tf32): {"8.0": _FPROP, "8.6": _FPROP, "9.0": _ALL},
     ("grouped", Dtype.fp32): {"7.5": ("dgrad",)},
-    ("grouped", Dtype.tf32): {"8.0": ("dgrad",), "8.6": ("dgrad",), "9.0": ("dgrad",)},
-    ("grouped", Dtype.fp16): {"8.6": _ALL, "8.9": _FPROP},
-    ("volume", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL},
+    ("grouped", Dtype.tf32): {"8.0": ("dgrad",), "8.6": ("dgrad",), "9.0": _ALL},
+    ("grouped", Dtype.fp16): {"8.6": _ALL, "8.9": _FPROP, "9.0": _ALL},
+    ("grouped", Dtype.bf16): {"9.0": _ALL},
+    ("volume", Dtype.fp16): {"7.0": _ALL, "7.5": _ALL, "9.0": _ALL},
+    ("volume", Dtype.bf16): {"9.0": _ALL},
     ("volume", Dtype.fp32): {"7.5": _INPUTS},
-    ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _INPUTS},
+    ("volume", Dtype.tf32): {"8.0": _INPUTS, "8.6": _INPUTS, "9.0": _ALL},
 }
-# The same, in NCHW alone: H200's layers in fp16 and bf16.
-_TIMED_IN_NCHW: Mapping[Kind, str] = {"dense": "9.0", "grouped": "9.0", "volume": "9.0"}
 # Gradients that were timed within whole steps only, and against each other: EfficientNet-B0's on A100 in TF32 and on
 # V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735),
 # dgrad and wgrad as one: how they share that rests on what the kernels do.
@@ -141,7 +143,8 @@ _WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
     "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
 }  # fmt: skip
 _LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
-_ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW
+_ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW,
+_IN_BOTH = "9.0"  # and of this in NHWC too
 
 
 def kind_of(problem: Problem) -> Kind:
@@ -157,10 +160,8 @@ def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, 
     timed = _TIMED.get((kind, compute), {})
     capability = str(compute_capability)
     same = kind != "depthwise" or runs == ("tensorrt" if capability == _ENGINES else "nchw")
+    same = same or (capability == _IN_BOTH and runs == "other")
     if same and runs != "without tensor cores" and which in timed.get(capability, ()):
-        return "measured"
-    halves = which == "fprop" and compute in (Dtype.fp16, Dtype.bf16)
-    if halves and runs == "nchw" and _TIMED_IN_NCHW.get(kind) == capability:
         return "measured"
     if compute in _WITHIN_STEPS.get(kind, ()):
         return "extrapolated"

@@ -85,7 +85,7 @@ def work(channel: Channel) -> None:
 
 def _answer(order: Order) -> TimingAnswer:
     try:
-        if "torch" not in sys.modules:
+        if sys.modules.get("torch") is None:
             import torch  # noqa: F401
 
             gc.freeze()  # what PyTorch consists of stays: to look through it takes as long as a timing

@@ -126,7 +126,8 @@ def timed(
 ) -> TimedSession:
     """Times what is not `known`; each new row is handed to `keep` at once, so that an interrupt loses none.
 
-    `gpu` is the name that rows get. After `limit_s` no other workload is begun; each takes about `each_s` once it is warm.
+    `gpu` is the name that rows get. After `limit_s` no other workload is begun; each takes about `each_s` once it is
+    warm.
     """
     rows: dict[Workload, TimingRow] = {}
     failed: dict[Workload, str] = {}

@@ -201,20 +201,30 @@ def test_what_a_gpu_does_not_multiply_has_no_unit():
 
 
 @pytest.mark.parametrize(
-    ("gpu", "share"), [("a100", 1.0), ("l40s", 1.0), ("h100", 0.63), ("b200", 0.63), ("rtx-5090", 1.0)]
+    ("gpu", "share"), [("a100", 1.0), ("l40s", 1.0), ("h100", 0.5), ("b200", 0.57), ("rtx-5090", 1.0)]
 )
-def test_tf32_runs_amperes_instructions_on_hopper_and_its_heirs(gpu, share):
-    """Consumer Blackwell has no others to begin with."""
+def test_wgrad_of_tf32_runs_amperes_instructions_on_hopper_and_its_heirs(gpu, share):
+    """So H100 was timed; consumer Blackwell has no others to begin with."""
     board = board_of(load_gpu(gpu))
     unit = board.units(Dtype.tf32, False)[0]
-    assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.tf32, fp16_accumulate=False))
+    assert unit.peak == pytest.approx(tensor_peak(board.gpu, Dtype.tf32, fp16_accumulate=False))
+    fprop, wgrad = (
+        next(one for one in unit.tables[table] if (one.tm, one.tn) == (128, 128)) for table in ("fprop", "wgrad")
+    )
+    assert fprop.rounds_us[1] / wgrad.rounds_us[1] == pytest.approx(share, rel=0.03)  # latency is the same
 
 
-@pytest.mark.parametrize(("gpu", "share"), [("h100", 0.63), ("h200", 0.63), ("h20", 1.0), ("b200", 1.0)])
-def test_half_precision_does_so_on_hopper_alone_where_its_rate_is_not_cut(gpu, share):
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "share"),
+    [
+        ("h100", Dtype.fp16, 1.0), ("h200", Dtype.bf16, 1.0), ("b200", Dtype.fp16, 1.0),
+        ("h100", Dtype.fp8, 0.63), ("h20", Dtype.fp8, 1.0), ("b200", Dtype.fp8, 1.0),
+    ],
+)  # fmt: skip
+def test_8_bits_are_taken_to_do_so_on_hopper_alone_where_its_rate_is_not_cut(gpu, dtype, share):
     board = board_of(load_gpu(gpu))
-    unit = board.units(Dtype.fp16, False)[0]
-    assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, Dtype.fp16, fp16_accumulate=False))
+    unit = board.units(dtype, False)[0]
+    assert unit.peak == pytest.approx(share * tensor_peak(board.gpu, dtype, fp16_accumulate=False))
 
 
 @pytest.mark.parametrize("gpu", ["v100", "t4", "a100", "rtx-3090", "h100", "b200", "b300", "rtx-5090"])

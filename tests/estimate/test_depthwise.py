@@ -140,7 +140,10 @@ def test_pytorchs_own_kernel_runs_what_cudnn_is_not_asked_for():
         for dtype in (Dtype.fp32, Dtype.bf16):
             assert us(depthwise(dtype=dtype), gpu) > us(depthwise(dtype=dtype, layout="NHWC"), gpu)
         half = depthwise(dtype=Dtype.fp16)
-        assert us(half, gpu) == us(replace(half, layout="NHWC"), gpu) < us(replace(half, dtype=Dtype.bf16), gpu)
+        in_nhwc = us(replace(half, layout="NHWC"), gpu)
+        assert us(half, gpu) < us(replace(half, dtype=Dtype.bf16), gpu)
+        # MobileNetV2's layers took 1.3 to 1.5 times as long in NCHW on H100.
+        assert us(half, gpu) == pytest.approx(in_nhwc * (1.35 if gpu == "h100" else 1.0))
         narrow = depthwise(C=31, dtype=Dtype.fp16)
         assert us(narrow, gpu) == us(replace(narrow, dtype=Dtype.bf16), gpu) > us(replace(narrow, layout="NHWC"), gpu)
         assert us(depthwise(), gpu, runtime=Runtime()) == us(depthwise(), gpu)
@@ -231,7 +234,7 @@ def test_few_warps_wait_for_their_loads():
 def test_laws_of_random_layers():
     """Stride 2 takes no longer than stride 1 on the same input, fp16 no longer than fp32, bf16 in NHWC what fp16 does.
 
-    But for TensorRT on V100, whose strided kernels were timed.
+    But for TensorRT on V100, whose strided kernels were timed, and for PyTorch on H100, of which all were.
     """
     rng, compared = random.Random(33), 0
     for _ in range(1500):
@@ -250,7 +253,8 @@ def test_laws_of_random_layers():
         elif rng.random() < 0.2:
             sizes |= {"D": 8, "T": 3, "PadD": 1, "PadD_end": 1, "dims": 3}
         runtime = rng.choice((replace(PYTORCH, tf32=False), replace(JAX, tf32=False), replace(TENSORRT, tf32=False)))
-        timed_strides = runtime.framework == "tensorrt" and str(gpu.compute_capability) == "7.0"
+        capability, engines = gpu.compute_capability, runtime.framework == "tensorrt"
+        timed_strides = str(capability) == "7.0" if engines else "9.0" <= capability < "12.0"
         volume = sizes.get("dims") == 3 and runtime.framework == "tensorrt"  # kernels of groups
         times = {}
         for dtype in (Dtype.fp32, Dtype.fp16, Dtype.bf16):

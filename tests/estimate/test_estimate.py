@@ -120,7 +120,13 @@ def test_efficiency_grows_at_full_tiles(which, pair, other, sizes, data, gpu, wa
 @given(layers(dtype=Dtype.fp16), BIG_GPUS, st.sampled_from(PASSES))
 @settings(max_examples=300, deadline=None)
 def test_nchw_is_never_faster_on_tensor_cores(layer, gpu, which):
-    """Fact 11; before cc 8.0 small layers may run on CUDA cores in NCHW, as fp32 does, with nothing transposed."""
+    """Fact 11; before cc 8.0 small layers may run on CUDA cores in NCHW, as fp32 does, with nothing transposed.
+
+    From cc 9.0 on a 1x1 is a product as it stands, whose positions align its loads where channels do not (256 to 250
+    channels took 12 us in NCHW and 26 in NHWC on H100), and transposes of few channels pad them in passing.
+    """
+    aligned = layer.C % 8 == 0 == layer.K % 8 and max(layer.R, layer.S, layer.T) > 1
+    assume(gpu.compute_capability < "9.0" or aligned)
     nchw, nhwc = (estimate_pass(replace(layer, layout=layout), which, gpu, RUNTIME) for layout in ("NCHW", "NHWC"))
     if nchw.tensor_cores:
         assert nchw.time_us >= nhwc.time_us * (1 - 1e-12)  # sums in another order
@@ -246,7 +252,9 @@ def test_sixteen_bits_are_sixteen_bits_and_fp32_is_no_faster(layer, gpu, which, 
     half = estimate_pass(layer, which, gpu, runtime)
     if "bf16" in gpu.tensor_dtypes:
         brain = estimate_pass(replace(layer, dtype=Dtype.bf16), which, gpu, runtime)
-        assert brain.time_us == pytest.approx(half.time_us, rel=0.05)
+        # On H100 bf16 had no kernels for few channels: a stem of 3 took 466 us for fp16's 164.
+        few = "9.0" <= gpu.compute_capability < "12.0" and (layer.C or 0) // layer.groups <= 16
+        assert few or brain.time_us == pytest.approx(half.time_us, rel=0.05)
     single = estimate_pass(replace(layer, dtype=Dtype.fp32), which, gpu, runtime)
     if "fp16" in gpu.tensor_dtypes and (layer.groups == 1 or gpu.compute_capability >= "8.0"):
         assert half.time_us <= 1.1 * single.time_us

@@ -417,7 +417,7 @@ def test_transposes_take_what_traces_say(gpu, sizes, dtype, us):
 
 
 def test_a_transpose_moves_whole_tiles_of_one_image():
-    """Three channels take as long as 32, and 33 as 64; y is written as it is wanted, but in 16 bits on Hopper."""
+    """Three channels take as long as 32, and 33 as 64."""
     board = board_of(A100)
     times = [
         copies(problem_of(conv(N=16, C=c, K=64, H=64, W=64, layout="NCHW")), "fprop", c, 64, pads=True, board=board)
@@ -428,8 +428,13 @@ def test_a_transpose_moves_whole_tiles_of_one_image():
     assert more == pytest.approx(wide, rel=0.01)
     assert more > 1.5 * narrow
     layer = conv(N=64, C=256, K=256, H=64, W=64, layout="NCHW")
-    hopper, twice = (fprop(replace(layer, dtype=dtype), load_gpu("h100")) for dtype in (Dtype.fp16, Dtype.tf32))
-    assert hopper.transposes_us > twice.transposes_us * 0.9  # half the bytes, but y too
+    times = {}
+    for gpu in ("a100", "h100"):
+        times[gpu] = [fprop(replace(layer, dtype=dtype), load_gpu(gpu)) for dtype in (Dtype.fp16, Dtype.tf32)]
+    half, twice = times["a100"]
+    assert twice.transposes_us == pytest.approx(2 * half.transposes_us, rel=0.05)
+    half, twice = times["h100"]  # whose transposes of 16 bits move fewer bytes at once
+    assert 1.5 * half.transposes_us < twice.transposes_us < 1.8 * half.transposes_us
 
 
 @pytest.mark.parametrize(
@@ -438,7 +443,7 @@ def test_a_transpose_moves_whole_tiles_of_one_image():
         ("a100", {"dtype": Dtype.fp32}, False),
         ("a100", {"dtype": Dtype.fp16}, True),
         ("h100", {"dtype": Dtype.fp16}, False),
-        ("h100", {"dtype": Dtype.bf16, "U": 2, "V": 2}, False),
+        ("h100", {"dtype": Dtype.bf16, "U": 2, "V": 2}, True),  # traces of ResNet-50
         ("a100", {"dtype": Dtype.fp32, "U": 2, "V": 2}, True),
         ("h100", {"dtype": Dtype.fp16, "PadD": 1}, True),
         ("h100", {"dtype": Dtype.fp16, "R": 3, "S": 3}, True),

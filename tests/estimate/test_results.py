@@ -156,9 +156,9 @@ def test_any_stride_counts_and_only_a_known_layout_is_nchw(change, name, expecte
         ("dense", "wgrad", "fp16", "7.0", "measured"),
         ("dense", "fprop", "fp16", "8.0", "measured"),
         ("dense", "wgrad", "fp16", "8.0", "extrapolated"),
-        ("dense", "fprop", "fp16", "9.0", "extrapolated"),
+        ("dense", "fprop", "fp16", "10.0", "extrapolated"), ("dense", "dgrad", "bf16", "9.0", "measured"),
         ("dense", "fprop", "tf32", "9.0", "measured"),
-        ("dense", "wgrad", "tf32", "9.0", "extrapolated"),  # from fp16's, at another rate
+        ("dense", "wgrad", "tf32", "8.0", "extrapolated"),  # from fp16's, at another rate
         ("dense", "fprop", "bf16", "8.0", "extrapolated"),  # the same kernels as fp16's
         ("dense", "fprop", "fp8", "9.0", "assumed"),
         ("depthwise", "fprop", "fp16", "7.0", "extrapolated"),  # timed in TensorRT alone
@@ -183,12 +183,15 @@ def test_what_a_pass_rests_on(kind, which, compute, capability, expected):
         ("dense", "fprop", "fp16", "nchw", "measured"),
         ("volume", "fprop", "bf16", "nchw", "measured"),
         ("grouped", "fprop", "fp16", "nchw", "measured"),
-        ("dense", "fprop", "fp16", "other", "extrapolated"),
-        ("dense", "dgrad", "bf16", "nchw", "extrapolated"),
+        ("dense", "fprop", "fp16", "other", "measured"),
+        ("depthwise", "wgrad", "bf16", "nchw", "measured"),
+        ("depthwise", "wgrad", "bf16", "other", "measured"),
+        ("depthwise", "fprop", "bf16", "tensorrt", "extrapolated"),
+        ("grouped", "wgrad", "fp32", "nchw", "assumed"),
         ("dense", "fprop", "int8", "nchw", "extrapolated"),
     ],
 )
-def test_hopper_was_timed_in_nchw(kind, which, compute, runs, expected):
+def test_hopper_was_timed_in_both_layouts(kind, which, compute, runs, expected):
     assert basis(kind, which, Dtype(compute), Version("9.0"), runs) == expected
 
 
@@ -238,7 +241,7 @@ def test_what_runs_a_layer_counts(gpu, framework, sizes, expected):
 
 def test_what_was_calibrated_is_measured_and_nothing_else():
     groups = tuple(Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=4, spread=0.1) for which in PASSES)
-    gpu = load_gpu("h100")
+    gpu = load_gpu("b200")
     there = replace(gpu, calibration=calibration(gpu, groups=groups))
 
     def of(gpu, mode="training", **sizes):
@@ -253,7 +256,7 @@ def test_what_was_calibrated_is_measured_and_nothing_else():
 
 
 def test_too_few_timings_of_a_group_say_nothing_of_it():
-    gpu, layer = load_gpu("h100"), conv(groups=64, dtype=Dtype.bf16)
+    gpu, layer = load_gpu("b200"), conv(groups=64, dtype=Dtype.bf16)
     for rows, expected in ((3, "extrapolated"), (4, "measured")):
         groups = tuple(
             Group(kind="depthwise", dtype=Dtype.bf16, which=which, rows=rows, spread=0.1) for which in PASSES

@@ -402,7 +402,7 @@ def test_a_slow_version_in_the_lock_file_fails_the_check_until_it_is_left(folder
         assert report["runtime"]["cudnn"]["value"] == cudnn
         assert report["networks"][0]["runtime"] == report["runtime"]
         times[torch] = report["summary"]["time_us"]
-    assert times["2.9.0"] == pytest.approx(4 * times["2.8.0"])
+    assert times["2.9.0"] == pytest.approx(4 * times["2.8.0"], rel=1e-4)  # as printed
     assert times["2.9.1"] == times["2.8.0"]
     (folder / "uv.lock").write_text(LOCK.format(torch="2.9.0", cudnn="9.10.2.21"))
     text = convlint("check", "video.yaml", "--gpu", "h100").out
