@@ -143,7 +143,7 @@ def test_pytorchs_own_kernel_runs_what_cudnn_is_not_asked_for():
         in_nhwc = us(replace(half, layout="NHWC"), gpu)
         assert us(half, gpu) < us(replace(half, dtype=Dtype.bf16), gpu)
         # MobileNetV2's layers took 1.3 to 1.5 times as long in NCHW on H100.
-        assert us(half, gpu) == pytest.approx(in_nhwc * (1.35 if gpu == "h100" else 1.0))
+        assert us(half, gpu) == pytest.approx(in_nhwc * (1.45 if gpu == "h100" else 1.0), rel=0.08)
         narrow = depthwise(C=31, dtype=Dtype.fp16)
         assert us(narrow, gpu) == us(replace(narrow, dtype=Dtype.bf16), gpu) > us(replace(narrow, layout="NHWC"), gpu)
         assert us(depthwise(), gpu, runtime=Runtime()) == us(depthwise(), gpu)

@@ -156,7 +156,8 @@ def test_any_stride_counts_and_only_a_known_layout_is_nchw(change, name, expecte
         ("dense", "wgrad", "fp16", "7.0", "measured"),
         ("dense", "fprop", "fp16", "8.0", "measured"),
         ("dense", "wgrad", "fp16", "8.0", "extrapolated"),
-        ("dense", "fprop", "fp16", "10.0", "extrapolated"), ("dense", "dgrad", "bf16", "9.0", "measured"),
+        ("dense", "fprop", "fp16", "10.0", "extrapolated"),
+        ("dense", "dgrad", "bf16", "9.0", "measured"),
         ("dense", "fprop", "tf32", "9.0", "measured"),
         ("dense", "wgrad", "tf32", "8.0", "extrapolated"),  # from fp16's, at another rate
         ("dense", "fprop", "bf16", "8.0", "extrapolated"),  # the same kernels as fp16's
