@@ -103,7 +103,7 @@ TAP_GRANULE: Final = 32
 TAP_LATENCY_US: Final = 0.16  # of Ampere's kernels for such a step on H100. Fit: the same trace
 # Of the speed of other steps, what those have that load 16 bytes of each position: 0.38 us in that trace. Fit.
 SHARE_BY_TAPS: Final = 0.78
-# The same in 16 bits on cc 9.0, where Ampere's kernels do it. Fit: first layers and patch embeddings on H100, cuDNN 9.19.
+# The same in 16 bits on cc 9.0, by Ampere's kernels. Fit: first layers and patch embeddings on H100, cuDNN 9.19.
 HOPPER_SHARE_BY_TAPS: Final = 0.55
 FEW_CHANNELS_US: Final = 4.0
 # Grouped volumes in NCDHW run a kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).

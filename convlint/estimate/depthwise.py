@@ -159,7 +159,8 @@ _HOPPER_START_US: Final[dict[Pass, float]] = {"fprop": 5.0, "dgrad": 1.0, "wgrad
 _HOPPER_PER_POINT: Final = 0.30
 _HOPPER_FPROP_PER_POINT: Final = 0.15  # in 16 bits
 _HOPPER_SMALL_FILTER: Final = 9  # taps, up to which a stride costs fprop nothing more
-# What cuDNN takes of fp16 in NCHW, over the same in NHWC without its start; of gradients with a stride PyTorch's own time (MobileNetV2).
+# What cuDNN takes of fp16 in NCHW, over the same in NHWC without its start; gradients with a stride take what PyTorch's
+# own kernel does (MobileNetV2).
 _HOPPER_NCHW_SLOWER: Final[dict[Pass, float]] = {"fprop": 1.65, "dgrad": 1.65, "wgrad": 2.2}
 _HOPPER_PER_TAP: Final[dict[Pass, tuple[float, float]]] = {  # in 16 bits and in fp32
     "fprop": (0.030, 0.060), "dgrad": (0.060, 0.060), "wgrad": (0.023, 0.050),
