@@ -56,6 +56,29 @@ def test_no_group_of_public_timings_falls_below_its_floor(scripts, predicted):
         assert figures.factor_clocked <= most_factor, key
 
 
+# The same of the rows that were timed on an H100.
+FLOORS_ON_HOPPER = {
+    ("bf16", "fprop"): (0.985, 1.21), ("bf16", "dgrad"): (0.98, 1.22), ("bf16", "wgrad"): (0.98, 1.24),
+    ("fp16", "fprop"): (0.98, 1.19), ("fp16", "dgrad"): (0.98, 1.17), ("fp16", "wgrad"): (0.98, 1.20),
+    ("tf32", "fprop"): (0.975, 1.28), ("tf32", "dgrad"): (0.975, 1.27), ("tf32", "wgrad"): (0.97, 1.34),
+    ("fp32", "fprop"): (0.88, 1.45), ("fp32", "dgrad"): (0.72, 1.57), ("fp32", "wgrad"): (0.83, 1.58),
+}  # fmt: skip
+
+
+def test_no_group_of_timings_on_an_h100_falls_below_its_floor(scripts):
+    accuracy, metrics, timings = scripts
+    rows = timings.read_rows(timings.DEFAULT_CSV.parent / "measured_h100-sxm.csv")
+    predicted, _ = accuracy.predict(
+        rows, accuracy.MODELS["convlint"], {"h100-sxm": timings.resolve_gpu("h100-sxm", {})}
+    )
+    assert len(predicted) == 6819
+    clocks = metrics.clock_factors(predicted)
+    for key, (least_rho, most_factor) in FLOORS_ON_HOPPER.items():
+        figures = metrics.figures([p for p in predicted if (p.row.precision, p.row.which) == key], clocks)
+        assert figures.rho_efficiency >= least_rho, key
+        assert figures.factor_clocked <= most_factor, key
+
+
 def test_the_model_beats_every_baseline(scripts, predicted):
     _, metrics, _ = scripts
     ours = metrics.figures(predicted["convlint"], metrics.clock_factors(predicted["convlint"]))
