@@ -265,12 +265,16 @@ class _Walk:
             fresh = self._latest(number, reads) if forward else min(each.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if work.kind == "batch norm" and size == 2 and self.own and self.sixteen == Dtype.bf16:
-                in_training, in_inference, backward = _OWN_BATCH_NORM[self.in_nhwc[number]]
-                clocks = backward if not forward else in_training if self.training else in_inference
-                streamed_us = max(streamed_us, clocks * writes / self.board.clocks_per_us)
+                streamed_us = max(streamed_us, self._batch_norm_us(writes, self.in_nhwc[number], forward=forward))
             time += streamed_us + each.kernels * _KERNEL_US
             moved, kernels = moved + bytes_, kernels + each.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
+
+    def _batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
+        """What PyTorch's own kernels take of one in bf16."""
+        in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
+        clocks = backward if not forward else in_training if self.training else in_inference
+        return clocks * elements / self.board.clocks_per_us
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that it reads, which the kernel before it has written."""
@@ -365,6 +369,12 @@ class _Walk:
         us = (moved - self._held(round(moved / 2))) * rate
         if work.flops:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
+        elif work.dtype == Dtype.bf16 and "batch_norm" in work.op:
+            forward = not work.op.endswith("backward")
+            passes = 5 if not forward else 3 if self.training else 2  # that `moved` counts
+            nhwc = sum(layer.layout == "NHWC" for layer in self.steps.layers)
+            elements = moved / (passes * Dtype.bf16.bytes)
+            us = max(us, self._batch_norm_us(elements, 2 * nhwc > len(self.steps.layers), forward=forward))
         return work.calls * (us + launches * _KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:

@@ -259,6 +259,14 @@ def test_calibrations_of_versions_with_the_same_estimates_are_used() -> None:
         assert SAID in " ".join(convlint("check", "net.yaml").out.split())
 
 
+def test_a_calibration_of_hopper_from_before_it_was_timed_is_not_used() -> None:
+    write("convlint.toml", CONFIG)
+    for version, is_used in (("0.3.0", False), (__version__, True)):
+        write("gpu.toml", text("h100-sxm", convlint=version, capability="9.0"))
+        out = " ".join(convlint("check", "net.yaml", "--gpu", "h100").out.split())
+        assert ("estimates have changed: measure again" in out) is not is_used
+
+
 PLAIN = Running()
 
 

@@ -318,8 +318,9 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         # Outputs stand among its arguments; what is worked on in place does once.
         in_place = sum(tensor.elements == widest.elements for tensor in tensors) == 1
         return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
-    written, strided = whole, False
+    written, strided, dtype = whole, False, None
     if part == "normalisation":
+        dtype = widest.dtype
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
         twice = operator.startswith(("group_norm", "native_group_norm", "instance_norm"))
@@ -339,7 +340,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         read = 0
     elif operator in ("slice_backward", "select_backward"):
         written = prod(_numbers(text_at(values, 1), 1)) * widest.bytes  # the whole, which is filled with zeros
-    return RecordedWork(part=part, op=operator, moved=read + written, strided=strided)
+    return RecordedWork(part=part, op=operator, moved=read + written, strided=strided, dtype=dtype)
 
 
 def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[_Tensor]:

@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 import time
+from math import exp, log
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -426,6 +428,40 @@ def test_one_product_for_each_gradient_is_taken_in_pytorchs_order(tmp_path: Path
     (layer,) = network(trace.write(tmp_path / "t.json")).layers
     assert taken(layer, "dgrad") == (31.0, 31.0, 0.0, 0.0, 0.0)
     assert taken(layer, "wgrad") == (59.0, 59.0, 0.0, 0.0, 0.0)
+
+
+TRACES = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "traces"
+
+
+def recorded_on_an_h100(layout: str) -> dict[str, Any]:
+    """What a check says of a step of ResNet-50 under bf16 autocast."""
+    return json.loads(run("check", os.fspath(TRACES / f"h100-resnet50-{layout}.json.gz"), "-o", "json").out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+def test_a_step_recorded_on_an_h100_took_what_is_predicted(layout: str) -> None:
+    document = recorded_on_an_h100(layout)
+    ratios = [
+        one["predicted_us"] / one["measured_us"]
+        for layer in document["layers"]
+        for one in layer["estimates"][0]["passes"].values()
+    ]
+    assert len(ratios) == 68
+    assert 0.85 < exp(fmean(map(log, ratios))) < 1.15
+    assert sum(not 1 / 1.5 < ratio < 1.5 for ratio in ratios) <= 4
+    norms = [one["estimates"][0] for one in document["operations"] if "batch_norm" in one["name"]]
+    measured = sum(one["time_us"] for one in norms)
+    assert measured > 7_000
+    assert sum(one["predicted_us"] for one in norms) == pytest.approx(measured, rel=0.15)
+
+
+@pytest.mark.slow
+def test_what_channels_last_is_promised_to_save_of_a_step_is_what_it_saved() -> None:
+    """The step in NCHW was bound by the GPU, the same in NHWC by its host."""
+    before, after = recorded_on_an_h100("nchw")["summary"], recorded_on_an_h100("nhwc")["summary"]
+    assert before["step_us"] > 1.5 * after["step_us"]
+    assert before["step_after_us"] == pytest.approx(after["step_us"], rel=0.05)
 
 
 def test_a_product_that_says_what_it_does_not_permute_is_no_transpose(tmp_path: Path) -> None:
