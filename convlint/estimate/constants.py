@@ -136,8 +136,9 @@ NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
 }  # fmt: skip
 # The same of a 1x1 on cc 9.0; filters of more taps have their channels padded there. Fit: H100, cuDNN 9.19.
 NARROW_POINTWISE: Final[dict[Pass, dict[int, float]]] = {
-    "fprop": {8: 2.6, 4: 3.2, 2: 6.0}, "dgrad": {8: 2.6, 4: 3.0, 2: 5.5}, "wgrad": {8: 2.8, 4: 3.6, 2: 7.0},
+    "fprop": {8: 2.2, 4: 2.5, 2: 4.0}, "dgrad": {8: 2.2, 4: 2.5, 2: 4.0}, "wgrad": {8: 2.4, 4: 2.8, 2: 4.5},
 }  # fmt: skip
+NARROW_HALVES_MOVE: Final = 1.5  # times as many bytes, in 16 bits
 # The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
 # on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
 NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}

@@ -393,7 +393,10 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
         return []
     found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
     lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
-    here = KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
+    moved = moved_bytes(problem, which, c, k)
+    if hopper and problem.element_bytes == 2:
+        moved *= const.NARROW_HALVES_MOVE
+    here = KernelCase(problem, which, board, unit, c, k, moved)
     return least_tiled(here, lowerings, NONE, float("inf") if hopper else padded.time_us)
 
 
