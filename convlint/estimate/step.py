@@ -62,6 +62,8 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
 # backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
+# The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
+_OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
 _KERNEL_US: Final = 2.0  # from one kernel's end to the next one's first bytes, of what the host has queued. Assumed
 # Shares of the bandwidth on paper. Of pointwise kernels: fit on the networks of RTX 3090 and 4090. Of what reads or
@@ -266,6 +268,8 @@ class _Walk:
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if work.kind == "batch norm" and size == 2 and self.own and self.sixteen == Dtype.bf16:
                 streamed_us = max(streamed_us, self._batch_norm_us(writes, self.in_nhwc[number], forward=forward))
+            if work.kind == "max pool" and self.own:
+                streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
             time += streamed_us + each.kernels * _KERNEL_US
             moved, kernels = moved + bytes_, kernels + each.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
