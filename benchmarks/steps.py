@@ -215,7 +215,7 @@ def gains(name: str, before: Mapping[object, StepPrediction], after: Mapping[obj
 
 def keyed(rows: Sequence[StepPrediction], wanted: Callable[[StepRow], bool]) -> dict[object, StepPrediction]:
     """The rows of some table by network and image."""
-    return {(each.row.model, each.row.image): each for each in rows if wanted(each.row)}
+    return {(each.row.model, each.row.image, each.row.precision): each for each in rows if wanted(each.row)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -241,7 +241,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if network is None or not network.whole or is_changed:
             missing[row.model] = None
             continue
-        network = with_fast_norms(network) if row.mode == "inference" else network
+        if row.mode == "inference" and row.precision == "fp16 autocast":
+            network = with_fast_norms(network)
         found.append(predict(row, network, load_gpu(row.gpu)))
     if missing:
         print(f"left out: {', '.join(missing)}", file=sys.stderr)

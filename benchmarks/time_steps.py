@@ -15,6 +15,7 @@ import argparse
 import csv
 import gzip
 import multiprocessing
+import queue
 import shutil
 import sys
 import time
@@ -42,6 +43,7 @@ MODELS = (
 WARM_UP = 3
 LEAST, MOST, SECONDS = 5, 30, 0.6
 _IN_FP32 = 6  # of the models
+_LONGEST_WAIT_S = 600
 
 
 def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: bool) -> Callable[[], None]:
@@ -107,7 +109,7 @@ def row_of(name: str, batch: int, layout: str, mode: str, precision: str, *, com
     """Builds a network and times it. Raises what PyTorch raises."""
     import torch
 
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
+    torch.backends.cudnn.allow_tf32 = precision != "fp32"  # products stay in fp32, as PyTorch has it
     torch.cuda.reset_peak_memory_stats()
     step, size = prepared(
         name, batch, layout, training=mode == "training", autocast="autocast" in precision, compiled=compiled
@@ -140,7 +142,6 @@ def eager(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
 def _compile_one(name: str, batch: int, barrier: Any, lock: Any, rows: Any) -> None:
     import torch
 
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     forms = [(mode, compiled) for mode in ("inference", "training") for compiled in (True, False)]
     steps = []
     try:
@@ -169,12 +170,19 @@ def compiled_side_by_side(models: Sequence[str], batch: int) -> Iterator[dict[st
     """The rows of compiled networks, beside eager ones."""
     context = multiprocessing.get_context("spawn")
     barrier, lock, rows = context.Barrier(len(models)), context.Lock(), context.Queue()
-    workers = [context.Process(target=_compile_one, args=(name, batch, barrier, lock, rows)) for name in models]
+    workers = [
+        context.Process(target=_compile_one, args=(name, batch, barrier, lock, rows), daemon=True) for name in models
+    ]
     for worker in workers:
         worker.start()
     ended = 0
     while ended < len(workers):
-        if (row := rows.get()) is None:
+        try:
+            row = rows.get(timeout=_LONGEST_WAIT_S)
+        except queue.Empty:
+            print("a network was not compiled in time, or its process ended", file=sys.stderr)
+            return
+        if row is None:
             ended += 1
         else:
             yield row
@@ -187,7 +195,6 @@ def trace(models: Sequence[str], batch: int, folder: Path) -> None:
     import torch
     from torch.profiler import ProfilerActivity, profile, schedule
 
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     for name in models:
         for layout in ("NCHW", "NHWC"):
             step, _ = prepared(name, batch, layout, training=True, autocast=True, compiled=False)
@@ -218,6 +225,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     options = parser.parse_args(argv)
+    if options.compile and options.search:
+        parser.error("--search: compiled steps are timed without one")
     if options.trace is not None:
         trace(options.models, options.batch, options.trace)
         return 0

@@ -120,6 +120,8 @@ class Board:
         # The SMs of consumer Blackwell are Ada's, with their instructions; CUDA calls them 12.0 all the same.
         self.generation = "8.6" if cc >= "12.0" else next((least for least in _GENERATIONS if cc >= least), "")
         on_paper = gpu.peak(Dtype.fp32, tensor=False) or 0.0
+        # cc 9.0, and the data center's GPUs after it, which are taken to run the same kernels.
+        self.like_hopper = self.generation == "9.0"
         self.fp32_peak = on_paper * self.factors.cuda_clock
         clock = gpu.boost_clock_hz or on_paper / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
@@ -149,6 +151,12 @@ class Board:
             found = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
         return found
 
+    def of_amperes(self, share: float) -> float:
+        """`share` of the peak, as Ampere's instructions reach it on H100, of this GPU's: all of H20's lower one."""
+        peak = tensor_peak(self.gpu, Dtype.fp16, fp16_accumulate=False) or 0.0
+        rate = peak / (self.sms * (self.gpu.boost_clock_hz or _CLOCK_HZ))
+        return min(1.0, share * max(1.0, const.HOPPER_RATE / rate)) if rate else share
+
     def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> ArithmeticUnit | None:
         gpu = self.gpu
         fp16_sums = tensor and tensorrt and compute == Dtype.fp16
@@ -176,12 +184,14 @@ class Board:
         family = replace(family, setup_us=(first, second, third))
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
         complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)
-        wgrad = replace(family, sustained=family.wgrad_sustained or family.sustained)
+        wgrad = family
+        if family.wgrad_sustained:
+            wgrad = replace(family, sustained=min(family.sustained, self.of_amperes(family.wgrad_sustained)))
         pointwise = replace(wgrad, operand_cost=family.pointwise_wgrad_cost or family.operand_cost)
-        taps = replace(
-            family, granule=const.TAP_GRANULE * 2 // max(2, compute.bytes),
-            load_latency_us=max(family.load_latency_us, const.TAP_LATENCY_US),
-        )  # fmt: skip
+        taps = replace(family, granule=const.TAP_GRANULE)
+        if self.like_hopper:
+            granule = const.TAP_GRANULE * 2 // max(2, compute.bytes)
+            taps = replace(taps, granule=granule, load_latency_us=const.TAP_LATENCY_US)
         kinds = {
             "fprop": (family.tiles, family),
             "dgrad": (family.dgrad_tiles, family),
@@ -228,19 +238,20 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
         if compute == Dtype.tf32 and cc < "12.0":
-            family = const.HOPPER_TF32
+            family = replace(const.HOPPER_TF32, operand_rate=family.operand_rate)
     elif cc >= "8.0":
         family = const.AMPERE
     else:
         family = const.TURING if cc >= "7.5" else const.VOLTA
     granule = family.granule
-    if family is not const.HOPPER_TF32:
+    if compute != Dtype.tf32 or cc < "9.0" or cc >= "12.0":
         granule = min(granule, _GRANULE.get(compute, granule))
     latency, setup = family.load_latency_us, family.setup_us
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY
     if tensorrt:
         setup = (_tensorrt_setup_us(gpu), *setup[1:])
+        family = replace(family, taps_us=0.0) if family.taps_us else family
         if family is const.VOLTA:
             family = const.VOLTA_TENSORRT
     return replace(

@@ -76,11 +76,11 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
-# On cc 9.0 all passes of groups in powers of two from 4 channels on have kernels (H100, cuDNN 9.19). Others have the
-# rate that RegNets' whole steps leave; groups of 2 or 3 channels that of fprop, dgrad and wgrad of 2. Fit.
+# On cc 9.0 all passes of other groups in powers of two have kernels (H100, cuDNN 9.19). Others have the rate that
+# RegNets' whole steps leave (24 and 48 channels; assumed for all), groups of 2 to 2 channels their own. Fit.
 HOPPER_OTHER_GROUPS: Final = 60.0
-HOPPER_LEAST_GROUP: Final = 4
 HOPPER_NARROWEST_GROUPS: Final[dict[Pass, float]] = {"fprop": 2.0, "dgrad": 3.5, "wgrad": 3.7}
+HOPPER_WIDE_GROUP: Final = 64  # channels, from which on others are taken to be no slower than one after the other
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
@@ -267,10 +267,13 @@ HOPPER_TF32: Final = replace(
     taps_us=3.0,
     wgrad_sustained=0.48,
 )
+# FLOPs per clock and SM of H100's Tensor Cores in 16 bits, of which Ampere's instructions reach a share. Hardware.
+HOPPER_RATE: Final = 3780.0
 # Kernels for 8 bits are taken to be Ampere's there, whose instructions reach this share of the peak (arXiv 2402.13499,
 # 62.9 % on average).
 MMA_ON_HOPPER: Final = 0.63
-# Of the speed of other kernels, what those for up to 16 channels have on cc 9.0. Fit: first layers on H100, cuDNN 9.19.
+# Of the speed of other kernels, what those for few channels have on cc 9.0. Fit: first layers of up to 8 channels on
+# H100, cuDNN 9.19; assumed for 16.
 FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.6, "dgrad": 0.6, "wgrad": 0.4}
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)

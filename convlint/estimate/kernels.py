@@ -126,9 +126,9 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
     tensors padded already). Before cc 8.0 the activations are transposed, in dgrad the weights too (CG 4.1), and the
-    weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are, but for the y of fprop:
-    kernels write it in NCHW, save those of cc 9.0, behind which traces have a transpose; in 32 bits and one dimension
-    H100's times leave no room for it. Weights of one tap lie the same way in both layouts.
+    weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are transposed, but for the y
+    of fprop, which kernels write in NCHW. From cc 9.0 on y is too, as traces show; not so in 32 bits and one dimension,
+    where H100's times leave no room for it. Weights of one tap lie the same way in both layouts.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
@@ -145,7 +145,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
         ("w", taps * raw_c * raw_k, taps * c * k, nchw and taps > 1 and (modern or which == "dgrad")),
         ("x", pixels_in * raw_c, pixels_in * c, nchw),
     ]
-    hopper = board.generation == "9.0"
+    hopper = board.like_hopper
     turns_slower = const.HOPPER_TURNS_SLOWER if hopper and element_bytes == 2 else 1.0
     pads_slower, pad_kernel_us = 1.0, kernel_us
     if hopper:
@@ -167,7 +167,7 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
             time = max(time * turns_slower, moved / (const.TRANSPOSE_BYTES_PER_CLOCK * board.clocks_per_us))
         if transposed:
             transposes += time + kernel_us
-            if hopper and raw != wide and tensor != "x" and which != "wgrad":
+            if hopper and pads and raw != wide and tensor != "x" and which != "wgrad":
                 padding += pad_kernel_us  # by a kernel of its own
             workspace += size
         elif pads:
@@ -466,8 +466,8 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
     if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
-    if board.generation == "9.0" and not is_volume(problem):
-        if max(c, k) < const.HOPPER_LEAST_GROUP:
+    if board.like_hopper and not is_volume(problem):
+        if c == k == 2 and problem.taps > 1:
             return const.HOPPER_NARROWEST_GROUPS[which]
         return None if c & (c - 1) == 0 == k & (k - 1) else const.HOPPER_OTHER_GROUPS
     if which == "fprop":

@@ -69,14 +69,14 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
     Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
     longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
-    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Before cc 8.0 timings stand: of fp32 in
-    NCHW and its strided dgrad, which is slow, and of TensorRT.
+    narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Timings stand: before cc 8.0 of fp32 in
+    NCHW and its strided dgrad, which is slow, and of TensorRT; from cc 9.0 on of depthwise layers in PyTorch.
     """
     least = _cheapest(problem, which, board, situation)
     if least is None:
         return None
     timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
-    if board.generation == "9.0" and is_depthwise(problem):
+    if board.like_hopper and situation.native and is_depthwise(problem):
         return least
     if problem.strided and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
@@ -155,6 +155,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
+        if board.like_hopper and problem.element_bytes == 2 and case.c >= const.HOPPER_WIDE_GROUP:
+            only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -176,6 +178,16 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     return _with_kernels_of_groups(_least(ways), case, situation)
 
 
+def _one_by_one(priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
+    """The same, but for what it takes longer than its groups one after the other."""
+    groups = problem.groups
+    alone = replace(problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups)
+    of_one = _cheapest(alone, which, board, situation)
+    if of_one is None or groups * of_one.time_us >= priced.time_us:
+        return priced
+    return calibrated(priced, groups * of_one.time_us / priced.time_us)
+
+
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
     """The same, with a kernel for each group of a volume in NCDHW."""
     problem = case.problem
@@ -194,7 +206,7 @@ def _is_too_narrow(problem: Problem, which: Pass) -> bool:
 def _has_narrow_groups(problem: Problem, board: Board) -> bool:
     """Whether cuDNN runs fprop of groups in NCHW with its direct kernel, as on H200: one kernel, nothing transposed."""
     widest = max(problem.C, problem.K) // problem.groups
-    most = const.VECTOR if board.generation == "9.0" else const.NARROW_GROUP
+    most = const.VECTOR if board.like_hopper else const.NARROW_GROUP
     return problem.nchw and problem.element_bytes == 2 and widest <= most
 
 
@@ -216,7 +228,7 @@ def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> 
     First layers have no dgrad, so no library has kernels for one into few channels; an RGB head is padded to a vector.
     """
     few = unit.tensor and which != "dgrad" and (board.modern or problem.groups == 1) and not unit.family.vector_rows
-    few = few and not (board.generation == "9.0" and problem.dtype == Dtype.bf16)  # it has none there
+    few = few and not (board.like_hopper and problem.dtype == Dtype.bf16)  # which has none there
     c, k = padded_channels(problem, unit.family.alignment, few)
     return KernelCase(problem, which, board, unit, c, k, moved_bytes(problem, which, c, k))
 
@@ -265,7 +277,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if _is_product(problem, which, board):
         product = _as_product(case, situation)
         # On cc 9.0 odd maps are turned where that is faster: 7x7 in traces of ResNet-50, 14x14 in some layers.
-        turned = board.generation == "9.0" and (problem.pixels_out // problem.N) % const.VECTOR
+        turned = board.like_hopper and (problem.pixels_out // problem.N) % const.VECTOR
         if not turned:
             return [product]
         lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
@@ -276,8 +288,9 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     share = 1.0
-    if board.generation == "9.0" and c <= const.MOST_FEW_CHANNELS and problem.groups == 1 and problem.taps > 1:
-        share = const.FEW_CHANNELS_ON_HOPPER[which]  # by Ampere's kernels
+    is_few = c <= few and unit.family.granule % c == 0 and problem.groups == 1 and problem.taps > 1
+    if board.like_hopper and is_few and not situation.tensorrt:
+        share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
     elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
@@ -288,10 +301,12 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         case = replace(case, moved=case.moved * slower)
     if share < 1:
         lowerings = [replace(each, peak_share=share) for each in lowerings]
+    is_narrow = board.modern and not situation.tensorrt and _loads_narrow_vectors(case)
+    if is_narrow and board.like_hopper and problem.taps == 1:
+        return _with_narrow_vectors(case)
     ways = least_tiled(case, lowerings, around)
-    if board.modern and not situation.tensorrt:
-        narrow = _with_narrow_vectors(case, ways[0])
-        ways = narrow if narrow and board.generation == "9.0" else ways + narrow
+    if is_narrow and not board.like_hopper:
+        ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
@@ -308,22 +323,24 @@ def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situatio
     if which != "fprop" or situation.tensorrt:
         return False
     if is_patch_embedding(problem):
-        return problem.C <= const.VECTOR and (problem.element_bytes == 2 or board.generation == "9.0")
-    if board.generation == "9.0" and not is_volume(problem) and problem.groups == 1 and problem.taps > 1:
+        timed = problem.element_bytes == 2 or (board.like_hopper and situation.compute == Dtype.tf32)
+        return problem.C <= const.VECTOR and timed
+    if board.like_hopper and not is_volume(problem) and problem.groups == 1 and problem.taps > 1:
         if situation.compute in (Dtype.bf16, Dtype.tf32):
             return problem.C <= const.MOST_FEW_CHANNELS
         if problem.taps > const.FEW_CHANNELS_TAPS:
             return False
     few = problem.nchw and problem.C < const.FIRST_LAYER_CHANNELS and problem.element_bytes == 2
-    return few and board.modern and (board.generation == "9.0" or is_volume(problem))
+    return few and board.modern and (board.like_hopper or is_volume(problem))
 
 
 def _tap_by_tap(case: KernelCase, around: Copies) -> list[Priced]:
     """Tensor Cores at one step per tap; small filters of an image also on CUDA cores, with nothing transposed."""
     problem = case.problem
     M = problem.pixels_out
-    ampere = case.board.generation == "9.0" and problem.element_bytes == 2
-    share = const.HOPPER_SHARE_BY_TAPS if ampere else const.SHARE_BY_TAPS
+    share = const.SHARE_BY_TAPS
+    if case.board.like_hopper and problem.element_bytes == 2:
+        share = case.board.of_amperes(const.HOPPER_SHARE_BY_TAPS)
     lowering = Lowering("implicit-gemm", "taps", 1, M, case.k, problem.taps, M * problem.K, peak_share=share)
     ways = least_tiled(case, [lowering], around)
     small = problem.taps <= const.FEW_CHANNELS_TAPS and problem.C < const.FIRST_LAYER_CHANNELS
@@ -338,21 +355,20 @@ def _is_product(problem: Problem, which: Pass, board: Board) -> bool:
         return False
     if problem.padded or problem.strided:
         return False
-    return board.generation == "9.0" or (problem.element_bytes == 4 and which == "fprop")
+    return board.like_hopper or (problem.element_bytes == 4 and which == "fprop")
 
 
 def _as_product(case: KernelCase, situation: Situation) -> Priced:
     """A batch of products, one per image. Positions lie side by side, so that they align loads, not channels.
 
-    Nobody timed it with channels that NHWC pads; it is taken to be no faster than NHWC there either (CG 4.1).
+    Before cc 9.0 nobody timed it with channels that NHWC pads; it is taken to be no faster than NHWC there (CG 4.1).
     """
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     N, C, K, granule, points = problem.N, problem.C, problem.K, unit.family.granule, problem.pixels_out // problem.N
     load_bytes = (points | C) * problem.element_bytes
     load_bytes &= -load_bytes
-    slower = const.NARROW_PRODUCT.get(load_bytes, 1.0)
-    if board.generation == "9.0":
-        slower = const.NARROW_POINTWISE[which].get(load_bytes, 1.0)
+    halves = board.like_hopper and problem.element_bytes > 1
+    slower = (const.NARROW_POINTWISE[which] if halves else const.NARROW_PRODUCT).get(load_bytes, 1.0)
     if which == "wgrad":
         slower *= const.PRODUCT_WGRAD
         lowering = Lowering("implicit-gemm", "pointwise wgrad", 1, C, K, N * -(-points // granule), C * K)
@@ -365,7 +381,7 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
         problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
     )
     product = least_tiled(here, [lowering], NONE)[0]
-    if _aligned(case) or problem.element_bytes == 4 or board.generation == "9.0":
+    if _aligned(case) or problem.element_bytes == 4 or board.like_hopper:
         return product
     in_nhwc = _cheapest(replace(problem, layout="NHWC", nchw=False), which, board, situation)
     if in_nhwc is None or in_nhwc.time_us <= product.time_us:
@@ -373,31 +389,34 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     return calibrated(product, in_nhwc.time_us / product.time_us)
 
 
-def _with_narrow_vectors(case: KernelCase, padded: Priced) -> list[Priced]:
-    """Misaligned NHWC as it stands, without a copy: loads of less than 16 bytes, where they take less than `padded`."""
+def _loads_narrow_vectors(case: KernelCase) -> bool:
+    """Whether kernels may take misaligned NHWC as it stands, by loads of less than 16 bytes: none does of 8 bits."""
+    problem = case.problem
+    if problem.nchw or problem.groups > 1 or problem.C <= const.FIRST_LAYER_CHANNELS or problem.element_bytes == 1:
+        return False
+    return (case.c, case.k) != (problem.C, problem.K)
+
+
+def _with_narrow_vectors(case: KernelCase, padded: Priced | None = None) -> list[Priced]:
+    """Misaligned NHWC without a copy, where it takes less than `padded`.
+
+    Without that it is the only way: from cc 9.0 on a 1x1 is not padded, and other filters always are.
+    """
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     c, k = problem.C, problem.K
-    if problem.nchw or problem.groups > 1 or (case.c, case.k) == (c, k) or c <= const.FIRST_LAYER_CHANNELS:
-        return []
-    if problem.element_bytes == 1:  # int8 and fp8 have no such kernels
-        return []
     load_bytes = (c | k) * problem.element_bytes
     load_bytes &= -load_bytes  # the largest power of two that divides both rows
-    hopper = board.generation == "9.0"
-    if hopper and problem.taps > 1:
-        return []
-    slower = (const.NARROW_POINTWISE if hopper else const.NARROW_VECTORS)[which][min(load_bytes, 8)]
-    if (
-        not hopper and padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2
-    ):  # hopeless: what it saves is the copies
+    slower = (const.NARROW_VECTORS if padded else const.NARROW_POINTWISE)[which][min(load_bytes, 8)]
+    moved = moved_bytes(problem, which, c, k)
+    if padded is None and problem.element_bytes == 2:
+        moved *= const.NARROW_HALVES_MOVE
+    # What it saves is the copies: where they take so little, it is hopeless.
+    if padded is not None and padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:
         return []
     found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
     lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
-    moved = moved_bytes(problem, which, c, k)
-    if hopper and problem.element_bytes == 2:
-        moved *= const.NARROW_HALVES_MOVE
     here = KernelCase(problem, which, board, unit, c, k, moved)
-    return least_tiled(here, lowerings, NONE, float("inf") if hopper else padded.time_us)
+    return least_tiled(here, lowerings, NONE, float("inf") if padded is None else padded.time_us)
 
 
 def _instead_of_tensor_cores(
@@ -414,7 +433,7 @@ def _instead_of_tensor_cores(
     if problem.dtype in _STORED_IN_32_BITS:  # on GeForce, Tensor Cores are no faster at tf32
         enough = simt.peak * const.WINOGRAD_GAIN > case.unit.peak
         return _on_cuda_cores(_case(problem, which, board, simt), "never", below_us) if enough else []
-    if problem.nchw and board.generation == "9.0":
+    if problem.nchw and board.like_hopper:
         return []
     spare_us = below_us - simt.family.setup_us[PASS_INDEX[which]]
     if problem.nchw and not board.modern:

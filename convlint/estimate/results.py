@@ -161,6 +161,7 @@ def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, 
     capability = str(compute_capability)
     same = kind != "depthwise" or runs == ("tensorrt" if capability == _ENGINES else "nchw")
     same = same or (capability == _IN_BOTH and runs == "other")
+    same = same and not (capability == _IN_BOTH and runs == "tensorrt")
     if same and runs != "without tensor cores" and which in timed.get(capability, ()):
         return "measured"
     if compute in _WITHIN_STEPS.get(kind, ()):

@@ -60,7 +60,7 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 }  # fmt: skip
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
-# backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11.
+# backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
 # The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
@@ -373,9 +373,9 @@ class _Walk:
         us = (moved - self._held(round(moved / 2))) * rate
         if work.flops:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
-        elif work.dtype == Dtype.bf16 and "batch_norm" in work.op:
+        elif work.dtype == Dtype.bf16 and work.part == "normalisation":
             forward = not work.op.endswith("backward")
-            passes = 5 if not forward else 3 if self.training else 2  # that `moved` counts
+            passes = 3 if forward else 5  # that `moved` counts
             nhwc = sum(layer.layout == "NHWC" for layer in self.steps.layers)
             elements = moved / (passes * Dtype.bf16.bytes)
             us = max(us, self._batch_norm_us(elements, 2 * nhwc > len(self.steps.layers), forward=forward))

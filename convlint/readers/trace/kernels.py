@@ -17,6 +17,8 @@ _TRANSPOSE = re.compile(
 )
 # CUTLASS names what its kernels do not permute.
 _PRODUCT = re.compile(r"cutlass|implicit_?gemm|nvjet", re.IGNORECASE)
+# Products that cuDNN 9 runs in the place of its own, one for each gradient.
+_IN_ORDER = re.compile(r"nvjet|cutlass")
 # What adds up the parts of a product, after it; and what prepares one: its workspace, its padded channels.
 _SUM = re.compile(r"splitK_?reduce|ReduceSplitK|split_k_kernel|reduce_wgrad", re.IGNORECASE)
 _BEFORE = re.compile(r"AddPadding|init_device_workspace", re.IGNORECASE)
@@ -64,8 +66,8 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
 
     A transpose into NHWC belongs to the product after it, one back into NCHW and the sum of a split to the product
     before it. Products whose names say nothing are of the passes that no name says, dgrad's first, as PyTorch runs them
-    (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp); where there are more of them than passes, they are
-    shared out, and `other`.
+    (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp), and `other` but for cuBLAS's and CUTLASS's where
+    each pass has one.
     """
     found: dict[Pass, Parts] = {which: {} for which in passes}
     if not passes:
@@ -105,10 +107,12 @@ def _owners(
             owners[number] = said
         elif part == "convolution":
             unnamed.append(number)
-    lacking = [which for which in passes if which not in owners] or list(passes)
+    lacking = [which for which in passes if which not in owners]
+    is_certain = len(unnamed) == len(lacking) and all(_IN_ORDER.search(kernels[number].name) for number in unnamed)
+    lacking = lacking or list(passes)
     for place, number in enumerate(unnamed):
         owners[number] = lacking[place * len(lacking) // len(unnamed)]
-    return owners, len(unnamed) == len(lacking) == len(passes)
+    return owners, is_certain
 
 
 def _said(name: str) -> Pass | None:

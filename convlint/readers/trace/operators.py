@@ -320,12 +320,13 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
     written, strided, dtype = whole, False, None
     if part == "normalisation":
-        dtype = widest.dtype
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
         twice = operator.startswith(("group_norm", "native_group_norm", "instance_norm"))
         again = operator.endswith("backward") or trains or twice
         written += read if again else 0
+        if trains or operator.startswith("native_batch_norm_backward"):
+            dtype = widest.dtype
     elif part == "pool":
         written = _pooled(operator, tensors, values)
     elif part == "optimizer":
