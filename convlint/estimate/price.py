@@ -289,7 +289,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
     share = 1.0
     is_few = c <= few and unit.family.granule % c == 0 and problem.groups == 1 and problem.taps > 1
-    if board.like_hopper and is_few and not situation.tensorrt:
+    if board.like_hopper and is_few and problem.element_bytes > 1 and not situation.tensorrt:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
