@@ -78,6 +78,7 @@ def _dp4a_per_fp32(gpu: Gpu) -> int:
 
 
 _GENERATIONS = ("9.0", "8.6", "8.0", "7.5", "7.0")  # least compute capabilities of those with own constants
+_LEAST_SETUP_US = 1.5  # of a kernel, whatever a calibration takes off
 _CLOCK_HZ = 1.5e9  # of boards that state none
 # Elements of one main-loop step where the family's number is of 16-bit ones.
 _GRANULE = {Dtype.tf32: 16, Dtype.fp8: 64}
@@ -180,7 +181,8 @@ class Board:
             )
             family = replace(family, operand_cost=family.operand_cost * per_clock / family.operand_rate)
         peak *= clock_under_load(gpu, tensor=tensor)
-        first, second, third = (max(0.0, setup + self.factors.launch_us) for setup in family.setup_us)
+        launch_us = self.factors.launch_us
+        first, second, third = (max(min(setup, _LEAST_SETUP_US), setup + launch_us) for setup in family.setup_us)
         family = replace(family, setup_us=(first, second, third))
         # Complex products do four real ones per pair of operands loaded, so a step works longer and costs less to feed.
         complex_steps = replace(family, granule=4 * family.granule, operand_cost=family.operand_cost / 2)

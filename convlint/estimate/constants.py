@@ -80,6 +80,7 @@ OTHER_GROUPS: Final = 18.0
 # RegNets' whole steps leave (24 and 48 channels; assumed for all), groups of 2 to 2 channels their own. Fit.
 HOPPER_OTHER_GROUPS: Final = 60.0
 HOPPER_NARROWEST_GROUPS: Final[dict[Pass, float]] = {"fprop": 2.0, "dgrad": 3.5, "wgrad": 3.7}
+ODD_GROUPS_SHARE_IN_NCHW: Final = 0.15  # of the Tensor Cores' speed, there too
 HOPPER_WIDE_GROUP: Final = 64  # channels, from which on others are taken to be no slower than one after the other
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0

@@ -480,8 +480,8 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
 
 
 def has_odd_groups(problem: Problem) -> bool:
-    """Whether the layer has groups, in 16 bits and NHWC, whose width is no power of two and fills no tile."""
-    if problem.groups == 1 or problem.layout != "NHWC" or problem.element_bytes != 2:
+    """Whether the layer has groups, in 16 bits, whose width is no power of two and fills no tile."""
+    if problem.groups == 1 or problem.element_bytes != 2:
         return False
     c, k = problem.C // problem.groups, problem.K // problem.groups
     return max(c, k) <= const.WIDEST_ODD_GROUP and bool(c & (c - 1) or k & (k - 1))

@@ -407,6 +407,9 @@ def _falls_back(problem: Problem, runtime: Runtime) -> bool:
 
 def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     """The passes of the layer's problem, from the board's cache; None where the layer has no problem."""
+    measured = layer.measured
+    if gpu.calibration is not None and measured is not None and measured.gpu == gpu.id and measured.scales:
+        gpu = replace(gpu, calibration=None)  # its own timings say it better
     board = board_of(gpu)
     latest = board.latest
     if latest is not None and latest[0] is layer and latest[1] is runtime:  # a layer is asked for several times in turn
@@ -420,7 +423,6 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     situation = _situation(problem, board, runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)
-    measured = layer.measured
     # What was measured of a convolution says nothing of the matrix product in its place.
     scales = measured.scales if measured is not None and measured.gpu == gpu.id and not layer.unfolded else ()
     key = (problem, situation, layer.op, has_bias, spread, layer.unfolded, scales)

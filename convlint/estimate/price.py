@@ -155,7 +155,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
-        if board.like_hopper and problem.element_bytes == 2 and case.c >= const.HOPPER_WIDE_GROUP:
+        wide = max(problem.C, problem.K) // problem.groups >= const.HOPPER_WIDE_GROUP
+        if board.like_hopper and problem.element_bytes == 2 and wide:
             only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
@@ -293,7 +294,11 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
-    elif board.modern and situation.native and has_odd_groups(problem) and which == "fprop":
+    elif board.like_hopper and situation.native and problem.nchw and has_odd_groups(problem):
+        share = const.ODD_GROUPS_SHARE_IN_NCHW
+    elif (
+        board.modern and situation.native and problem.layout == "NHWC" and has_odd_groups(problem) and which == "fprop"
+    ):
         share = const.ODD_GROUPS_SHARE
     if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]

@@ -146,7 +146,8 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     for number, work in enumerate(recorded.works):
         if work.part == "convolution":
             continue
-        was, now = before.recorded(work, {}), after.recorded(work, dtypes)
+        was = before.recorded(work, {}, in_nhwc=recorded.in_nhwc)
+        now = after.recorded(work, dtypes, in_nhwc=_in_nhwc(steps.layers))
         if was is None or now is None:
             unpriced.append(number)
             was, now = before.us_per_byte, after.us_per_byte * (1.0 if work.part == "optimizer" else after.images)
@@ -160,10 +161,15 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     )
 
 
+def _in_nhwc(layers: Sequence[ConvLayer]) -> bool:
+    """Whether most of them are."""
+    return 2 * sum(layer.layout == "NHWC" for layer in layers) > len(layers)
+
+
 def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:
     """The step of a trace with what is predicted of its operators on `gpu`; that of its convolutions is not added."""
     walk = _Walk(steps, gpu)
-    works = [replace(work, predicted_us=walk.recorded(work, {})) for work in recorded.works]
+    works = [replace(work, predicted_us=walk.recorded(work, {}, in_nhwc=recorded.in_nhwc)) for work in recorded.works]
     return replace(recorded, works=tuple(works))
 
 
@@ -363,8 +369,11 @@ class _Walk:
 
     # -- recorded
 
-    def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype]) -> float | None:
-        """What operators of a trace take in a step, products in one of other `dtypes`; None where nothing tells it."""
+    def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype], *, in_nhwc: bool) -> float | None:
+        """What operators of a trace take in a step; None where nothing tells it.
+
+        Products and batch norms in one of other `dtypes`, the latter in the order of tensors that is said.
+        """
         if not work.moved or work.part == "convolution" or (work.flops and work.dtype is None):
             return None
         images = 1.0 if work.part == "optimizer" else self.images
@@ -373,12 +382,10 @@ class _Walk:
         us = (moved - self._held(round(moved / 2))) * rate
         if work.flops:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
-        elif work.dtype == Dtype.bf16 and work.part == "normalisation":
+        elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
             forward = not work.op.endswith("backward")
             passes = 3 if forward else 5  # that `moved` counts
-            nhwc = sum(layer.layout == "NHWC" for layer in self.steps.layers)
-            elements = moved / (passes * Dtype.bf16.bytes)
-            us = max(us, self._batch_norm_us(elements, 2 * nhwc > len(self.steps.layers), forward=forward))
+            us = max(us, self._batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
         return work.calls * (us + launches * _KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:

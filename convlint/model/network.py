@@ -112,14 +112,15 @@ _NEARLY_ALL = 0.95  # of a part's time
 class RecordedStep(WireRecord, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
-    `dtypes` are those that the layers had, in their order. `span_us` is how long a marked step took on the host while
-    it was recorded, which takes time itself; 0 where none is marked.
+    `dtypes` are those that the layers had, in their order; `in_nhwc`: most of them were. `span_us` is how long a marked
+    step took on the host while it was recorded, which takes time itself; 0 where none is marked.
     """
 
     works: tuple[RecordedWork, ...]
     operations: float
     gpu: str = ""  # that it ran on, or one like it; empty where none is known
     dtypes: tuple[Dtype | None, ...] = ()
+    in_nhwc: bool = False
     span_us: float = 0.0
 
     @property

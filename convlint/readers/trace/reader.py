@@ -100,7 +100,7 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
-        recorded=_recorded(recording, steps, unknown if sized else (), tuple(layer.dtype for layer in layers)),
+        recorded=_recorded(recording, steps, unknown if sized else (), layers),
     )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def _took(calls: Iterable[Call]) -> str:
 
 
 def _recorded(
-    recording: TraceRecording, steps: int, unknown: Iterable[Call], dtypes: tuple[Dtype | None, ...]
+    recording: TraceRecording, steps: int, unknown: Iterable[Call], layers: Sequence[ConvLayer]
 ) -> RecordedStep | None:
     """One step of all kernels; None where none ran, or the trace ends in one.
 
@@ -129,7 +129,9 @@ def _recorded(
         works.append(work)
     spans = [end - begin for begin, end in recording.steps]
     return RecordedStep(
-        works=tuple(works), operations=recording.works.operations / count, dtypes=dtypes,
+        works=tuple(works), operations=recording.works.operations / count,
+        dtypes=tuple(layer.dtype for layer in layers),
+        in_nhwc=2 * sum(layer.layout == "NHWC" for layer in layers) > len(layers),
         span_us=median(spans) if spans else 0.0,
     ) if works else None  # fmt: skip
 
