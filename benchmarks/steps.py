@@ -166,7 +166,7 @@ def predict(row: StepRow, network: Network, gpu: Gpu) -> StepPrediction:
     """What the model says of a row."""
     runtime = row.runtime
     layers = tuple(replace(layer, N=row.batch) for layer in network.layers)
-    running = as_laid_out(replace(network, layers=layers, runtime=runtime))
+    running = as_laid_out(replace(network, layers=layers, runtime=runtime), row.mode)
     convolution_us = sum(time_us(layer, gpu, runtime, row.mode) or 0.0 for layer in running)
     step = step_of(Steps(network, running, convolution_us, runtime, row.mode), gpu)
     assert step is not None
@@ -233,7 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     networks: dict[tuple[str, int, str | None, bool], Network | None] = {}
     missing: dict[str, None] = {}
     for row in sorted(rows, key=lambda row: (row.model, row.image)):
-        key = row.model, row.image, row.autocast, row.layout == "NHWC" or row.compiled
+        key = row.model, row.image, row.autocast, row.layout == "NHWC"
         if key not in networks:
             networks[key] = network_of(row.model, row.image, row.autocast, channels_last=key[3])
         network = networks[key]

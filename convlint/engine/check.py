@@ -127,7 +127,7 @@ class _NetworkCheck:
         self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
         self.coupling = Coupling(network)
         self.spokesmen = Spokesmen()  # on the target at hand
-        self.running = as_laid_out(network)
+        self.running = as_laid_out(network, mode)
 
     def run(self, target: Target, *, first: bool) -> None:
         """Checks the network on one target; rules that no GPU changes are checked on the first alone."""

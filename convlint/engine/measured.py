@@ -72,7 +72,7 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
     us = turned_us = predicted_us = 0.0
     ratios: list[tuple[str, float]] = []
     without: dict[str, None] = {}
-    running = as_laid_out(network)
+    running = as_laid_out(network, mode)
     for layer in running:
         measured = layer.measured
         if measured is None or not measured.gpu:

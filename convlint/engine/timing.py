@@ -15,7 +15,7 @@ from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
-from convlint.facts.target import framework_picks_layout
+from convlint.facts.target import layout_picks
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
@@ -62,15 +62,12 @@ def arriving(network: Network) -> Mapping[int, Edge]:
     return found
 
 
-def as_laid_out(network: Network) -> tuple[ConvLayer, ...]:
+def as_laid_out(network: Network, mode: Mode) -> tuple[ConvLayer, ...]:
     """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges, layers, picks = arriving(network), network.layers, _picks(network.runtime)
+    edges, layers = arriving(network), network.layers
+    picks = layout_picks(network.runtime, layers, mode)
     norms = normed(network, layers)
     return tuple([_as_it_runs(layers, index, edges.get(index), layers, norms, picks) for index in range(len(layers))])
-
-
-def _picks(runtime: Runtime) -> Picks:
-    return framework_picks_layout(runtime, 2), framework_picks_layout(runtime, 3)
 
 
 class Normed(Struct, frozen=True):
@@ -194,7 +191,7 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
 
 def times_of(network: Network, gpu: Gpu, mode: Mode) -> list[float | None]:
     """What `estimated` says that each layer takes, at half the cost where no host sets the pace."""
-    running = as_laid_out(network)
+    running = as_laid_out(network, mode)
     if network.tells_step or host_us(gpu, network.runtime) != NO_HOST:
         estimates = estimated(network, running, gpu, mode).estimates
         return [None if estimate is None else estimate.time_us for estimate in estimates]
@@ -213,7 +210,7 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
     from convlint.estimate.step import Steps, step_of
 
     runtime = replace(runtime, compile=True)
-    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime))
+    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime), mode)
     times = [time_us(layer, gpu, runtime, mode) for layer in running]
     known = [time for time in times if time is not None]
     return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
@@ -264,7 +261,8 @@ class NetworkTiming:
             for producer in edge.producers:
                 self.readers.setdefault(producer, []).append(edge.consumer)
         self._runtimes = {network.runtime: 0}
-        self.now = NetworkSetting(network.layers, running or as_laid_out(network), network.runtime)
+        self._picks: dict[Runtime, Picks] = {}
+        self.now = NetworkSetting(network.layers, running or as_laid_out(network, mode), network.runtime)
 
     def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> NetworkSetting:
         """The network with these layers, which differ in dtype and layout alone, and this runtime."""
@@ -275,7 +273,10 @@ class NetworkTiming:
 
     def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed) -> ConvLayer:
         """One of these layers as it runs beside the others, among which `norms` are."""
-        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, _picks(runtime))
+        picks = self._picks.get(runtime)
+        if picks is None:
+            picks = self._picks[runtime] = layout_picks(runtime, self.network.layers, self.mode)
+        return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
         """One layer as it then runs."""

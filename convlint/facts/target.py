@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
 from convlint.estimate.host import Hosted
+from convlint.estimate.results import problem_of
 from convlint.facts.network import NETWORK, Held, Whole
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
 from convlint.gpus.gpu import Gpu
@@ -301,7 +302,7 @@ TARGET: Table = {
     "training": truth("mode is training", lambda facts: facts.context.mode == "training"),
     "framework_picks_layout": truth(
         "the framework chooses the layout itself",
-        lambda facts: framework_picks_layout(facts.context.runtime, facts.layer.dims),
+        lambda facts: facts.context.picks[facts.layer.dims != 2],
     ),
     "compute_dtype": text(
         "what multiplies on this GPU with this runtime",
@@ -325,17 +326,48 @@ TARGET: Table = {
 }
 
 
-def framework_picks_layout(runtime: Runtime, dims: int = 2) -> bool:
-    """Whether the framework is known to choose the convolution's layout itself, whatever the user declares.
+def layout_picks(runtime: Runtime, layers: Sequence[ConvLayer], mode: Mode) -> tuple[bool, bool]:
+    """Whether the framework is known to choose the layouts of a network itself, whatever the user declares.
 
-    torch.compile does so in two dimensions alone (`layout_opt and ndim == 2` in torch/_inductor/kernel/conv.py).
+    In two dimensions, and in three or one: torch.compile does so in two alone (`layout_opt and ndim == 2` in
+    torch/_inductor/kernel/conv.py).
     """
     framework = framework_of(runtime)
-    return (
-        framework in _LAYOUT_PICKERS
-        or (runtime.compile is True and dims == 2)
-        or (framework == "onnxruntime" and runtime.prefer_nhwc is True)
-    )
+    always = framework in _LAYOUT_PICKERS or (framework == "onnxruntime" and runtime.prefer_nhwc is True)
+    compiled = runtime.compile is True and not _stays_as_it_is(layers, mode)
+    return always or compiled, always
+
+
+# What Inductor weighs FLOPs by in inference, of which NHWC is to take fewer than there are.
+_GROUPED, _SMALL, _NARROWING, _OTHER = 1.358, 0.783, 0.725, 0.823
+_SMALL_WIDTH = 64
+
+
+def _stays_as_it_is(layers: Sequence[ConvLayer], mode: Mode) -> bool:
+    """Whether Inductor leaves the layouts of a network alone (decide_layout_opt in torch/_inductor/graph.py, 2.13).
+
+    In training it does for the sake of a single layer with groups, or filter into half as many channels; in inference
+    it weighs such layers by their FLOPs. That few channels throughout make it so too is left out: a part of a network
+    says nothing of the whole.
+    """
+    weighed = total = 0.0
+    for layer in layers:
+        if layer.C is None or layer.K is None:
+            continue
+        outer, inner = (layer.C, layer.K) if layer.op == "conv_transpose" else (layer.K, layer.C)
+        inner //= layer.groups
+        grouped, narrowing = layer.groups > 1 and inner > 1, 2 * outer <= inner and (layer.R or 1) > 1
+        if mode == "training":
+            if grouped or narrowing:
+                return True
+            continue
+        problem = problem_of(layer)
+        if problem is not None:
+            small = max(outer, inner) <= _SMALL_WIDTH
+            weight = _GROUPED if grouped else _SMALL if small else _NARROWING if narrowing else _OTHER
+            flops = problem.flops * layer.calls
+            weighed, total = weighed + weight * flops, total + flops
+    return weighed > total
 
 
 def alignment(compute: Dtype, runtime: Runtime) -> int:
@@ -354,6 +386,7 @@ class TargetFacts:
     ) -> None:  # fmt: skip
         self.label, self.gpu, self.runtime, self.mode, self.mode_stated = label, gpu, runtime, mode, mode_stated
         self.allow = allow
+        self.layers: Sequence[ConvLayer] = ()
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
         self.step_us: float | None = None  # where all operations are known
@@ -370,6 +403,11 @@ class TargetFacts:
             "support": View(SUPPORT, Libraries(gpu, runtime)),
         }
 
+    @cached_property
+    def picks(self) -> tuple[bool, bool]:
+        """Whether the framework chooses layouts: in two dimensions, and in others."""
+        return layout_picks(self.runtime, self.layers, self.mode)
+
     def is_unaligned(self, dtype: Dtype | None, channels: int) -> bool:
         """Whether so many channels are no multiple of what the dtype's Tensor Cores want."""
         return dtype is not None and channels % self.precision(dtype)[1] != 0
@@ -380,7 +418,7 @@ class TargetFacts:
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip
         other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
-        other.step_us = self.step_us
+        other.step_us, other.layers = self.step_us, self.layers
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other
 
@@ -393,6 +431,7 @@ class TargetFacts:
         `running` are the layers as the framework lays them out, where that is another layout; `on_host` says what its
         host adds to their estimates.
         """
+        self.layers = layers
         held = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode)
         kinds: dict[object, tuple[ConvLayer, int]] = {}
         for layer in running or layers:

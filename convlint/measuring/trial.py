@@ -270,7 +270,7 @@ def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, dev
     """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
     device = device or target.gpu
     # What is timed is the convolution alone: a bias is kernels of its own, and so is a norm.
-    running = tuple(replace(layer, bias=None, norm_copies=0, measured=None) for layer in as_laid_out(network))
+    running = tuple(replace(layer, bias=None, norm_copies=0, measured=None) for layer in as_laid_out(network, mode))
     untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}
     result = check_network(network, rulebook, [target], mode)
     # PyTorch does not search algorithms unless it is told to.

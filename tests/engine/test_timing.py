@@ -55,7 +55,7 @@ def pair(one: Layout = "NHWC", other: Layout = "NHWC", *, dtypes: str = "fp16 fp
     ],
 )
 def test_what_arrives_otherwise_is_copied(network: Network, copied: bool) -> None:
-    assert [layer.copies_input for layer in as_laid_out(network)] == [False, copied]
+    assert [layer.copies_input for layer in as_laid_out(network, "training")] == [False, copied]
     timing = NetworkTiming(network, A100, "training")
     alone = time_us(network.layers[1], A100, network.runtime, "training")
     assert ((timing.times(timing.now)[1] or 0.0) > alone) is copied
@@ -63,15 +63,15 @@ def test_what_arrives_otherwise_is_copied(network: Network, copied: bool) -> Non
 
 def test_a_framework_that_chooses_the_layout_makes_no_copies() -> None:
     network = replace(pair("NCHW", "NHWC"), runtime=Runtime(framework="tensorflow"))
-    assert {(layer.layout, layer.copies_input) for layer in as_laid_out(network)} == {("auto", False)}
+    assert {(layer.layout, layer.copies_input) for layer in as_laid_out(network, "training")} == {("auto", False)}
 
 
 def test_what_a_reader_saw_copied_is_copied_in_nhwc_alone() -> None:
     network = pair()
     seen = (network.layers[0], replace(network.layers[1], copies_input=True))
-    assert as_laid_out(replace(network, layers=seen))[1].copies_input
+    assert as_laid_out(replace(network, layers=seen), "training")[1].copies_input
     turned = tuple(replace(layer, layout="NCHW") for layer in seen)
-    assert not as_laid_out(replace(network, layers=turned))[1].copies_input
+    assert not as_laid_out(replace(network, layers=turned), "training")[1].copies_input
 
 
 def normed(one: Layout = "NHWC", other: Layout = "NHWC", dtypes: str = "fp16 fp16", **runtime: Any) -> Network:
@@ -102,7 +102,7 @@ def normed(one: Layout = "NHWC", other: Layout = "NHWC", dtypes: str = "fp16 fp1
     ],
 )
 def test_pytorchs_group_norm_leaves_nhwc(network: Network, by_norm: int, by_layer: bool) -> None:
-    before, behind = as_laid_out(network)
+    before, behind = as_laid_out(network, "training")
     assert (before.norm_copies, before.copies_input) == (by_norm, False)
     assert (behind.norm_copies, behind.copies_input) == (0, by_layer)
     timing = NetworkTiming(network, A100, "training")
@@ -129,14 +129,14 @@ def concatenated(*order: int) -> Network:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_what_is_concatenated_with_a_norms_result_is_nchw(order: tuple[int, int]) -> None:
-    running = as_laid_out(concatenated(*order))
+    running = as_laid_out(concatenated(*order), "training")
     assert [layer.norm_copies for layer in running] == [0, 1, 0]
     assert [layer.copies_input for layer in running] == [False, False, True]
 
 
 def test_torch_compile_leaves_none_of_a_group_norms_copies() -> None:
     network = normed(framework="pytorch")
-    layers = as_laid_out(network)
+    layers = as_laid_out(network, "training")
     assert layers[0].norm_copies
     compiled = compiled_step(network, layers, A100, "inference")
     other = compiled_step(network, network.layers, A100, "inference")
@@ -183,7 +183,7 @@ def test_a_setting_costs_what_the_network_costs_that_has_it() -> None:
     )
     setting = timing.setting(layers, network.runtime)
     other = replace(network, layers=layers)
-    assert setting.running == as_laid_out(other)
+    assert setting.running == as_laid_out(other, "training")
     again = NetworkTiming(other, A100, "training")
     assert timing.times(setting) == again.times(again.now)
     assert sum(layer.copies_input for layer in setting.running) >= len(grouped)
@@ -209,7 +209,7 @@ def test_a_grouped_layer_in_nchw_pays_copies_at_both_of_its_borders(mode: Mode) 
     network = listed("NHWC", "NCHW", "NHWC")
     alone = sum(time_us(layer, A100, network.runtime, mode) or 0.0 for layer in network.layers)
     assert total(network, mode) > alone + 15
-    assert [layer.copies_input for layer in as_laid_out(network)] == [False, True, True]
+    assert [layer.copies_input for layer in as_laid_out(network, "training")] == [False, True, True]
     wired = replace(network, edges=tuple(arriving(network).values()))
     assert total(wired, mode) == total(network, mode)
     uniform = listed("NHWC", "NHWC", "NHWC")
@@ -249,7 +249,7 @@ def test_a_map_of_1x1_is_the_same_in_both_layouts() -> None:
     x = net.conv(net.image, 64, 3)
     scale = net.conv(net.resize(x, 1), 64, layout="NCHW")
     network = net.network(net.conv(net.add(x, scale), 64))
-    assert not any(layer.copies_input for layer in as_laid_out(network))
+    assert not any(layer.copies_input for layer in as_laid_out(network, "training"))
     alone = tuple(replace(layer, first=False) for layer in network.layers)
     read = {index: edge.producers for index, edge in arriving(Network(path="net.yaml", layers=alone)).items()}
     assert read == {1: (0,), 2: (0,)}

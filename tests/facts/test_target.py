@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from convolutions import conv
 from layer_facts import facts
 
 from convlint.facts.quantity import UNKNOWN
-from convlint.facts.target import DEFAULTS, OWNERS, assumptions, framework_of, framework_picks_layout, setting_of
+from convlint.facts.target import DEFAULTS, OWNERS, assumptions, framework_of, layout_picks, setting_of
 from convlint.model.layer import Dtype, Mode
 from convlint.model.runtime import Runtime
 
@@ -216,4 +217,30 @@ def test_the_same_network_under_other_settings() -> None:
     ],
 )  # fmt: skip
 def test_who_picks_the_layout(runtime: Runtime, picks: bool) -> None:
-    assert framework_picks_layout(runtime) is picks
+    assert layout_picks(runtime, [], "training")[0] is picks
+
+
+COMPILED = Runtime(framework="pytorch", compile=True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "in_training", "in_inference"),
+    [
+        ({}, True, True), ({"C": 96, "K": 96, "groups": 2}, False, False),
+        ({"C": 64, "K": 64, "groups": 64}, True, True),  # depthwise
+        ({"C": 256, "K": 128}, False, True), ({"C": 256, "K": 128, "R": 1, "S": 1}, True, True),
+        ({"C": 128, "K": 256, "op": "conv_transpose"}, False, True),
+    ],
+)  # fmt: skip
+def test_inductor_leaves_layouts_alone_for_groups_and_for_half_as_many_channels(
+    sizes: dict[str, Any], in_training: bool, in_inference: bool
+) -> None:
+    """decide_layout_opt of PyTorch 2.13, which was asked."""
+    assert layout_picks(COMPILED, [conv(**sizes)], "training") == (in_training, False)
+    assert layout_picks(COMPILED, [conv(**sizes)], "inference") == (in_inference, False)
+
+
+def test_a_few_groups_in_a_network_are_outweighed_in_inference() -> None:
+    layers = [conv(C=64, K=64, groups=32), *[conv(C=64, K=64)] * 3]
+    assert layout_picks(COMPILED, layers, "inference")[0]
+    assert not layout_picks(COMPILED, layers, "training")[0]

@@ -104,7 +104,8 @@ def test_groups_of_an_odd_width_are_slow_in_nhwc(width: int, groups: int, H: int
     [
         (grouped(24, 9, 28).replace("NHWC", "NCHW"), "framework: pytorch", SILENT),
         (grouped(24, 9, 28), "framework: jax", SILENT),
-        (grouped(24, 9, 28), "framework: pytorch, compile: true", SILENT),
+        # Inductor leaves the layout of a network with groups alone
+        (grouped(24, 9, 28), "framework: pytorch, compile: true", "warning"),
         ("{ C: 72, K: 72, kernel_size: 3, groups: 3, dtype: fp16, layout: NHWC }", "framework: pytorch", "info"),
     ],
 )
