@@ -1,12 +1,11 @@
 """Times whole steps of timm's networks on the GPU at hand, in the columns of `data/network_steps.csv` and three more.
 
-    python benchmarks/time_steps.py CSV [--models M ...] [--batch N] [--compile] [--trace FOLDER] [--limit-seconds S]
+    python benchmarks/time_steps.py CSV [--models M ...] [--batch N] [--search] [--trace FOLDER] [--limit-seconds S]
 
-Without `--compile`: each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones
-also in fp32, with TF32 and without. With it: eager and compiled in NHWC, each network in a process of its own, which
-compile side by side and are timed one after the other. `--trace` records three steps of each instead, by PyTorch's
-profiler. cudnn.benchmark is off, as PyTorch has it, unless `--search` is given. Steps are timed by the stopwatch, from
-one synchronisation to the next, on random images; the median of some of them counts.
+Each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones also in fp32, with
+TF32 and without. `--trace` records three steps of each instead, by PyTorch's profiler. cudnn.benchmark is off, as
+PyTorch has it, unless `--search` is given. Steps are timed by the stopwatch, from one synchronisation to the next, on
+random images; the median of some of them counts.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import multiprocessing
-import queue
 import shutil
 import sys
 import time
@@ -43,7 +40,6 @@ MODELS = (
 WARM_UP = 3
 LEAST, MOST, SECONDS = 5, 30, 0.6
 _IN_FP32 = 6  # of the models
-_LONGEST_WAIT_S = 600
 
 
 def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: bool) -> Callable[[], None]:
@@ -72,7 +68,7 @@ def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: b
     return train
 
 
-def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bool, compiled: bool) -> Any:
+def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bool) -> Any:
     """A step that is ready to be timed, and the image's size."""
     import timm  # type: ignore[import-not-found, unused-ignore]
     import torch
@@ -82,8 +78,7 @@ def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bo
     size = model.default_cfg["input_size"][-1]
     images = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=order)
     labels = torch.randint(1000, (batch,), device="cuda")
-    run = torch.compile(model) if compiled else model
-    return step_of(run, images, labels, training=training, autocast=autocast), size
+    return step_of(model, images, labels, training=training, autocast=autocast), size
 
 
 def timed(step: Callable[[], None]) -> tuple[float, float]:
@@ -105,19 +100,17 @@ def timed(step: Callable[[], None]) -> tuple[float, float]:
     return middle, (found[3 * len(found) // 4] - found[len(found) // 4]) / middle
 
 
-def row_of(name: str, batch: int, layout: str, mode: str, precision: str, *, compiled: bool) -> dict[str, object]:
+def row_of(name: str, batch: int, layout: str, mode: str, precision: str) -> dict[str, object]:
     """Builds a network and times it. Raises what PyTorch raises."""
     import torch
 
     torch.backends.cudnn.allow_tf32 = precision != "fp32"  # products stay in fp32, as PyTorch has it
     torch.cuda.reset_peak_memory_stats()
-    step, size = prepared(
-        name, batch, layout, training=mode == "training", autocast="autocast" in precision, compiled=compiled
-    )
+    step, size = prepared(name, batch, layout, training=mode == "training", autocast="autocast" in precision)
     step_ms, spread = timed(step)
     return {
         "model": name, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__.partition("+")[0],
-        "compile": int(compiled), "mode": mode, "layout": layout, "amp": precision, "batch": batch, "img_size": size,
+        "compile": 0, "mode": mode, "layout": layout, "amp": precision, "batch": batch, "img_size": size,
         "step_ms": f"{step_ms:.4g}", "cudnn_benchmark": int(torch.backends.cudnn.benchmark), "spread": f"{spread:.2g}",
         "peak_mib": torch.cuda.max_memory_allocated() >> 20,
     }  # fmt: skip
@@ -133,61 +126,10 @@ def eager(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
             for mode in ("inference", "training"):
                 for layout in ("NCHW", "NHWC"):
                     try:
-                        yield row_of(name, batch, layout, mode, precision, compiled=False)
+                        yield row_of(name, batch, layout, mode, precision)
                     except RuntimeError as error:
                         print(f"{name} {mode} {layout} {precision}: {error}"[:200], file=sys.stderr)
                     torch.cuda.empty_cache()
-
-
-def _compile_one(name: str, batch: int, barrier: Any, lock: Any, rows: Any) -> None:
-    import torch
-
-    forms = [(mode, compiled) for mode in ("inference", "training") for compiled in (True, False)]
-    steps = []
-    try:
-        for mode, compiled in forms:
-            step, size = prepared(name, batch, "NHWC", training=mode == "training", autocast=True, compiled=compiled)
-            step()
-            torch.cuda.synchronize()
-            steps.append((mode, compiled, step, size))
-    except Exception as error:
-        print(f"{name}: {error!r}"[:300], file=sys.stderr)
-    barrier.wait()
-    with lock:
-        for mode, compiled, step, size in steps:
-            step_ms, spread = timed(step)
-            rows.put(
-                {
-                    "model": name, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__.partition("+")[0],
-                    "compile": int(compiled), "mode": mode, "layout": "NHWC", "amp": "bf16 autocast", "batch": batch,
-                    "img_size": size, "step_ms": f"{step_ms:.4g}", "cudnn_benchmark": 0, "spread": f"{spread:.2g}",
-                }
-            )  # fmt: skip
-    rows.put(None)
-
-
-def compiled_side_by_side(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
-    """The rows of compiled networks, beside eager ones."""
-    context = multiprocessing.get_context("spawn")
-    barrier, lock, rows = context.Barrier(len(models)), context.Lock(), context.Queue()
-    workers = [
-        context.Process(target=_compile_one, args=(name, batch, barrier, lock, rows), daemon=True) for name in models
-    ]
-    for worker in workers:
-        worker.start()
-    ended = 0
-    while ended < len(workers):
-        try:
-            row = rows.get(timeout=_LONGEST_WAIT_S)
-        except queue.Empty:
-            print("a network was not compiled in time, or its process ended", file=sys.stderr)
-            return
-        if row is None:
-            ended += 1
-        else:
-            yield row
-    for worker in workers:
-        worker.join()
 
 
 def trace(models: Sequence[str], batch: int, folder: Path) -> None:
@@ -197,7 +139,7 @@ def trace(models: Sequence[str], batch: int, folder: Path) -> None:
 
     for name in models:
         for layout in ("NCHW", "NHWC"):
-            step, _ = prepared(name, batch, layout, training=True, autocast=True, compiled=False)
+            step, _ = prepared(name, batch, layout, training=True, autocast=True)
             with profile(
                 activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True,
                 schedule=schedule(wait=1, warmup=2, active=3),
@@ -220,28 +162,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("csv", type=Path)
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     options = parser.parse_args(argv)
-    if options.compile and options.search:
-        parser.error("--search: compiled steps are timed without one")
     if options.trace is not None:
         trace(options.models, options.batch, options.trace)
         return 0
-    begin = time.perf_counter()
-    if not options.compile:
-        import torch
+    import torch
 
-        torch.backends.cudnn.benchmark = options.search
+    begin = time.perf_counter()
+    torch.backends.cudnn.benchmark = options.search
     is_new = not options.csv.exists()
     with options.csv.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if is_new:
             writer.writeheader()
-        rows = (compiled_side_by_side if options.compile else eager)(options.models, options.batch)
-        for row in rows:
+        for row in eager(options.models, options.batch):
             writer.writerow(row)
             file.flush()
             if time.perf_counter() - begin > options.limit_seconds:

@@ -237,17 +237,16 @@ def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:
 def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     """The Tensor Core kernels of a GPU's generation for a compute dtype."""
     cc = gpu.compute_capability
+    of_16_bits = True  # as most constants are
     if cc >= "9.0":
         family = const.BLACKWELL if cc >= "10.0" and cc < "12.0" else const.HOPPER if cc < "10.0" else const.AMPERE
         if compute == Dtype.tf32 and cc < "12.0":
-            family = replace(const.HOPPER_TF32, operand_rate=family.operand_rate)
+            family, of_16_bits = replace(const.HOPPER_TF32, operand_rate=family.operand_rate), False
     elif cc >= "8.0":
         family = const.AMPERE
     else:
         family = const.TURING if cc >= "7.5" else const.VOLTA
-    granule = family.granule
-    if compute != Dtype.tf32 or cc < "9.0" or cc >= "12.0":
-        granule = min(granule, _GRANULE.get(compute, granule))
+    granule = min(family.granule, _GRANULE.get(compute, family.granule)) if of_16_bits else family.granule
     latency, setup = family.load_latency_us, family.setup_us
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY

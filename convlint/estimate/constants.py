@@ -301,10 +301,10 @@ SIMT: Final = Family(
 _FFT_TILES: Final[tuple[Tile, ...]] = ((64, 64), (64, 32), (32, 64), (32, 32))
 SIMT_VOLTA: Final = replace(SIMT, weight_writes=(0.0, 0.0, 0.0), fft_tiles=_FFT_TILES)
 SIMT_TURING: Final = replace(SIMT, setup_us=(4.4, 8.2, 12.8), weight_writes=(0.0, 0.0, 20.0), fft_tiles=_FFT_TILES)
-# cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
-# shared memory feeds them no faster. Assumed.
 # Of fp32 without TF32, products and 3x3 layers reach 25 to 40 of 67 TFLOP/s on H100 (cuDNN 9.19). Fit.
 SIMT_HOPPER: Final = replace(SIMT_VOLTA, sustained=0.6, setup_us=(2.0, 4.0, 4.3))
+# cc 8.6 and later double the fp32 lanes, but half of them share their issue port with integers (GA102 whitepaper), and
+# shared memory feeds them no faster. Assumed.
 SIMT_DOUBLED: Final = replace(SIMT_VOLTA, sustained=0.7)
 # Dual issue is rarely met, and the fused Winograd kernels came with Maxwell. Assumed.
 SIMT_KEPLER: Final = replace(SIMT, sustained=0.7, fused_winograd=False)

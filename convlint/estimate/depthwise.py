@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, calibrated, priced_untiled
-from convlint.estimate.results import Problem
+from convlint.estimate.results import Problem, is_volume
 from convlint.estimate.search import join
 from convlint.model.layer import Dtype, Pass
 
@@ -61,7 +61,7 @@ def asks_cudnn(problem: Problem, *, volta: bool, old: bool) -> bool:
 
 
 def _may_ask(problem: Problem) -> bool:
-    return problem.C >= _LEAST_CHANNELS and not (problem.dilated or problem.T > 1 or problem.D > 1)
+    return problem.C >= _LEAST_CHANNELS and not (problem.dilated or is_volume(problem))
 
 
 def _is_row(problem: Problem) -> bool:
@@ -186,7 +186,7 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         wide_int8 = problem.dtype == Dtype.int8 and "int8" not in board.gpu.tensor_dtypes
         narrow = problem.dtype in _NARROW and not wide_int8
         return _tensorrt(case, narrow=narrow, element_bytes=4 if wide_int8 else problem.element_bytes)
-    if problem.T > 1 or problem.D > 1:
+    if is_volume(problem):
         # In NCDHW; cuDNN, which runs the others, took 6 to 17 times as long (pytorch/pytorch#40801, cuDNN 7.6 and 8.0).
         # How newer ones fare is not known: they are taken to be no faster.
         return _native(case)
@@ -325,15 +325,14 @@ def _native(case: KernelCase) -> Priced:
 def _points_us(case: KernelCase) -> float:
     """Instructions of fprop, by outputs, and of dgrad, by points of x."""
     problem = case.problem
-    volume = problem.T > 1 or problem.D > 1
-    if case.board.like_hopper and not volume:
+    if case.board.like_hopper and not is_volume(problem):
         return _points_on_hopper(problem, case.which) * problem.K / case.board.clocks_per_us
     clocks = _NATIVE_PER_OUTPUT
     if problem.R != problem.S or problem.R not in _UNROLLED_FILTERS:
         clocks += _NATIVE_NOT_UNROLLED
     if case.which == "fprop":
         clocks = (clocks + _NATIVE_PER_TAP * problem.taps) * problem.pixels_out
-    elif volume:
+    elif is_volume(problem):
         per_tap = _NATIVE_STRIDED_VOLUME_DGRAD if problem.strided else _NATIVE_VOLUME_DGRAD
         clocks = (clocks + per_tap * problem.taps) * problem.pixels_in
     else:
@@ -358,7 +357,7 @@ def _weights_us(case: KernelCase) -> float:
     images = problem.N * problem.Z
     steps = -(-problem.P * problem.Q // _LANES)
     clocks = _STEP_CLOCKS * steps
-    if board.like_hopper and problem.T == 1 == problem.D:
+    if board.like_hopper and not is_volume(problem):
         clocks = _HOPPER_STEP_CLOCKS * steps + _HOPPER_IMAGE_CLOCKS
     issued_us = clocks * images * problem.taps * problem.K / board.clocks_per_us
     bytes_ = problem.element_bytes * (problem.pixels_in * problem.C + problem.pixels_out * problem.K)

@@ -143,8 +143,8 @@ _WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
     "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
 }  # fmt: skip
 _LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
-_ENGINES = "7.0"  # whose depthwise layers were timed in TensorRT; those of others in PyTorch and NCHW,
-_IN_BOTH = "9.0"  # and of this in NHWC too
+# What depthwise layers were timed in: V100's in TensorRT, H100's in PyTorch and either layout, others' in NCHW alone.
+_DEPTHWISE_RUNS: Mapping[str, tuple[Runs, ...]] = {"7.0": ("tensorrt",), "9.0": ("nchw", "other")}
 
 
 def kind_of(problem: Problem) -> Kind:
@@ -159,9 +159,10 @@ def basis(kind: Kind, which: Pass, compute: Dtype, compute_capability: Version, 
     """What the time of a pass rests on; `which` is the pass of the convolution, also of a transposed one."""
     timed = _TIMED.get((kind, compute), {})
     capability = str(compute_capability)
-    same = kind != "depthwise" or runs == ("tensorrt" if capability == _ENGINES else "nchw")
-    same = same or (capability == _IN_BOTH and runs == "other")
-    same = same and not (capability == _IN_BOTH and runs == "tensorrt")
+    if kind == "depthwise":
+        same = runs in _DEPTHWISE_RUNS.get(capability, ("nchw",))
+    else:
+        same = capability != "9.0" or runs != "tensorrt"  # H100 ran no engines
     if same and runs != "without tensor cores" and which in timed.get(capability, ()):
         return "measured"
     if compute in _WITHIN_STEPS.get(kind, ()):

@@ -31,7 +31,7 @@ from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import time_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
-from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc, with_output
 from convlint.model.network import PART_OF, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
 from convlint.model.runtime import Runtime, framework_of
 
@@ -147,7 +147,7 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
         if work.part == "convolution":
             continue
         was = before.recorded(work, {}, in_nhwc=recorded.in_nhwc)
-        now = after.recorded(work, dtypes, in_nhwc=_in_nhwc(steps.layers))
+        now = after.recorded(work, dtypes, in_nhwc=mostly_nhwc(steps.layers))
         if was is None or now is None:
             unpriced.append(number)
             was, now = before.us_per_byte, after.us_per_byte * (1.0 if work.part == "optimizer" else after.images)
@@ -159,11 +159,6 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     return StepEstimate(
         parts=dict(parts), host_us=host, unpriced=tuple(unpriced) if share else (), unpriced_share=share
     )
-
-
-def _in_nhwc(layers: Sequence[ConvLayer]) -> bool:
-    """Whether most of them are."""
-    return 2 * sum(layer.layout == "NHWC" for layer in layers) > len(layers)
 
 
 def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:

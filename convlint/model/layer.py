@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -298,6 +298,11 @@ def _axis_out(layer: ConvLayer, sizes: _Values, steps: _Values, declared: _Value
 layer_identity = attrgetter(
     *(name for name in ConvLayer.__struct_fields__ if name not in ("name", "path", "spans", "model", "library", "node"))
 )
+
+
+def mostly_nhwc(layers: Sequence[ConvLayer]) -> bool:
+    """Whether more than half of them are in NHWC."""
+    return 2 * sum(layer.layout == "NHWC" for layer in layers) > len(layers)
 
 
 def is_patches(layer: ConvLayer) -> bool | None:

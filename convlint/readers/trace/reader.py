@@ -15,7 +15,7 @@ from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
-from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, mostly_nhwc, with_output
 from convlint.model.network import Network, RecordedStep, unique_name
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
@@ -131,7 +131,7 @@ def _recorded(
     return RecordedStep(
         works=tuple(works), operations=recording.works.operations / count,
         dtypes=tuple(layer.dtype for layer in layers),
-        in_nhwc=2 * sum(layer.layout == "NHWC" for layer in layers) > len(layers),
+        in_nhwc=mostly_nhwc(layers),
         span_us=median(spans) if spans else 0.0,
     ) if works else None  # fmt: skip
 
