@@ -444,7 +444,8 @@ def _instead_of_tensor_cores(
     if problem.nchw and not board.modern:
         may_transform = problem.taps > 1 and not problem.strided
         rate = simt.best_flops_per_us * (const.WINOGRAD_GAIN if may_transform else 1.0)
-        if problem.flops / rate >= spare_us:
+        may_be_fft = may_transform and situation.searched and problem.R >= _FFT_TAPS
+        if problem.flops / rate >= spare_us and not may_be_fft:
             return []
         here = _case(problem, which, board, simt)
         ways = _on_cuda_cores(here, _transformed(situation), below_us, searched=situation.searched)

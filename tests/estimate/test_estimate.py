@@ -4,7 +4,7 @@ from math import isfinite
 
 import pytest
 from convolutions import RUNTIME, conv
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -245,7 +245,16 @@ def usual_layers(draw: st.DrawFn, dims: int | None = None) -> ConvLayer:
 FRAMEWORKS = st.sampled_from([None, "pytorch", "jax"])
 
 
+FFT_IS_FASTER = with_output(
+    ConvLayer(
+        name="l", N=8, C=100, K=256, H=112, W=112, R=7, S=7, PadH=3, PadH_end=3, PadW=3, PadW_end=3,
+        dtype=Dtype.fp16, layout="NCHW",
+    )
+)  # fmt: skip
+
+
 @given(usual_layers(), GPUS, st.sampled_from(PASSES), FRAMEWORKS, st.sampled_from([None, False, True]))
+@example(FFT_IS_FASTER, load_gpu("titan-v"), "fprop", None, None)
 @settings(max_examples=400, deadline=None)
 def test_sixteen_bits_are_sixteen_bits_and_fp32_is_no_faster(layer, gpu, which, framework, searched):
     runtime = Runtime(framework=framework, tf32=False, cudnn_benchmark=searched)
