@@ -6,13 +6,15 @@
 Sets: `networks` (every pass of ResNet-50, ResNeXt-50, MobileNetV2 and a 3-D U-Net, in fp16, bf16 and tf32, NHWC and
 NCHW, cudnn.benchmark off and on), `grid` (N, C and K, aligned and not, in the same forms), `kinds` (first layers, patch
 embeddings, groups, depthwise, one dimension, transposed, dilated and strided, likewise), `figures` (the settings of the
-guide's charts, fp16). What the CSV has already, from the same GPU and libraries, is not timed again: a run that was
-interrupted or limited goes on where it stopped. `python benchmarks/accuracy.py CSV` holds the model against the rows.
+guide's charts, fp16), `drawn` (layers of timm's networks, drawn by lot, each in one form). What the CSV has already,
+from the same GPU and libraries, is not timed again: a run that was interrupted or limited goes on where it stopped.
+`python benchmarks/accuracy.py CSV` holds the model against the rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import product
@@ -22,6 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from msgspec.structs import replace
+from network_tables import read_networks
 
 from convlint.cli.commands.measure import TimingsFile
 from convlint.estimate.sweep import FIGURES, figure_layer
@@ -29,7 +32,7 @@ from convlint.gpus.devices import gpu_of
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.session import EACH_S, Bench, NoDevice, timed
 from convlint.measuring.workload import Workload, passes, why_not, workloads
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, tensor_elements, with_output
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec
 
@@ -47,6 +50,13 @@ LAYOUTS = ("NHWC", "NCHW")
 BATCHES = (1, 2, 3, 8, 32, 33, 64, 128)
 CHANNELS = (3, 4, 8, 32, 60, 62, 63, 64, 65, 66, 72, 96, 128, 250, 256, 320, 512, 1000, 1024)
 MAPS = ((56, 3), (14, 3), (28, 1), (7, 5))  # H = W, and R = S
+# Of the draw: how many layers of each kind, and the forms that they are drawn in, each as often as it stands here.
+DRAWN = {"dense": 800, "depthwise": 350, "grouped": 350}
+DRAWN_BATCHES = (1, 8, 16, 32, 64, 128, 256)
+DRAWN_DTYPES = (Dtype.bf16, Dtype.bf16, Dtype.fp16, Dtype.tf32)
+DRAWN_LAYOUTS: tuple[Layout, ...] = ("NHWC", "NHWC", "NCHW")
+DRAWN_SEARCHES = (False, False, True)
+MOST_ELEMENTS = 1 << 30  # of x and y: a larger batch is halved
 
 Forms = Iterator[tuple[ConvLayer, Runtime]]
 
@@ -109,6 +119,25 @@ def kinds() -> Forms:
         )
 
 
+def drawn() -> Forms:
+    """Layers of timm's networks, in an order of no meaning, so that a run that is cut short is a fair sample too."""
+    lot = random.Random(0)
+    kinds: dict[str, list[ConvLayer]] = {kind: [] for kind in DRAWN}
+    for layer in dict.fromkeys(
+        replace(each.layer, calls=1) for network in read_networks().values() for each in network
+    ):
+        kinds["dense" if layer.groups == 1 else "depthwise" if layer.groups == layer.C else "grouped"].append(layer)
+    layers = [layer for kind, several in kinds.items() for layer in lot.sample(several, DRAWN[kind])]
+    lot.shuffle(layers)
+    for layer in layers:
+        N, dtype, layout = lot.choice(DRAWN_BATCHES), lot.choice(DRAWN_DTYPES), lot.choice(DRAWN_LAYOUTS)
+        form = with_output(replace(layer, N=N, dtype=dtype, layout=layout, copies_input=False))
+        x, _, y = tensor_elements(replace(form, N=1)) or (0, 0, 0)
+        while N > 1 and N * (x + y) > MOST_ELEMENTS:
+            N //= 2
+        yield replace(form, N=N), Runtime(cudnn_benchmark=lot.choice(DRAWN_SEARCHES), tf32=True)
+
+
 def _square(name: str, N: int, C: int, size: int, K: int, taps: int, stride: int, pad: int) -> ConvLayer:
     return ConvLayer(
         name=name, N=N, C=C, H=size, W=size, K=K, R=taps, S=taps, U=stride, V=stride, PadH=pad, PadH_end=pad, PadW=pad,
@@ -116,7 +145,13 @@ def _square(name: str, N: int, C: int, size: int, K: int, taps: int, stride: int
     )  # fmt: skip
 
 
-SETS: dict[str, Callable[[], Forms]] = {"networks": networks, "grid": grid, "kinds": kinds, "figures": figures}
+SETS: dict[str, Callable[[], Forms]] = {
+    "networks": networks,
+    "grid": grid,
+    "kinds": kinds,
+    "figures": figures,
+    "drawn": drawn,
+}
 
 
 def _forms(layer: ConvLayer) -> Forms:

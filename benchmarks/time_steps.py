@@ -1,11 +1,13 @@
 """Times whole steps of timm's networks on the GPU at hand, in the columns of `data/network_steps.csv` and three more.
 
-    python benchmarks/time_steps.py CSV [--models M ...] [--batch N] [--search] [--trace FOLDER] [--limit-seconds S]
+    python benchmarks/time_steps.py CSV [--models M ...] [--batch N] [--search] [--compile] [--trace FOLDER]
+                                        [--limit-seconds S]
 
 Each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones also in fp32, with
-TF32 and without. `--trace` records three steps of each instead, by PyTorch's profiler. cudnn.benchmark is off, as
-PyTorch has it, unless `--search` is given. Steps are timed by the stopwatch, from one synchronisation to the next, on
-random images; the median of some of them counts.
+TF32 and without. `--compile`: under torch.compile instead, in training in both layouts and in inference in NHWC; they
+are compiled side by side first, in processes that leave their code in Inductor's cache, and then timed alone. `--trace` records three steps of each instead, by PyTorch's
+profiler. cudnn.benchmark is off, as PyTorch has it, unless `--search` is given. Steps are timed by the stopwatch, from
+one synchronisation to the next, on random images; the median of some of them counts.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import multiprocessing
+import os
 import shutil
 import sys
 import time
@@ -40,6 +44,8 @@ MODELS = (
 WARM_UP = 3
 LEAST, MOST, SECONDS = 5, 30, 0.6
 _IN_FP32 = 6  # of the models
+_COMPILED = (("training", "NHWC"), ("training", "NCHW"), ("inference", "NHWC"))
+_COMPILERS = 8  # at once
 
 
 def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: bool) -> Callable[[], None]:
@@ -68,7 +74,7 @@ def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: b
     return train
 
 
-def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bool) -> Any:
+def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bool, compiled: bool = False) -> Any:
     """A step that is ready to be timed, and the image's size."""
     import timm  # type: ignore[import-not-found, unused-ignore]
     import torch
@@ -78,7 +84,8 @@ def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bo
     size = model.default_cfg["input_size"][-1]
     images = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=order)
     labels = torch.randint(1000, (batch,), device="cuda")
-    return step_of(model, images, labels, training=training, autocast=autocast), size
+    run = torch.compile(model) if compiled else model
+    return step_of(run, images, labels, training=training, autocast=autocast), size
 
 
 def timed(step: Callable[[], None]) -> tuple[float, float]:
@@ -100,17 +107,21 @@ def timed(step: Callable[[], None]) -> tuple[float, float]:
     return middle, (found[3 * len(found) // 4] - found[len(found) // 4]) / middle
 
 
-def row_of(name: str, batch: int, layout: str, mode: str, precision: str) -> dict[str, object]:
+def row_of(
+    name: str, batch: int, layout: str, mode: str, precision: str, *, compiled: bool = False
+) -> dict[str, object]:
     """Builds a network and times it. Raises what PyTorch raises."""
     import torch
 
     torch.backends.cudnn.allow_tf32 = precision != "fp32"  # products stay in fp32, as PyTorch has it
     torch.cuda.reset_peak_memory_stats()
-    step, size = prepared(name, batch, layout, training=mode == "training", autocast="autocast" in precision)
+    step, size = prepared(
+        name, batch, layout, training=mode == "training", autocast="autocast" in precision, compiled=compiled
+    )
     step_ms, spread = timed(step)
     return {
         "model": name, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__.partition("+")[0],
-        "compile": 0, "mode": mode, "layout": layout, "amp": precision, "batch": batch, "img_size": size,
+        "compile": int(compiled), "mode": mode, "layout": layout, "amp": precision, "batch": batch, "img_size": size,
         "step_ms": f"{step_ms:.4g}", "cudnn_benchmark": int(torch.backends.cudnn.benchmark), "spread": f"{spread:.2g}",
         "peak_mib": torch.cuda.max_memory_allocated() >> 20,
     }  # fmt: skip
@@ -130,6 +141,39 @@ def eager(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
                     except RuntimeError as error:
                         print(f"{name} {mode} {layout} {precision}: {error}"[:200], file=sys.stderr)
                     torch.cuda.empty_cache()
+
+
+def _compile(form: tuple[str, int, str, str]) -> str:
+    """Runs one step in this process, so that Inductor keeps its code; what went wrong."""
+    name, batch, mode, layout = form
+    try:
+        step, _ = prepared(name, batch, layout, training=mode == "training", autocast=True, compiled=True)
+        step()
+    except Exception as error:  # whatever compilers raise: the network is named, and timed all the same
+        return f"{name} {mode} {layout}: {error!r}"[:300]
+    return ""
+
+
+def compiled(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
+    """The rows of compiled networks."""
+    import torch
+
+    # Kernels' configurations are chosen by timing them: by this process, when it is alone, not beside others.
+    os.environ |= {"TORCHINDUCTOR_AUTOTUNE_LOCAL_CACHE": "0", "TORCHINDUCTOR_COMPILE_THREADS": "2"}
+    forms = [(name, batch, mode, layout) for mode, layout in _COMPILED for name in models]
+    begin = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(_COMPILERS, maxtasksperchild=1) as pool:
+        for error in pool.imap_unordered(_compile, forms):
+            if error:
+                print(error, file=sys.stderr)
+    print(f"compiled in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    for name, _, mode, layout in forms:
+        torch.compiler.reset()
+        try:
+            yield row_of(name, batch, layout, mode, "bf16 autocast", compiled=True)
+        except RuntimeError as error:
+            print(f"{name} {mode} {layout}: {error}"[:200], file=sys.stderr)
+        torch.cuda.empty_cache()
 
 
 def trace(models: Sequence[str], batch: int, folder: Path) -> None:
@@ -163,6 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--search", action="store_true")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     options = parser.parse_args(argv)
@@ -178,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if is_new:
             writer.writeheader()
-        for row in eager(options.models, options.batch):
+        for row in (compiled if options.compile else eager)(options.models, options.batch):
             writer.writerow(row)
             file.flush()
             if time.perf_counter() - begin > options.limit_seconds:
