@@ -76,12 +76,54 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
-# On cc 9.0 all passes of other groups in powers of two have kernels (H100, cuDNN 9.19). Others have the rate that
-# RegNets' whole steps leave (24 and 48 channels; assumed for all), groups of 2 to 2 channels their own. Fit.
-HOPPER_OTHER_GROUPS: Final = 60.0
-HOPPER_NARROWEST_GROUPS: Final[dict[Pass, float]] = {"fprop": 2.0, "dgrad": 3.5, "wgrad": 3.7}
-ODD_GROUPS_SHARE_IN_NCHW: Final = 0.15  # of the Tensor Cores' speed, there too
-HOPPER_WIDE_GROUP: Final = 64  # channels, from which on others are taken to be no slower than one after the other
+# Groups on cc 9.0 in PyTorch, by the layout of the kernel, what multiplies, the width of a group ("pair": 2 channels,
+# "narrow": 4 to 16, "wide": more, in powers of two; "odd" and "wide odd": others, also of unlike widths, below 64
+# channels and from 64 on) and whether the layer is strided: the least us of a kernel, and FLOPs per clock and SM in
+# fprop, dgrad and wgrad for one channel, which grow with the channels of a group by the power below. 0: tiles predict
+# it as well. Fit: half of the shapes of groups timed on H100 and H200 (cuDNN 9.19), of fewer than 10 all.
+WIDE_ODD_GROUP: Final = 64
+HOPPER_GROUP_POWER: Final = {"pair": 0.0, "narrow": 1.0, "wide": 0.5, "odd": 0.75, "wide odd": 0.75}
+HOPPER_GROUPS: Final[dict[tuple[str, str, str, bool], tuple[float, tuple[float, float, float]]]] = {
+    ("NHWC", "16 bits", "pair", False): (15, (2.4, 3.9, 3.9)),
+    ("NHWC", "16 bits", "pair", True): (20, (1.9, 1.5, 1.7)),
+    ("NHWC", "16 bits", "narrow", False): (5, (22.5, 20.3, 0)),
+    ("NHWC", "16 bits", "narrow", True): (5, (20.6, 5.7, 0)),
+    ("NHWC", "16 bits", "wide", True): (15, (0, 28.2, 0)),
+    ("NHWC", "16 bits", "odd", False): (30, (10, 8.8, 8.8)),
+    ("NHWC", "16 bits", "odd", True): (30, (3.7, 3.6, 4.6)),
+    ("NHWC", "16 bits", "wide odd", False): (30, (15.4, 10.1, 9.9)),
+    ("NHWC", "16 bits", "wide odd", True): (40, (9.6, 7, 6.3)),
+    ("NHWC", "tf32", "pair", False): (40, (3.7, 2.5, 1.5)),
+    ("NHWC", "tf32", "narrow", False): (10, (15.7, 14.7, 4)),
+    ("NHWC", "tf32", "narrow", True): (10, (15.7, 1.6, 2.8)),
+    ("NHWC", "tf32", "wide", False): (20, (0, 0, 31)),
+    ("NHWC", "tf32", "wide", True): (20, (0, 12.2, 19.3)),
+    ("NHWC", "tf32", "odd", False): (40, (7.8, 8.2, 4.9)),
+    ("NHWC", "tf32", "odd", True): (40, (4.3, 1.6, 4.5)),
+    ("NHWC", "tf32", "wide odd", False): (40, (7.8, 8.2, 4.9)),
+    ("NHWC", "tf32", "wide odd", True): (40, (4.3, 1.6, 4.5)),
+    ("NHWC", "fp32", "narrow", False): (5, (1.4, 0.7, 1.7)),
+    ("NHWC", "fp32", "narrow", True): (5, (1.5, 0, 1.4)),
+    ("NCHW", "16 bits", "pair", False): (15, (11.1, 8.7, 20.1)),
+    ("NCHW", "16 bits", "narrow", False): (15, (10.9, 10.7, 10.1)),
+    ("NCHW", "16 bits", "narrow", True): (15, (6.3, 3.6, 6.4)),
+    ("NCHW", "16 bits", "wide", True): (30, (0, 40.7, 0)),
+    ("NCHW", "16 bits", "odd", False): (40, (25.9, 24.8, 19.3)),
+    ("NCHW", "16 bits", "odd", True): (30, (10, 6.4, 9.4)),
+    ("NCHW", "16 bits", "wide odd", False): (30, (24.6, 24.8, 14.6)),
+    ("NCHW", "16 bits", "wide odd", True): (10, (15.8, 13.6, 12.7)),
+    ("NCHW", "tf32", "pair", False): (20, (5.7, 9.1, 1.6)),
+    ("NCHW", "tf32", "narrow", False): (20, (7.9, 5.9, 4.1)),
+    ("NCHW", "tf32", "narrow", True): (30, (5, 1.4, 3.2)),
+    ("NCHW", "tf32", "wide", False): (20, (0, 0, 26.5)),
+    ("NCHW", "tf32", "wide", True): (5, (0, 5.1, 0)),
+    ("NCHW", "tf32", "odd", False): (40, (15.2, 17.3, 5.2)),
+    ("NCHW", "tf32", "odd", True): (40, (7.8, 1.4, 5.3)),
+    ("NCHW", "tf32", "wide odd", False): (30, (12.3, 11.2, 6.9)),
+    ("NCHW", "tf32", "wide odd", True): (30, (4.7, 4.1, 2.6)),
+    ("NCHW", "fp32", "narrow", False): (5, (2.5, 1.2, 2.1)),
+    ("NCHW", "fp32", "narrow", True): (5, (2.6, 0.7, 2.1)),
+}
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
@@ -108,6 +150,7 @@ SHARE_BY_TAPS: Final = 0.78
 # The same in 16 bits on cc 9.0, by Ampere's kernels. Fit: first layers and patch embeddings on H100, cuDNN 9.19.
 HOPPER_SHARE_BY_TAPS: Final = 0.55
 FEW_CHANNELS_US: Final = 4.0
+FEW_CHANNELS_ON_CUDA_CORES: Final = 55.0  # FLOPs per clock and SM of that kernel. Fit: 3x3 on H100 and H200
 # Grouped volumes in NCDHW run a kernel per group, each at least this long: 281 us for 32 groups on H200 (TileOPs).
 VOLUME_OF_GROUP_US: Final = 8.0
 # FLOPs per clock that the direct kernel reaches in one group of one image, however idle the other SMs are. Fit: 32
@@ -139,7 +182,9 @@ NARROW_VECTORS: Final[dict[Pass, dict[int, float]]] = {
 NARROW_POINTWISE: Final[dict[Pass, dict[int, float]]] = {
     "fprop": {8: 2.2, 4: 2.5, 2: 4.0}, "dgrad": {8: 2.2, 4: 2.5, 2: 4.0}, "wgrad": {8: 2.4, 4: 2.8, 2: 4.5},
 }  # fmt: skip
-NARROW_HALVES_MOVE: Final = 1.5  # times as many bytes, in 16 bits
+# In 16 bits times as many bytes, and slower still in fprop, dgrad and wgrad. Fit: H100 and H200.
+NARROW_HALVES_MOVE: Final = 2.0
+NARROW_HALVES_SLOWER: Final = (1.6, 1.2, 1.6)
 # The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
 # on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
 NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}
@@ -276,6 +321,14 @@ MMA_ON_HOPPER: Final = 0.63
 # Of the speed of other kernels, what those for few channels have on cc 9.0. Fit: first layers of up to 8 channels on
 # H100, cuDNN 9.19; assumed for 16.
 FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.6, "dgrad": 0.6, "wgrad": 0.4}
+# Of the tiles' speed on cc 9.0 in 16 bits, what filters of several taps reach. Fit: half of H100's and H200's shapes.
+# A step of 64 channels that 32 fill takes not much more than half of one; other widths that fill no 32 run on slower
+# kernels; no tile is narrower than 64 outputs, and those of 64 are slower; wgrad wants both widths in multiples of 64.
+HOPPER_HALF_STEP: Final = 1.45
+HOPPER_PARTLY_FILLED: Final = 0.72
+HOPPER_FEWEST_OUTPUTS: Final = 0.52
+HOPPER_FEW_OUTPUTS: Final = 0.7
+HOPPER_PARTLY_FILLED_WGRAD: Final = 0.62
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.

@@ -171,6 +171,7 @@ _HOPPER_LARGE_SLOWER: Final = 1.5
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
 _HOPPER_SMALL_MAP: Final = 7
 _HOPPER_SMALL_WGRAD: Final = (30.0, 0.45)  # per output, and per tap
+_HOPPER_SMALL_WGRAD_IMAGES: Final = 128  # up to which: 64 and 128 were slow, 256 was not (H100, H200)
 _HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
 _HOPPER_NATIVE_PER_TAP: Final = 0.12
 _HOPPER_NATIVE_NOT_UNROLLED: Final = 1.5  # per output
@@ -310,7 +311,7 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
     small = max(problem.P, problem.Q) <= _HOPPER_SMALL_MAP and problem.strided and taps >= _HOPPER_LARGE_FILTER
-    if which == "wgrad" and not wide and small:
+    if which == "wgrad" and not wide and small and problem.N <= _HOPPER_SMALL_WGRAD_IMAGES:
         clocks += (_HOPPER_SMALL_WGRAD[0] + _HOPPER_SMALL_WGRAD[1] * taps) * y
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, start_us)

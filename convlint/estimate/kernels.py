@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -10,7 +12,7 @@ from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.constants import Family, Split
 from convlint.estimate.results import Problem, is_volume
 from convlint.estimate.search import Lowering, ProgramChoice, TileProgram, ceil_to, fastest, join
-from convlint.model.layer import Pass
+from convlint.model.layer import Dtype, Pass
 
 # Output points per side that F(m x m, R x R) computes at once; both multiply (m + R - 1)^2 = 36 points.
 _WINOGRAD_OUTPUT = {3: 4, 5: 2}
@@ -452,7 +454,8 @@ def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
 def few_channels(case: KernelCase) -> Priced:
     """The kernel on CUDA cores that reads at most three channels in NCHW as they stand."""
     board = case.board
-    rate = const.GENERIC_VOLUME[board.generation] * board.sms * board.clock_hz
+    per_clock = const.FEW_CHANNELS_ON_CUDA_CORES if board.like_hopper else const.GENERIC_VOLUME[board.generation]
+    rate = per_clock * board.sms * board.clock_hz
     return untiled(case, case.problem.flops / rate * 1e6 + const.FEW_CHANNELS_US)
 
 
@@ -466,17 +469,29 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
     if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
-    if board.like_hopper and not is_volume(problem):
-        if c == k == 2 and problem.taps > 1:
-            return const.HOPPER_NARROWEST_GROUPS[which]
-        return None if c & (c - 1) == 0 == k & (k - 1) else const.HOPPER_OTHER_GROUPS
-    if which == "fprop":
+    if which == "fprop" or (board.like_hopper and not is_volume(problem)):  # whose groups were timed
         return None
     narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
     has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)
     if has_kernels:
         return None
     return const.WIDE_GROUPS if c == k == const.WIDE_GROUP else const.OTHER_GROUPS
+
+
+def timed_groups(case: KernelCase, compute: Dtype) -> Priced | None:
+    """The kernel for groups of an image on cc 9.0, by timings of such groups; None where tiles predict it as well."""
+    problem, c, k = case.problem, case.problem.C // case.problem.groups, case.problem.K // case.problem.groups
+    layout, unit = "NCHW" if problem.nchw else "NHWC", "16 bits" if problem.element_bytes == 2 else str(compute)
+    width = "odd" if c * k < const.WIDE_ODD_GROUP**2 else "wide odd"
+    if c == k and c & (c - 1) == 0:
+        width = "pair" if c == 2 else "narrow" if c <= const.NARROW_GROUP else "wide"
+    least_us, rates = const.HOPPER_GROUPS.get((layout, unit, width, problem.strided), (0.0, (0.0, 0.0, 0.0)))
+    rate = rates[PASS_INDEX[case.which]] * sqrt(c * k) ** const.HOPPER_GROUP_POWER[width]
+    if not rate:
+        return None
+    per_us = min(rate * case.board.clocks_per_us, case.unit.best_flops_per_us)
+    compute_us, memory_us = problem.flops / per_us, _unpadded_bytes(case) * case.board.us_per_byte
+    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), NONE, least_us)
 
 
 def has_odd_groups(problem: Problem) -> bool:

@@ -28,6 +28,7 @@ from convlint.estimate.kernels import (
     least_tiled,
     moved_bytes,
     tile_efficiency,
+    timed_groups,
     transforms,
     untiled,
     without_waves,
@@ -61,6 +62,7 @@ class Situation(Struct, frozen=True, gc=False):
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
 _LEAST_GAIN_OF_HALF = 1.08
 _MOST_COST_OF_STRIDE = 1.04
+_VECTOR_BYTES = 16
 _FFT_TAPS = 5  # per side, from which on FFT may multiply less than Winograd
 
 
@@ -76,7 +78,9 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if least is None:
         return None
     timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
-    if board.like_hopper and situation.native and is_depthwise(problem):
+    if (board.like_hopper and situation.native and is_depthwise(problem)) or _has_timed_groups(
+        problem, board, situation
+    ):
         return least
     if problem.strided and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
@@ -154,10 +158,11 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
+    if _has_timed_groups(problem, board, situation):
+        only = timed_groups(case, situation.compute) or only
+        if only is not None and which == "fprop" and _has_narrow_groups(problem, board):
+            only = min(only, direct(case), key=_TIME)
     if only is not None:
-        wide = max(problem.C, problem.K) // problem.groups >= const.HOPPER_WIDE_GROUP
-        if board.like_hopper and problem.element_bytes == 2 and wide:
-            only = _one_by_one(only, problem, which, board, situation)
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -179,14 +184,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     return _with_kernels_of_groups(_least(ways), case, situation)
 
 
-def _one_by_one(priced: Priced, problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
-    """The same, but for what it takes longer than its groups one after the other."""
-    groups = problem.groups
-    alone = replace(problem, C=problem.C // groups, K=problem.K // groups, groups=1, flops=problem.flops // groups)
-    of_one = _cheapest(alone, which, board, situation)
-    if of_one is None or groups * of_one.time_us >= priced.time_us:
-        return priced
-    return calibrated(priced, groups * of_one.time_us / priced.time_us)
+def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
+    return board.like_hopper and situation.native and problem.groups > 1 and not is_volume(problem)
 
 
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
@@ -276,13 +275,13 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
     if _is_product(problem, which, board):
-        product = _as_product(case, situation)
-        # On cc 9.0 odd maps are turned where that is faster: 7x7 in traces of ResNet-50, 14x14 in some layers.
-        turned = board.like_hopper and (problem.pixels_out // problem.N) % const.VECTOR
-        if not turned:
-            return [product]
-        lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
-        return [product, *least_tiled(case, lowerings, around, product.time_us)]
+        # On cc 9.0 maps whose rows of positions fill no 16 bytes are turned: 7x7 and 14x14 of ResNet-50 in 16 bits.
+        # One image alone may be multiplied as it stands all the same (H200, 14x14).
+        turned = board.like_hopper and problem.pixels_out // problem.N * problem.element_bytes % _VECTOR_BYTES
+        ways = [_as_product(case, situation)] if not turned or problem.N == 1 else []
+        if turned:
+            ways += least_tiled(case, implicit_gemm(problem, which, unit.family, c, k, tensor=True), around)
+        return ways
     older = const.VECTOR if unit.family.vector_rows else const.FIRST_LAYER_CHANNELS
     few = const.MOST_FEW_CHANNELS if board.modern else older
     if _walks_taps(problem, which, board, situation):
@@ -292,10 +291,10 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     is_few = c <= few and unit.family.granule % c == 0 and problem.groups == 1 and problem.taps > 1
     if board.like_hopper and is_few and problem.element_bytes > 1 and not situation.tensorrt:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
+    elif board.like_hopper and problem.element_bytes == 2 and problem.groups == 1 and problem.taps > 1:
+        share = 1.0 if situation.tensorrt else _hopper_share(problem.C, problem.K, which)
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
-    elif board.like_hopper and situation.native and problem.nchw and has_odd_groups(problem):
-        share = const.ODD_GROUPS_SHARE_IN_NCHW
     elif (
         board.modern and situation.native and problem.layout == "NHWC" and has_odd_groups(problem) and which == "fprop"
     ):
@@ -304,7 +303,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
         share /= slower
         case = replace(case, moved=case.moved * slower)
-    if share < 1:
+    if share != 1:
         lowerings = [replace(each, peak_share=share) for each in lowerings]
     is_narrow = board.modern and not situation.tensorrt and _loads_narrow_vectors(case)
     if is_narrow and board.like_hopper and problem.taps == 1:
@@ -316,6 +315,17 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _hopper_share(C: int, K: int, which: Pass) -> float:
+    """Of the tiles' speed, what a filter of several taps reaches on cc 9.0 in 16 bits with so many channels."""
+    if which == "wgrad":
+        return const.HOPPER_PARTLY_FILLED_WGRAD if C % 64 or K % 64 else 1.0
+    inner, outputs = (C, K) if which == "fprop" else (K, C)
+    share = const.HOPPER_HALF_STEP if inner == 32 else const.HOPPER_PARTLY_FILLED if inner % 32 else 1.0
+    if outputs <= 64:
+        share *= const.HOPPER_FEWEST_OUTPUTS if outputs <= 32 else const.HOPPER_FEW_OUTPUTS
+    return share
 
 
 def _walks_taps(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
@@ -415,6 +425,7 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced | None = None) -> list
     moved = moved_bytes(problem, which, c, k)
     if padded is None and problem.element_bytes == 2:
         moved *= const.NARROW_HALVES_MOVE
+        slower *= const.NARROW_HALVES_SLOWER[PASS_INDEX[which]]
     # What it saves is the copies: where they take so little, it is hopeless.
     if padded is not None and padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:
         return []
