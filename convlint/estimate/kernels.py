@@ -478,20 +478,35 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
     return const.WIDE_GROUPS if c == k == const.WIDE_GROUP else const.OTHER_GROUPS
 
 
-def timed_groups(case: KernelCase, compute: Dtype) -> Priced | None:
-    """The kernel for groups of an image on cc 9.0, by timings of such groups; None where tiles predict it as well."""
-    problem, c, k = case.problem, case.problem.C // case.problem.groups, case.problem.K // case.problem.groups
+def timed_groups_us(case: KernelCase, compute: Dtype) -> float | None:
+    """What groups of an image take on cc 9.0, by timings of such groups; None where tiles predict it as well."""
+    problem, board, c, k = case.problem, case.board, *_widths(case.problem)
     layout, unit = "NCHW" if problem.nchw else "NHWC", "16 bits" if problem.element_bytes == 2 else str(compute)
     width = "odd" if c * k < const.WIDE_ODD_GROUP**2 else "wide odd"
-    if c == k and c & (c - 1) == 0:
-        width = "pair" if c == 2 else "narrow" if c <= const.NARROW_GROUP else "wide"
+    if not is_odd_group(problem):
+        width = "pair" if c == const.PAIR else "narrow" if c <= const.NARROW_GROUP else "wide"
     least_us, rates = const.HOPPER_GROUPS.get((layout, unit, width, problem.strided), (0.0, (0.0, 0.0, 0.0)))
     rate = rates[PASS_INDEX[case.which]] * sqrt(c * k) ** const.HOPPER_GROUP_POWER[width]
     if not rate:
         return None
-    per_us = min(rate * case.board.clocks_per_us, case.unit.best_flops_per_us)
-    compute_us, memory_us = problem.flops / per_us, _unpadded_bytes(case) * case.board.us_per_byte
-    return priced_untiled(case, compute_us, memory_us, join(compute_us, memory_us), NONE, least_us)
+    compute_us = problem.flops / min(rate * board.clocks_per_us, case.unit.best_flops_per_us)
+    return least_us + join(compute_us, _unpadded_bytes(case) * board.us_per_byte)
+
+
+def widened_groups(problem: Problem, board: Board) -> Copies:
+    """The copies of x and y into groups as wide as cuDNN has kernels for, in NHWC on cc 9.0."""
+    elements = problem.pixels_in * problem.C + problem.pixels_out * problem.K
+    return Copies(0.0, const.WIDENED_US + const.WIDENED_CLOCKS * elements / board.clocks_per_us)
+
+
+def _widths(problem: Problem) -> tuple[int, int]:
+    return problem.C // problem.groups, problem.K // problem.groups
+
+
+def is_odd_group(problem: Problem) -> bool:
+    """Whether the width of a group is no power of two, or is not that of the outputs."""
+    c, k = _widths(problem)
+    return c != k or bool(c & (c - 1))
 
 
 def has_odd_groups(problem: Problem) -> bool:

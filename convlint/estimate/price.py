@@ -24,13 +24,15 @@ from convlint.estimate.kernels import (
     few_channels,
     generic,
     has_odd_groups,
+    is_odd_group,
     is_quantized,
     least_tiled,
     moved_bytes,
     tile_efficiency,
-    timed_groups,
+    timed_groups_us,
     transforms,
     untiled,
+    widened_groups,
     without_waves,
     workspace_bytes,
 )
@@ -72,17 +74,16 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     Two limits keep kernels that were timed in a few shapes from contradicting each other elsewhere: a stride takes no
     longer than all positions would, and fp32 no less time than fp16 but for a tenth. What makes fp16 slow (transposes,
     narrow groups, taps of few channels) was timed, fp32 without TF32 was not. Timings stand: before cc 8.0 of fp32 in
-    NCHW and its strided dgrad, which is slow, and of TensorRT; from cc 9.0 on of depthwise layers in PyTorch.
+    NCHW and its strided dgrad, which is slow, and of TensorRT; from cc 9.0 on of groups in PyTorch, depthwise ones too.
     """
     least = _cheapest(problem, which, board, situation)
     if least is None:
         return None
     timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
-    if (board.like_hopper and situation.native and is_depthwise(problem)) or _has_timed_groups(
-        problem, board, situation
-    ):
+    groups = _has_timed_groups(problem, board, situation)
+    if groups and is_depthwise(problem):
         return least
-    if problem.strided and (board.modern or not timed):
+    if problem.strided and not groups and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
     if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
@@ -157,12 +158,9 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         from convlint.estimate.depthwise import depthwise  # most networks have none
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
-    only = None if situation.tensorrt else generic(case, native=situation.native, searched=situation.searched)
-    if _has_timed_groups(problem, board, situation):
-        only = timed_groups(case, situation.compute) or only
-        if only is not None and which == "fprop" and _has_narrow_groups(problem, board):
-            only = min(only, direct(case), key=_TIME)
-    if only is not None:
+    timed = _has_timed_groups(problem, board, situation)
+    only = generic(case, native=situation.native, searched=situation.searched) if not situation.tensorrt else None
+    if only is not None and not timed:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -175,13 +173,33 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return _refused(case, simt, situation)
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
-        if simt is not None and not _keeps_to_tensor_cores(case, situation):
+        if simt is not None and not timed and not _keeps_to_tensor_cores(case, situation):
             ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
+    narrow = which == "fprop" and _has_narrow_groups(problem, board)
+    if timed:
+        return _as_timed(case, ways, situation, narrow=narrow)
     if problem.groups > 1:
-        if which == "fprop" and _has_narrow_groups(problem, board) and board.modern and not situation.tensorrt:
+        if narrow and board.modern and not situation.tensorrt:
             ways = []
         ways.append(direct(case))
     return _with_kernels_of_groups(_least(ways), case, situation)
+
+
+def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, narrow: bool) -> Priced:
+    """Groups of an image on cc 9.0: by tiles, in the time that such groups were measured to take.
+
+    Pairs, and where that is faster `narrow` ones in NCHW, run cuDNN's direct kernel.
+    """
+    least, timed_us = _least(ways), timed_groups_us(case, situation.compute)
+    if case.problem.C // case.problem.groups <= const.PAIR:
+        least = direct(case)
+    if timed_us is not None:
+        least = calibrated(least, timed_us / least.time_us)
+    return min(least, direct(case), key=_TIME) if narrow else least
+
+
+def _has_slow_groups(problem: Problem, board: Board) -> bool:
+    return board.modern and not board.like_hopper and has_odd_groups(problem)
 
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -239,6 +257,9 @@ def _aligned(case: KernelCase) -> bool:
 
 
 def _copies(case: KernelCase, situation: Situation) -> Copies:
+    problem = case.problem
+    if _has_timed_groups(problem, case.board, situation) and not problem.nchw and is_odd_group(problem):
+        return widened_groups(problem, case.board)
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
@@ -295,9 +316,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share = 1.0 if situation.tensorrt else _hopper_share(problem.C, problem.K, which)
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
-    elif (
-        board.modern and situation.native and problem.layout == "NHWC" and has_odd_groups(problem) and which == "fprop"
-    ):
+    elif which == "fprop" and problem.layout == "NHWC" and situation.native and _has_slow_groups(problem, board):
         share = const.ODD_GROUPS_SHARE
     if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
@@ -527,20 +546,22 @@ def _on_cuda_cores(
 _BIAS_KERNEL_US: Final = 2.8
 _BIASED_PER_CLOCK: Final = 1.5
 _BIAS_OVERLAP: Final = 2.5
+# Elements per clock and SM that are summed up to a bias's gradient. Fit: ConvNeXt's training on H200 (bf16, NHWC).
+SUMMED_PER_CLOCK: Final = 2.0
 
 
 def with_bias(priced: Priced, problem: Problem, which: Pass, board: Board, *, transposed: bool) -> Priced:
     """The same with what eager PyTorch runs for a bias: `output.add_` after fprop, `grad_output.sum` beside wgrad.
 
     cuDNN is given none (ATen/native/Convolution.cpp, and cudnn/ConvShared.cpp: "Bias is handled outside"), and neither
-    kernel asks for the layout. The sum reads what it adds up once, at the rate of a stream: 220 us for 179 MB on V100
-    in fp32 (github.com/zasdfgbnm/things, 2019/conv-backward-profile.md); 16 bits assumed. PyTorch's own kernels for
+    kernel asks for the layout. The sum reads what it adds up once: 220 us for 179 MB on V100 in fp32, at the rate of a
+    stream (github.com/zasdfgbnm/things, 2019/conv-backward-profile.md). PyTorch's own kernels for
     depthwise layers in NCHW add a bias before they write (cuda/DepthwiseConv2d.cu), and leave its gradient to the sum.
     """
     elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
     moved_us = elements * problem.element_bytes * board.us_per_byte
     if which == "wgrad":
-        added = moved_us
+        added = max(moved_us, elements / (SUMMED_PER_CLOCK * board.clocks_per_us))
     else:
         added = join(elements / (_BIASED_PER_CLOCK * board.clocks_per_us), 2 * moved_us, _BIAS_OVERLAP)
     return replace(

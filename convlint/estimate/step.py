@@ -29,6 +29,7 @@ from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import time_us
+from convlint.estimate.price import SUMMED_PER_CLOCK
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc, with_output
@@ -64,6 +65,10 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
 # The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
+# The same for a row of a layer norm in fp32, and for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's
+# training on H200, PyTorch 2.11 (rows of 96 to 768 channels).
+_LAYER_NORM_ROW: Final = (380.0, 350.0)
+_GELU: Final = (0.31, 0.42)
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
 _KERNEL_US: Final = 2.0  # from one kernel's end to the next one's first bytes, of what the host has queued. Assumed
 # Shares of the bandwidth on paper. Of pointwise kernels: fit on the networks of RTX 3090 and 4090. Of what reads or
@@ -246,7 +251,9 @@ class _Walk:
         if self.autocast and (work.kind in _PRODUCTS or work.in_32_bits):
             wrong = sum(count for count, bytes_ in zip(reads, arriving, strict=False) if bytes_ != size)
             passes = 2 if self.training else 1
-            if wrong:
+            if work.kind in _PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
+                passes -= 1
+            if wrong and passes:
                 time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + _KERNEL_US), wrong * _CAST, passes
         if work.kind in _PRODUCTS:
             taken, flops = self._product(work, sum(reads) + writes, size)
@@ -254,6 +261,9 @@ class _Walk:
                 time += self._cast_weights(work.weights)
                 kernels += 1
             passes = 3 if self.training else 1
+            if self.training and _has_bias(work):
+                time += self._summed_us(writes, size) + _KERNEL_US
+                moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
             self._note(number, PART_OF[work.kind], time + taken, moved, passes * flops, kernels + passes)
             return
@@ -269,6 +279,11 @@ class _Walk:
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if work.kind == "batch norm" and size == 2 and self.own and self.sixteen == Dtype.bf16:
                 streamed_us = max(streamed_us, self._batch_norm_us(writes, self.in_nhwc[number], forward=forward))
+            if work.kind == "layer norm" and size == 4 and self.own and work.weights > 1:
+                rows = 2 * sum(reads) / work.weights
+                streamed_us = max(streamed_us, _LAYER_NORM_ROW[not forward] * rows / self.board.clocks_per_us)
+            if work.op == "gelu" and size == 2 and self.own:
+                streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
                 streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
             time += streamed_us + each.kernels * _KERNEL_US
@@ -280,6 +295,10 @@ class _Walk:
         in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
         clocks = backward if not forward else in_training if self.training else in_inference
         return clocks * elements / self.board.clocks_per_us
+
+    def _summed_us(self, elements: float, size: int) -> float:
+        """What PyTorch takes to sum up the gradient of a bias."""
+        return max(elements * size * self.us_per_byte, elements / (SUMMED_PER_CLOCK * self.board.clocks_per_us))
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that it reads, which the kernel before it has written."""
@@ -435,6 +454,7 @@ class _Walk:
 
 
 _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
+_PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))  # to fp32, by a parameter that autocast leaves in it
 # Sums over positions of NHWC, and what is written into a part of a tensor. Fit: compiled networks on RTX 4090, whose
 # squeeze-and-excite blocks gain less from fusing than others.
 _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
@@ -444,6 +464,12 @@ _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
 # bytes.
 _SUMMED_SILU_BYTES: Final = 8
 _SILU: Final = frozenset(("silu", "swish"))
+# Bytes that Inductor's sums over positions read per clock and SM; clocks for a row of a layer norm and an element of
+# GELU, forward and backward. Fit: training on H200, PyTorch 2.11 (ResNet-50, MobileNetV2; ConvNeXt).
+_REDUCED_PER_CLOCK: Final = 9.0
+_FUSED_LAYER_NORM_ROW: Final = (140.0, 280.0)
+_FUSED_GELU: Final = (0.40, 0.74)
+_HANDS_ON: frozenset[WorkKind] = frozenset(("add", "multiply", "activation", "copy", "concat"))  # the type that arrives
 _FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", "batch norm"))
 _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
 
@@ -476,9 +502,12 @@ class _Fusion:
         size = 2 if walk.sixteen is not None else walk._stored
         inputs: list[list[int]] = []
         for number, operation in enumerate(walk.operations):
-            walk.bytes_of.append(size)
             sources = [self.source[index] for index in operation.inputs]
             work = operation.work
+            promoted = walk.autocast and work is not None and work.kind in _PROMOTED and work.in_32_bits
+            handed_on = work is None or work.kind in _HANDS_ON
+            wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
+            walk.bytes_of.append(4 if promoted else max(wider, default=size))
             seen = operation.layer is None and operation.kind != "input" and work is None
             same = work is not None and work.kind == "copy" and len(sources) == 1 and work.reads[0] == work.writes
             alias = bool(sources) and (seen or same)
@@ -495,7 +524,7 @@ class _Fusion:
             else:
                 walk.launched += 1
                 self._place(number, work, sources)
-        self._priced(inputs, size)
+        self._priced(inputs)
 
     def _place(self, number: int, work: Work, sources: Sequence[int]) -> None:
         """Into the kernel of the latest operation that it reads, or a new one."""
@@ -518,15 +547,16 @@ class _Fusion:
         kinds = {_work(self.walk.operations[number]).kind for number in kernel.members}
         return self.folds and not self.walk.training and kinds <= _FOLDED
 
-    def _priced(self, inputs: Sequence[Sequence[int]], size: int) -> None:
+    def _priced(self, inputs: Sequence[Sequence[int]]) -> None:
         walk = self.walk
+        size_of = walk.bytes_of
         readers: dict[int, set[int]] = {}  # the kernels that read each operation; -1 for those of libraries
         for number, sources in enumerate(inputs):
             for source in sources:
                 readers.setdefault(source, set()).add(self.kernel_of.get(number, -1))
         for place, kernel in enumerate(self.kernels):
-            taken: dict[int, int] = {}
-            written = again = 0
+            taken: dict[int, int] = {}  # bytes of each tensor that it reads
+            written = again = shared = 0
             for number in kernel.members:
                 work = _work(walk.operations[number])
                 for source, count in zip(inputs[number], walk.reads(number, work), strict=False):
@@ -534,24 +564,31 @@ class _Fusion:
                     if work.kind == "concat" and source in self.kernel_of:
                         continue
                     if self.kernel_of.get(source) != place:
-                        taken[source] = max(taken.get(source, 0), count)
+                        taken[source] = max(taken.get(source, 0), count * size_of[source])
+                others = readers.get(number, {-2}) - {place}
                 if work.kind == "concat":
                     written += sum(taken.values())
-                elif walk.operations[number].output or readers.get(number, {-2}) - {place}:
-                    written += walk.writes(number, work)
+                elif walk.operations[number].output or others:
+                    written += walk.writes(number, work) * size_of[number]
+                    if len(others) > 1:  # gradients are added up: all but one are read once more, their sum is written
+                        shared += len(others) * walk.writes(number, work) * size_of[number]
                 if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
-                    again += sum(walk.reads(number, work))  # statistics first, in a kernel of their own
+                    again += (
+                        sum(walk.reads(number, work)) * size_of[number]
+                    )  # statistics first, in a kernel of their own
             if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in taken):
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
-            moved = (sum(taken.values()) + again + written) * size
+            moved = sum(taken.values()) + again + written
             ops = {_work(walk.operations[number]).op for number in kernel.members[:-1]}
-            if kernel.sums and size == 2 and not self.folds and not ops.isdisjoint(_SILU):
+            if kernel.sums and walk.sixteen is not None and not self.folds and not ops.isdisjoint(_SILU):
                 moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 2 if again else 1
+            summed = again
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it
-                moved += (written + 2 * sum(taken.values()) + 2 * again) * size
+                moved += written + 2 * sum(taken.values()) + 2 * again + shared
                 kernels *= 2
+                summed *= 3
             for number in kernel.members:
                 walk.found[number] = OperationEstimate(PART_OF[_work(walk.operations[number]).kind], 0.0, 0, 0, 0)
             if not moved:
@@ -560,9 +597,31 @@ class _Fusion:
             heaviest = max(works, key=_weight)
             strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
             fresh = taken[max(taken)] if taken else 0
-            saved = walk._held(fresh * size) + (walk._held(written * size) if walk.training else 0)
-            time = (moved - saved) * (walk.strided_us_per_byte if strided else walk.us_per_byte) + kernels * _KERNEL_US
+            saved = walk._held(fresh) + (walk._held(written) if walk.training else 0)
+            time = (moved - saved) * (walk.strided_us_per_byte if strided else walk.us_per_byte)
+            if not self.folds:
+                time += summed * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
+                time = max(time, self._clocks(kernel) / walk.board.clocks_per_us)
+            time += kernels * _KERNEL_US
             walk._note(kernel.members[0], PART_OF[heaviest.kind], time, moved, 0, kernels)
+
+    def _clocks(self, kernel: _Fused) -> float:
+        """Clocks of all SMs together that Inductor's kernel needs, however fast memory is."""
+        walk, clocks = self.walk, 0.0
+        for number in kernel.members:
+            work = _work(walk.operations[number])
+            if work.kind == "layer norm" and work.weights > 1:
+                clocks += (
+                    sum(_FUSED_LAYER_NORM_ROW[: 1 + walk.training]) * 2 * sum(walk.reads(number, work)) / work.weights
+                )
+            elif work.op == "gelu":
+                clocks += sum(_FUSED_GELU[: 1 + walk.training]) * walk.writes(number, work)
+        return clocks
+
+
+def _has_bias(work: Work) -> bool:
+    """Whether a product has weights beyond its matrix."""
+    return len(work.product) == 4 and work.kind == "linear" and work.weights > work.product[2] * work.product[3]
 
 
 def _work(operation: Operation) -> Work:

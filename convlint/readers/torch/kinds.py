@@ -303,6 +303,8 @@ _AUTOCAST_TO_32_BITS = """
     softmax log_softmax cumprod cumsum linalg_vector_norm sum norm
 """
 IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
+# With a parameter of fp32 that is no scalar, which PyTorch promotes the result to: ConvNeXt's layer scale, say.
+_PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
 # Neither reads nor writes elements of activations.
 _NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
 
@@ -343,7 +345,8 @@ def work_of(
         weights = weights[:2]  # what else it has are statistics
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
-        weights=sum(map(elements, weights)), product=product, in_32_bits=short in IN_32_BITS,
+        weights=sum(map(elements, weights)), product=product,
+        in_32_bits=short in IN_32_BITS or (kind in _PROMOTED and any(constants)),
     )  # fmt: skip
 
 
