@@ -5,9 +5,10 @@
 
 Each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones also in fp32, with
 TF32 and without. `--compile`: under torch.compile instead, in training in both layouts and in inference in NHWC; they
-are compiled side by side first, in processes that leave their code in Inductor's cache, and then timed alone. `--trace` records three steps of each instead, by PyTorch's
-profiler. cudnn.benchmark is off, as PyTorch has it, unless `--search` is given. Steps are timed by the stopwatch, from
-one synchronisation to the next, on random images; the median of some of them counts.
+are compiled side by side first, in processes that leave their code in Inductor's cache, and then timed alone.
+`--trace` records three steps of each instead, by PyTorch's profiler. cudnn.benchmark is off, as PyTorch has it, unless
+`--search` is given. Steps are timed by the stopwatch, from one synchronisation to the next, on random images; the
+median of some of them counts.
 """
 
 from __future__ import annotations

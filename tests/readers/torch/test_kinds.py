@@ -310,6 +310,19 @@ def test_the_statistics_of_a_batch_norm_are_no_weights_that_are_trained() -> Non
     assert work.weights == 16
 
 
+@pytest.mark.parametrize(
+    ("constants", "promoted"), [([(96,)], True), ([(1, 96, 1, 1)], True), ([()], False), ([], False)]
+)
+def test_a_parameter_of_fp32_promotes_what_it_multiplies(constants: list[tuple[int, ...]], promoted: bool) -> None:
+    reads = [(2, 96, 4, 4)] * (1 if constants else 2)
+    for name in "aten::mul", "aten::add":
+        work = work_of(name, reads, [(2, 96, 4, 4)], constants)
+        assert work is not None
+        assert work.in_32_bits is promoted
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.ones(2, 96, dtype=torch.bfloat16) * torch.ones(96)).dtype == torch.float32
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_dropout_runs_in_training_alone(training: bool) -> None:
     work = work_of("aten::dropout", [(2, 8)], [(2, 8)], [], {"train": training}.get)
