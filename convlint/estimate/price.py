@@ -80,7 +80,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     if least is None:
         return None
     timed = situation.tensorrt or (which == "dgrad" and situation.compute in _STORED_IN_32_BITS)
-    groups = _has_timed_groups(problem, board, situation)
+    groups = problem.groups > 1 and _has_timed_groups(problem, board, situation)
     if groups and is_depthwise(problem):
         return least
     if problem.strided and not groups and (board.modern or not timed):
@@ -158,7 +158,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         from convlint.estimate.depthwise import depthwise  # most networks have none
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
-    timed = _has_timed_groups(problem, board, situation)
+    timed = problem.groups > 1 and _has_timed_groups(problem, board, situation)
     only = generic(case, native=situation.native, searched=situation.searched) if not situation.tensorrt else None
     if only is not None and not timed:
         return _with_kernels_of_groups(only, case, situation)
@@ -175,10 +175,10 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
         if simt is not None and not timed and not _keeps_to_tensor_cores(case, situation):
             ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
-    narrow = which == "fprop" and _has_narrow_groups(problem, board)
-    if timed:
-        return _as_timed(case, ways, situation, narrow=narrow)
     if problem.groups > 1:
+        narrow = which == "fprop" and _has_narrow_groups(problem, board)
+        if timed:
+            return _as_timed(case, ways, situation, narrow=narrow)
         if narrow and board.modern and not situation.tensorrt:
             ways = []
         ways.append(direct(case))
@@ -203,7 +203,8 @@ def _has_slow_groups(problem: Problem, board: Board) -> bool:
 
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
-    return board.like_hopper and situation.native and problem.groups > 1 and not is_volume(problem)
+    """Whether a layer with groups, depthwise or not, is of a kind that was timed on cc 9.0."""
+    return board.like_hopper and situation.native and not is_volume(problem)
 
 
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
@@ -257,9 +258,10 @@ def _aligned(case: KernelCase) -> bool:
 
 
 def _copies(case: KernelCase, situation: Situation) -> Copies:
-    problem = case.problem
-    if _has_timed_groups(problem, case.board, situation) and not problem.nchw and is_odd_group(problem):
-        return widened_groups(problem, case.board)
+    problem, board = case.problem, case.board
+    odd = problem.groups > 1 and not problem.nchw and is_odd_group(problem)
+    if odd and _has_timed_groups(problem, board, situation):
+        return widened_groups(problem, board)
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
@@ -316,7 +318,13 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share = 1.0 if situation.tensorrt else _hopper_share(problem.C, problem.K, which)
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
-    elif which == "fprop" and problem.layout == "NHWC" and situation.native and _has_slow_groups(problem, board):
+    elif (
+        problem.groups > 1
+        and which == "fprop"
+        and problem.layout == "NHWC"
+        and situation.native
+        and _has_slow_groups(problem, board)
+    ):
         share = const.ODD_GROUPS_SHARE
     if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
