@@ -56,24 +56,31 @@ def test_no_group_of_public_timings_falls_below_its_floor(scripts, predicted):
         assert figures.factor_clocked <= most_factor, key
 
 
-# The same of the rows that were timed on an H100.
+# The same of the rows that were timed on an H100, and of layers of timm's networks that were drawn by lot on an H200.
 FLOORS_ON_HOPPER = {
-    ("bf16", "fprop"): (0.985, 1.21), ("bf16", "dgrad"): (0.98, 1.22), ("bf16", "wgrad"): (0.98, 1.24),
-    ("fp16", "fprop"): (0.98, 1.20), ("fp16", "dgrad"): (0.98, 1.17), ("fp16", "wgrad"): (0.98, 1.20),
-    ("tf32", "fprop"): (0.975, 1.28), ("tf32", "dgrad"): (0.975, 1.27), ("tf32", "wgrad"): (0.97, 1.34),
-    ("fp32", "fprop"): (0.88, 1.45), ("fp32", "dgrad"): (0.72, 1.57), ("fp32", "wgrad"): (0.83, 1.58),
+    "h100-sxm": (6819, {
+        ("bf16", "fprop"): (0.985, 1.20), ("bf16", "dgrad"): (0.98, 1.20), ("bf16", "wgrad"): (0.98, 1.24),
+        ("fp16", "fprop"): (0.98, 1.20), ("fp16", "dgrad"): (0.98, 1.17), ("fp16", "wgrad"): (0.98, 1.20),
+        ("tf32", "fprop"): (0.975, 1.25), ("tf32", "dgrad"): (0.975, 1.25), ("tf32", "wgrad"): (0.97, 1.32),
+        ("fp32", "fprop"): (0.88, 1.35), ("fp32", "dgrad"): (0.72, 1.46), ("fp32", "wgrad"): (0.83, 1.57),
+    }),
+    "h200-sxm": (3965, {
+        ("bf16", "fprop"): (0.985, 1.25), ("bf16", "dgrad"): (0.985, 1.24), ("bf16", "wgrad"): (0.98, 1.35),
+        ("fp16", "fprop"): (0.985, 1.27), ("fp16", "dgrad"): (0.985, 1.25), ("fp16", "wgrad"): (0.975, 1.40),
+        ("tf32", "fprop"): (0.985, 1.27), ("tf32", "dgrad"): (0.985, 1.26), ("tf32", "wgrad"): (0.975, 1.36),
+    }),
 }  # fmt: skip
 
 
-def test_no_group_of_timings_on_an_h100_falls_below_its_floor(scripts):
+@pytest.mark.parametrize("gpu", FLOORS_ON_HOPPER)
+def test_no_group_of_timings_on_hopper_falls_below_its_floor(scripts, gpu):
     accuracy, metrics, timings = scripts
-    rows = timings.read_rows(timings.DEFAULT_CSV.parent / "measured_h100-sxm.csv")
-    predicted, _ = accuracy.predict(
-        rows, accuracy.MODELS["convlint"], {"h100-sxm": timings.resolve_gpu("h100-sxm", {})}
-    )
-    assert len(predicted) == 6819
+    count, floors = FLOORS_ON_HOPPER[gpu]
+    rows = timings.read_rows(timings.DEFAULT_CSV.parent / f"measured_{gpu}.csv")
+    predicted, _ = accuracy.predict(rows, accuracy.MODELS["convlint"], {gpu: timings.resolve_gpu(gpu, {})})
+    assert len(predicted) == count
     clocks = metrics.clock_factors(predicted)
-    for key, (least_rho, most_factor) in FLOORS_ON_HOPPER.items():
+    for key, (least_rho, most_factor) in floors.items():
         figures = metrics.figures([p for p in predicted if (p.row.precision, p.row.which) == key], clocks)
         assert figures.rho_efficiency >= least_rho, key
         assert figures.factor_clocked <= most_factor, key

@@ -76,54 +76,57 @@ GROUPED_DIRECT: Final = 7.0
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
-# Groups on cc 9.0 in PyTorch, by the layout of the kernel, what multiplies, the width of a group ("pair": 2 channels,
-# "narrow": 4 to 16, "wide": more, in powers of two; "odd" and "wide odd": others, also of unlike widths, below 64
-# channels and from 64 on) and whether the layer is strided: the least us of a kernel, and FLOPs per clock and SM in
-# fprop, dgrad and wgrad for one channel, which grow with the channels of a group by the power below. 0: tiles predict
-# it as well. Fit: half of the shapes of groups timed on H100 and H200 (cuDNN 9.19), of fewer than 10 all.
-PAIR: Final = 2
-WIDE_ODD_GROUP: Final = 64
-HOPPER_GROUP_POWER: Final = {"pair": 0.0, "narrow": 1.0, "wide": 0.5, "odd": 0.75, "wide odd": 0.75}
-HOPPER_GROUPS: Final[dict[tuple[str, str, str, bool], tuple[float, tuple[float, float, float]]]] = {
-    ("NHWC", "16 bits", "pair", False): (15, (2.4, 3.9, 3.9)),
-    ("NHWC", "16 bits", "pair", True): (20, (1.9, 1.5, 1.7)),
-    ("NHWC", "16 bits", "narrow", False): (5, (22.5, 20.3, 0)),
-    ("NHWC", "16 bits", "narrow", True): (5, (20.6, 5.7, 0)),
-    ("NHWC", "16 bits", "wide", True): (15, (0, 28.2, 0)),
-    ("NHWC", "tf32", "pair", False): (40, (3.7, 2.5, 1.5)),
-    ("NHWC", "tf32", "narrow", False): (10, (15.7, 14.7, 4)),
-    ("NHWC", "tf32", "narrow", True): (10, (15.7, 1.6, 2.8)),
-    ("NHWC", "tf32", "wide", False): (20, (0, 0, 31)),
-    ("NHWC", "tf32", "wide", True): (20, (0, 12.2, 19.3)),
-    ("NHWC", "fp32", "narrow", False): (5, (1.4, 0.7, 1.7)),
-    ("NHWC", "fp32", "narrow", True): (5, (1.5, 0, 1.4)),
-    ("NCHW", "16 bits", "pair", False): (15, (11.1, 8.7, 20.1)),
-    ("NCHW", "16 bits", "narrow", False): (15, (10.9, 10.7, 10.1)),
-    ("NCHW", "16 bits", "narrow", True): (15, (6.3, 3.6, 6.4)),
-    ("NCHW", "16 bits", "wide", True): (30, (0, 40.7, 0)),
-    ("NCHW", "16 bits", "odd", False): (40, (25.9, 24.8, 19.3)),
-    ("NCHW", "16 bits", "odd", True): (30, (10, 6.4, 9.4)),
-    ("NCHW", "16 bits", "wide odd", False): (30, (24.6, 24.8, 14.6)),
-    ("NCHW", "16 bits", "wide odd", True): (10, (15.8, 13.6, 12.7)),
-    ("NCHW", "tf32", "pair", False): (20, (5.7, 9.1, 1.6)),
-    ("NCHW", "tf32", "narrow", False): (20, (7.9, 5.9, 4.1)),
-    ("NCHW", "tf32", "narrow", True): (30, (5, 1.4, 3.2)),
-    ("NCHW", "tf32", "wide", False): (20, (0, 0, 26.5)),
-    ("NCHW", "tf32", "wide", True): (5, (0, 5.1, 0)),
-    ("NCHW", "tf32", "odd", False): (40, (15.2, 17.3, 5.2)),
-    ("NCHW", "tf32", "odd", True): (40, (7.8, 1.4, 5.3)),
-    ("NCHW", "tf32", "wide odd", False): (30, (12.3, 11.2, 6.9)),
-    ("NCHW", "tf32", "wide odd", True): (30, (4.7, 4.1, 2.6)),
-    ("NCHW", "fp32", "narrow", False): (5, (2.5, 1.2, 2.1)),
-    ("NCHW", "fp32", "narrow", True): (5, (2.6, 0.7, 2.1)),
-}
-# Odd groups in NHWC there: tensorTransformGeneric copies x and y into wider ones and back (a profile of RegNetY on
-# H200, half of whose step it takes). Least us, and clocks of one SM for an element. Fit: the same groups.
-WIDENED_US: Final = 28.0
-WIDENED_CLOCKS: Final = 2.0
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
+# Groups on cc 9.0 in PyTorch, by the layout of the kernel, what multiplies, the width of a group ("pair": 2 channels,
+# "narrow": 4 to 16, "wide": more, in powers of two; "odd" and "wide odd": others, also of unlike widths, below 64
+# channels and from 64 on) and whether the layer is strided: the least us of a kernel; the power of the channels of a
+# group that rates grow by; and FLOPs per clock and SM in fprop, dgrad and wgrad for one channel. 0: tiles predict it as
+# well. Fit: half of the shapes of groups timed on H100 and H200 (cuDNN 9.19), of fewer than 10 all. fp32 was timed with
+# up to 32 channels; what tiles need is the least from there on.
+PAIR: Final = 2
+WIDE_ODD_GROUP: Final = 64
+GroupTimes = tuple[float, float, tuple[float, float, float]]
+HOPPER_GROUPS: Final[dict[tuple[str, str, str, bool], GroupTimes]] = {
+    ("NHWC", "16 bits", "pair", False): (15, 0, (2.4, 3.9, 3.9)),
+    ("NHWC", "16 bits", "pair", True): (20, 0, (1.9, 1.5, 1.7)),
+    ("NHWC", "16 bits", "narrow", False): (5, 1.25, (13.9, 12.5, 0)),
+    ("NHWC", "16 bits", "narrow", True): (5, 1.25, (12, 3.4, 0)),
+    ("NHWC", "16 bits", "wide", True): (15, 0.5, (0, 28.2, 0)),
+    ("NHWC", "tf32", "pair", False): (40, 0, (3.7, 2.5, 1.5)),
+    ("NHWC", "tf32", "narrow", False): (10, 1, (15.7, 14.7, 4)),
+    ("NHWC", "tf32", "narrow", True): (10, 1, (15.7, 1.6, 2.8)),
+    ("NHWC", "tf32", "wide", False): (20, 0.5, (0, 0, 31)),
+    ("NHWC", "tf32", "wide", True): (20, 1, (0, 1.5, 2.3)),
+    ("NHWC", "fp32", "any", False): (5, 1, (1.4, 0.7, 1.7)),
+    ("NHWC", "fp32", "any", True): (5, 1, (1.5, 0, 1.4)),
+    ("NCHW", "16 bits", "pair", False): (15, 0, (11.1, 8.7, 20.1)),
+    ("NCHW", "16 bits", "narrow", False): (15, 1, (10.9, 10.7, 10.1)),
+    ("NCHW", "16 bits", "narrow", True): (15, 1, (6.3, 3.6, 6.4)),
+    ("NCHW", "16 bits", "wide", True): (30, 0.5, (0, 40.7, 0)),
+    ("NCHW", "16 bits", "odd", False): (40, 0.75, (25.9, 24.8, 19.3)),
+    ("NCHW", "16 bits", "odd", True): (30, 0.75, (10, 6.4, 9.4)),
+    ("NCHW", "16 bits", "wide odd", False): (30, 0.75, (24.6, 24.8, 14.6)),
+    ("NCHW", "16 bits", "wide odd", True): (10, 0.75, (15.8, 13.6, 12.7)),
+    ("NCHW", "tf32", "pair", False): (20, 0, (5.7, 9.1, 1.6)),
+    ("NCHW", "tf32", "narrow", False): (20, 1, (7.9, 5.9, 4.1)),
+    ("NCHW", "tf32", "narrow", True): (30, 1, (5, 1.4, 3.2)),
+    ("NCHW", "tf32", "wide", False): (20, 0.5, (0, 0, 26.5)),
+    ("NCHW", "tf32", "wide", True): (5, 1, (0, 0.9, 0)),
+    ("NCHW", "tf32", "odd", False): (40, 0.75, (15.2, 17.3, 5.2)),
+    ("NCHW", "tf32", "odd", True): (40, 0.75, (7.8, 1.4, 5.3)),
+    ("NCHW", "tf32", "wide odd", False): (30, 0.75, (12.3, 11.2, 6.9)),
+    ("NCHW", "tf32", "wide odd", True): (30, 0.75, (4.7, 4.1, 2.6)),
+    ("NCHW", "fp32", "any", False): (5, 1, (2.5, 1.2, 2.1)),
+    ("NCHW", "fp32", "any", True): (5, 1, (2.6, 0.7, 2.1)),
+}
+# Odd groups in NHWC there: tensorTransformGeneric copies x and y into wider ones and back (a profile of RegNetY on
+# H200, half of whose step it takes). Least us, and clocks of one SM for an element; of strided dgrad in 32 bits, where
+# heuristics pick. Fit: the same groups.
+WIDENED_US: Final = 28.0
+WIDENED_CLOCKS: Final = 2.0
+WIDENED_CLOCKS_OF_STRIDED_DGRAD: Final = 8.0
 # Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
 # inference with PyTorch 2.4.
 ODD_GROUPS_SHARE: Final = 0.5

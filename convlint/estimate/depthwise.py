@@ -167,11 +167,9 @@ _HOPPER_PER_TAP: Final[dict[Pass, tuple[float, float]]] = {  # in 16 bits and in
 }  # fmt: skip
 _HOPPER_LARGE_FILTER: Final = 25  # taps, beyond which each takes longer
 _HOPPER_LARGE_SLOWER: Final = 1.5
-# wgrad has no good kernel for large filters in fp32, nor for 5x5 and larger at stride 2 onto maps of 7x7 in 16 bits.
+# wgrad has no good kernel for large filters in fp32. In 16 bits heuristics pick a bad one for 5x5 at stride 2 onto 7x7
+# at N = 64 and 128 (96 to 1650 us), and good ones at 1, 8, 32 and 256 (4 to 101 us): as those are, it is predicted.
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
-_HOPPER_SMALL_MAP: Final = 7
-_HOPPER_SMALL_WGRAD: Final = (30.0, 0.45)  # per output, and per tap
-_HOPPER_SMALL_WGRAD_IMAGES: Final = 128  # up to which: 64 and 128 were slow, 256 was not (H100, H200)
 _HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
 _HOPPER_NATIVE_PER_TAP: Final = 0.12
 _HOPPER_NATIVE_NOT_UNROLLED: Final = 1.5  # per output
@@ -310,9 +308,6 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
         clocks = per_point * max(x, y) + per_tap * taps * y
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
-    small = max(problem.P, problem.Q) <= _HOPPER_SMALL_MAP and problem.strided and taps >= _HOPPER_LARGE_FILTER
-    if which == "wgrad" and not wide and small and problem.N <= _HOPPER_SMALL_WGRAD_IMAGES:
-        clocks += (_HOPPER_SMALL_WGRAD[0] + _HOPPER_SMALL_WGRAD[1] * taps) * y
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, start_us)
 

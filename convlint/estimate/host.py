@@ -59,7 +59,7 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
     whole = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
     forward = whole * share
-    backward = (whole if runtime.compile else forward) * BACKWARD / 2
+    backward = (whole if framework == "pytorch" else forward) * BACKWARD / 2
     return forward * (AUTOCAST if runtime.mixed_precision and is_eager(runtime) else 1.0), backward, backward
 
 

@@ -480,23 +480,39 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
 
 def timed_groups_us(case: KernelCase, compute: Dtype) -> float | None:
     """What groups of an image take on cc 9.0, by timings of such groups; None where tiles predict it as well."""
-    problem, board, c, k = case.problem, case.board, *_widths(case.problem)
+    problem, board, (c, k) = case.problem, case.board, _widths(case.problem)
     layout, unit = "NCHW" if problem.nchw else "NHWC", "16 bits" if problem.element_bytes == 2 else str(compute)
-    width = "odd" if c * k < const.WIDE_ODD_GROUP**2 else "wide odd"
-    if not is_odd_group(problem):
-        width = "pair" if c == const.PAIR else "narrow" if c <= const.NARROW_GROUP else "wide"
-    least_us, rates = const.HOPPER_GROUPS.get((layout, unit, width, problem.strided), (0.0, (0.0, 0.0, 0.0)))
-    rate = rates[PASS_INDEX[case.which]] * sqrt(c * k) ** const.HOPPER_GROUP_POWER[width]
+    strided, width = problem.strided, "odd" if c * k < const.WIDE_ODD_GROUP**2 else "wide odd"
+    if is_pair(problem):  # of which not all was timed; without Tensor Cores in any case
+        width, unit = "pair", "16 bits" if unit == "16 bits" else "tf32"
+        strided = strided and (layout, unit, width, True) in const.HOPPER_GROUPS
+    elif unit == "fp32":
+        width = "any"
+    elif not is_odd_group(problem):
+        width = "narrow" if c <= const.NARROW_GROUP else "wide"
+    found = const.HOPPER_GROUPS.get((layout, unit, width, strided))
+    if found is None:
+        return None
+    least_us, power, rates = found
+    rate = rates[PASS_INDEX[case.which]] * sqrt(c * k) ** power
     if not rate:
         return None
     compute_us = problem.flops / min(rate * board.clocks_per_us, case.unit.best_flops_per_us)
     return least_us + join(compute_us, _unpadded_bytes(case) * board.us_per_byte)
 
 
-def widened_groups(problem: Problem, board: Board) -> Copies:
+def widened_groups(case: KernelCase, *, searched: bool) -> Copies:
     """The copies of x and y into groups as wide as cuDNN has kernels for, in NHWC on cc 9.0."""
+    problem = case.problem
+    slow = case.which == "dgrad" and problem.strided and problem.element_bytes == 4 and not searched
+    clocks = const.WIDENED_CLOCKS_OF_STRIDED_DGRAD if slow else const.WIDENED_CLOCKS
     elements = problem.pixels_in * problem.C + problem.pixels_out * problem.K
-    return Copies(0.0, const.WIDENED_US + const.WIDENED_CLOCKS * elements / board.clocks_per_us)
+    return Copies(0.0, const.WIDENED_US + clocks * elements / case.board.clocks_per_us)
+
+
+def is_pair(problem: Problem) -> bool:
+    """Whether groups are of 2 channels to 2."""
+    return _widths(problem) == (const.PAIR, const.PAIR)
 
 
 def _widths(problem: Problem) -> tuple[int, int]:
@@ -513,7 +529,7 @@ def has_odd_groups(problem: Problem) -> bool:
     """Whether the layer has groups, in 16 bits, whose width is no power of two and fills no tile."""
     if problem.groups == 1 or problem.element_bytes != 2:
         return False
-    c, k = problem.C // problem.groups, problem.K // problem.groups
+    c, k = _widths(problem)
     return max(c, k) <= const.WIDEST_ODD_GROUP and bool(c & (c - 1) or k & (k - 1))
 
 

@@ -25,6 +25,7 @@ from convlint.estimate.kernels import (
     generic,
     has_odd_groups,
     is_odd_group,
+    is_pair,
     is_quantized,
     least_tiled,
     moved_bytes,
@@ -159,8 +160,10 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     timed = problem.groups > 1 and _has_timed_groups(problem, board, situation)
-    only = generic(case, native=situation.native, searched=situation.searched) if not situation.tensorrt else None
-    if only is not None and not timed:
+    only = None
+    if not timed and not situation.tensorrt:
+        only = generic(case, native=situation.native, searched=situation.searched)
+    if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
@@ -191,11 +194,12 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
     Pairs, and where that is faster `narrow` ones in NCHW, run cuDNN's direct kernel.
     """
     least, timed_us = _least(ways), timed_groups_us(case, situation.compute)
-    if case.problem.C // case.problem.groups <= const.PAIR:
+    pair = is_pair(case.problem)
+    if pair:
         least = direct(case)
-    if timed_us is not None:
+    if timed_us is not None and (situation.compute != Dtype.fp32 or timed_us > least.time_us):
         least = calibrated(least, timed_us / least.time_us)
-    return min(least, direct(case), key=_TIME) if narrow else least
+    return min(least, direct(case), key=_TIME) if narrow and not pair else least
 
 
 def _has_slow_groups(problem: Problem, board: Board) -> bool:
@@ -261,7 +265,7 @@ def _copies(case: KernelCase, situation: Situation) -> Copies:
     problem, board = case.problem, case.board
     odd = problem.groups > 1 and not problem.nchw and is_odd_group(problem)
     if odd and _has_timed_groups(problem, board, situation):
-        return widened_groups(problem, board)
+        return widened_groups(case, searched=situation.searched)
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
@@ -299,9 +303,10 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     around = _copies(case, situation)
     if _is_product(problem, which, board):
         # On cc 9.0 maps whose rows of positions fill no 16 bytes are turned: 7x7 and 14x14 of ResNet-50 in 16 bits.
-        # One image alone may be multiplied as it stands all the same (H200, 14x14).
+        # Single images and misaligned channels may be multiplied as they stand all the same (H200).
         turned = board.like_hopper and problem.pixels_out // problem.N * problem.element_bytes % _VECTOR_BYTES
-        ways = [_as_product(case, situation)] if not turned or problem.N == 1 else []
+        always = turned and problem.N > 1 and _aligned(case) and not situation.tensorrt
+        ways = [] if always else [_as_product(case, situation)]
         if turned:
             ways += least_tiled(case, implicit_gemm(problem, which, unit.family, c, k, tensor=True), around)
         return ways
@@ -315,7 +320,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if board.like_hopper and is_few and problem.element_bytes > 1 and not situation.tensorrt:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
     elif board.like_hopper and problem.element_bytes == 2 and problem.groups == 1 and problem.taps > 1:
-        share = 1.0 if situation.tensorrt else _hopper_share(problem.C, problem.K, which)
+        share = 1.0 if situation.tensorrt else _hopper_share(c, k, which)
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
     elif (
@@ -555,7 +560,7 @@ _BIAS_KERNEL_US: Final = 2.8
 _BIASED_PER_CLOCK: Final = 1.5
 _BIAS_OVERLAP: Final = 2.5
 # Elements per clock and SM that are summed up to a bias's gradient. Fit: ConvNeXt's training on H200 (bf16, NHWC).
-SUMMED_PER_CLOCK: Final = 2.0
+_SUMMED_PER_CLOCK: Final = 2.0
 
 
 def with_bias(priced: Priced, problem: Problem, which: Pass, board: Board, *, transposed: bool) -> Priced:
@@ -569,7 +574,7 @@ def with_bias(priced: Priced, problem: Problem, which: Pass, board: Board, *, tr
     elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
     moved_us = elements * problem.element_bytes * board.us_per_byte
     if which == "wgrad":
-        added = max(moved_us, elements / (SUMMED_PER_CLOCK * board.clocks_per_us))
+        added = max(moved_us, summed_us(elements, board))
     else:
         added = join(elements / (_BIASED_PER_CLOCK * board.clocks_per_us), 2 * moved_us, _BIAS_OVERLAP)
     return replace(
@@ -577,6 +582,11 @@ def with_bias(priced: Priced, problem: Problem, which: Pass, board: Board, *, tr
         time_us=priced.time_us + added + _BIAS_KERNEL_US,
         overhead_us=priced.overhead_us + _BIAS_KERNEL_US,
     )
+
+
+def summed_us(elements: float, board: Board) -> float:
+    """What PyTorch takes at least to sum up the gradient of a bias; before cc 8.0 memory alone is taken to count."""
+    return elements / (_SUMMED_PER_CLOCK * board.clocks_per_us) if board.modern else 0.0
 
 
 class Tiling(Struct, frozen=True, gc=False):

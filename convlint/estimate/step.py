@@ -29,7 +29,7 @@ from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import time_us
-from convlint.estimate.price import SUMMED_PER_CLOCK
+from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc, with_output
@@ -66,7 +66,7 @@ _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2
 # The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
 # The same for a row of a layer norm in fp32, and for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's
-# training on H200, PyTorch 2.11 (rows of 96 to 768 channels).
+# training on H200, PyTorch 2.11 (rows of 96 to 768 channels); assumed from cc 8.0 on.
 _LAYER_NORM_ROW: Final = (380.0, 350.0)
 _GELU: Final = (0.31, 0.42)
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
@@ -261,7 +261,7 @@ class _Walk:
                 time += self._cast_weights(work.weights)
                 kernels += 1
             passes = 3 if self.training else 1
-            if self.training and _has_bias(work):
+            if self.training and self.own and not self.steps.runtime.compile and _has_bias(work):
                 time += self._summed_us(writes, size) + _KERNEL_US
                 moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
@@ -279,10 +279,11 @@ class _Walk:
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if work.kind == "batch norm" and size == 2 and self.own and self.sixteen == Dtype.bf16:
                 streamed_us = max(streamed_us, self._batch_norm_us(writes, self.in_nhwc[number], forward=forward))
-            if work.kind == "layer norm" and size == 4 and self.own and work.weights > 1:
-                rows = 2 * sum(reads) / work.weights
+            timed = self.own and self.board.modern
+            if work.kind == "layer norm" and size == 4 and timed and work.weights > 1:
+                rows = _rows(work, reads)
                 streamed_us = max(streamed_us, _LAYER_NORM_ROW[not forward] * rows / self.board.clocks_per_us)
-            if work.op == "gelu" and size == 2 and self.own:
+            if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
                 streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
@@ -298,7 +299,7 @@ class _Walk:
 
     def _summed_us(self, elements: float, size: int) -> float:
         """What PyTorch takes to sum up the gradient of a bias."""
-        return max(elements * size * self.us_per_byte, elements / (SUMMED_PER_CLOCK * self.board.clocks_per_us))
+        return max(elements * size * self.us_per_byte, summed_us(elements, self.board))
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that it reads, which the kernel before it has written."""
@@ -465,7 +466,7 @@ _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
 _SUMMED_SILU_BYTES: Final = 8
 _SILU: Final = frozenset(("silu", "swish"))
 # Bytes that Inductor's sums over positions read per clock and SM; clocks for a row of a layer norm and an element of
-# GELU, forward and backward. Fit: training on H200, PyTorch 2.11 (ResNet-50, MobileNetV2; ConvNeXt).
+# GELU, forward and backward. Fit: training on H200, PyTorch 2.11 (ResNet-50, MobileNetV2; ConvNeXt). Elsewhere assumed.
 _REDUCED_PER_CLOCK: Final = 9.0
 _FUSED_LAYER_NORM_ROW: Final = (140.0, 280.0)
 _FUSED_GELU: Final = (0.40, 0.74)
@@ -550,10 +551,10 @@ class _Fusion:
     def _priced(self, inputs: Sequence[Sequence[int]]) -> None:
         walk = self.walk
         size_of = walk.bytes_of
-        readers: dict[int, set[int]] = {}  # the kernels that read each operation; -1 for those of libraries
+        readers: dict[int, set[int]] = {}  # the kernels that read each operation; below 0 those of libraries
         for number, sources in enumerate(inputs):
             for source in sources:
-                readers.setdefault(source, set()).add(self.kernel_of.get(number, -1))
+                readers.setdefault(source, set()).add(self.kernel_of.get(number, -1 - number))
         for place, kernel in enumerate(self.kernels):
             taken: dict[int, int] = {}  # bytes of each tensor that it reads
             written = again = shared = 0
@@ -570,7 +571,9 @@ class _Fusion:
                     written += sum(taken.values())
                 elif walk.operations[number].output or others:
                     written += walk.writes(number, work) * size_of[number]
-                    if len(others) > 1:  # gradients are added up: all but one are read once more, their sum is written
+                    if (
+                        len(others) > 1 and not self.folds
+                    ):  # gradients are added up: all but one are read once more, their sum is written
                         shared += len(others) * walk.writes(number, work) * size_of[number]
                 if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
                     again += (
@@ -617,6 +620,11 @@ class _Fusion:
             elif work.op == "gelu":
                 clocks += sum(_FUSED_GELU[: 1 + walk.training]) * walk.writes(number, work)
         return clocks
+
+
+def _rows(work: Work, reads: Sequence[int]) -> float:
+    """The rows of a layer norm, which has a weight and a bias for each channel; one by mean squares has no bias."""
+    return sum(reads) / work.weights * (1 if "rms" in work.op else 2)
 
 
 def _has_bias(work: Work) -> bool:

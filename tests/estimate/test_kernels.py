@@ -214,6 +214,48 @@ def test_hopper_widens_groups_that_are_no_power_of_two(sizes, gpu, framework, wi
     assert found.tensor_cores or gpu == "a100"
 
 
+H200_LAYERS = [  # N, C, H, K, R, stride, groups, dtype, layout, cudnn.benchmark: us of fprop, dgrad and wgrad
+    ((16, 384, 64, 384, 3, 1, 48, "bf16", "NHWC", False), (93, 100, 70)),  # groups of 8
+    ((256, 320, 28, 320, 3, 2, 20, "bf16", "NHWC", True), (46, 207, 55)),  # of 16, strided
+    ((32, 768, 52, 768, 3, 2, 6, "bf16", "NHWC", False), (66, 435, 69)),  # of 128
+    ((64, 216, 72, 216, 3, 2, 9, "bf16", "NHWC", False), (939, 1273, 966)),  # of 24, which are widened
+    ((128, 408, 28, 408, 3, 2, 17, "tf32", "NHWC", False), (595, 1751, 713)),
+    ((256, 64, 28, 64, 3, 1, 32, "fp16", "NHWC", False), (943, 439, 673)),  # pairs
+    ((8, 128, 56, 256, 3, 1, 64, "bf16", "NHWC", False), (83, None, 102)),  # 2 to 4
+    ((64, 1024, 22, 512, 1, 1, 1, "bf16", "NCHW", False), (142, 181, 156)),  # 484 positions fill no 16 bytes
+    ((1, 192, 18, 104, 1, 1, 1, "fp16", "NCHW", False), (5, 4, 7)),  # but a single image
+    ((256, 32, 48, 128, 3, 1, 1, "bf16", "NHWC", True), (89, 178, 153)),  # half a step, and half of a tile
+    ((256, 56, 28, 56, 3, 1, 1, "bf16", "NHWC", True), (55, 54, 75)),
+    ((64, 64, 72, 64, 3, 1, 1, "fp16", "NHWC", True), (64, 57, 63)),
+    ((256, 288, 14, 288, 5, 2, 288, "bf16", "NHWC", False), (None, None, 42)),  # depthwise
+    ((256, 83, 38, 40, 1, 1, 1, "bf16", "NHWC", False), (74, 76, None)),  # misaligned
+    ((32, 3, 224, 48, 3, 2, 1, "fp16", "NCHW", False), (106, None, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layer", "times"), H200_LAYERS)
+def test_layers_that_were_timed_on_an_h200(layer, times):
+    """`measured_h200-sxm.csv`, one of each kind; within 1.7 times."""
+    N, C, H, K, R, stride, groups, dtype, layout, searched = layer
+    one = conv(N=N, C=C, H=H, W=H, K=K, R=R, S=R, pad=(R // 2, R // 2), U=stride, V=stride, groups=groups,
+               dtype=Dtype(dtype), layout=layout)  # fmt: skip
+    for which, measured in zip(PASSES, times, strict=True):
+        if measured is not None:
+            found = estimate_pass(one, which, load_gpu("h200"), Runtime(framework="pytorch", cudnn_benchmark=searched))
+            assert measured / 1.7 < found.time_us < 1.7 * measured, which
+
+
+def test_a_larger_batch_of_a_depthwise_gradient_takes_no_less():
+    """Heuristics picked a bad kernel at N = 64 and 128, and good ones at 1 and 256; which is not predicted."""
+    sizes = {"C": 480, "K": 480, "groups": 480, "H": 14, "W": 14, "R": 5, "S": 5, "pad": (2, 2), "U": 2, "V": 2}
+    found = [
+        estimate_pass(conv(N=N, dtype=Dtype.bf16, layout="NHWC", **sizes), "wgrad", load_gpu("h200"), RUNTIME)
+        for N in range(32, 300, 16)
+    ]
+    times = [each.time_us for each in found]
+    assert times == sorted(times)
+
+
 def test_gradients_of_odd_groups_are_slowest():
     fprop, dgrad, wgrad = (estimate_pass(conv(**ODD), which, A100, RUNTIME).time_us for which in PASSES)
     assert min(dgrad, wgrad) > 3 * fprop

@@ -118,6 +118,13 @@ def test_a_parameter_of_fp32_makes_what_follows_fp32() -> None:
         for each in (True, False)
     ]
     assert [kernels(each)[0].bytes for each in fused] == [2 * ELEMENTS + 2 * ELEMENTS, 2 * 2 * ELEMENTS]
+    stored = [
+        kernels(
+            step(network(scale, work("activation"), work("reduce", writes=8)), replace(COMPILED, mixed_precision=each))
+        )
+        for each in (True, False)
+    ]
+    assert len(stored[0]) == len(stored[1])
 
 
 def test_a_layer_norm_in_fp32_takes_its_rows_however_fast_memory_is() -> None:
@@ -278,11 +285,35 @@ def test_compiled_statistics_are_read_slowly_where_memory_is_fast() -> None:
         assert (kernel.time_us > 1.15 * streamed_us) is slower
 
 
-def test_compiled_gradients_of_what_several_read_are_added_in_a_tensor_of_their_own() -> None:
-    once = network(work("activation"), work("softmax"))
-    twice = network(work("activation"), (work("softmax"), (2,)), (work("group norm"), (2,)))
-    first, second = (kernels(step(each, COMPILED, "training"))[0].bytes for each in (once, twice))
-    assert second > first
+@pytest.mark.parametrize(("framework", "more"), [("pytorch", 2), ("jax", 0)])
+def test_compiled_gradients_of_what_several_read_are_added_in_a_tensor_of_their_own(framework: str, more: int) -> None:
+    """One is read beside the other, and their sum is written; two products count as two that read it."""
+    linear = work("linear", product=(1, N * SIZE * SIZE, C, C))
+    runtime = Runtime(framework=framework, compile=framework == "pytorch", mixed_precision=False)
+    once, twice = (
+        kernels(step(network(work("softmax"), *readers), runtime, "training"))[0].bytes
+        for readers in ([(linear, (2,))], [(linear, (2,)), (linear, (2,))])
+    )
+    assert twice - once == more * 2 * ELEMENTS
+
+
+def test_compiled_norms_of_rows_and_gelu_take_their_clocks_however_fast_memory_is() -> None:
+    clocks_us = 132 * 1980
+    norm = work("layer norm", weights=2 * C)
+    (found,) = kernels(step(network(norm), COMPILED, "inference", "h200"))
+    assert found.time_us > N * SIZE * SIZE * 140 / clocks_us > 1.5 * 2 * 2 * ELEMENTS / 4.8e6
+    gelu = replace(work("activation"), op="gelu")
+    for runtime, least in (EAGER, 0.31), (COMPILED, 0.40):
+        (plain,) = kernels(step(network(work("activation")), runtime, "inference", "h200"))
+        (slow,) = kernels(step(network(gelu), runtime, "inference", "h200"))
+        assert slow.time_us > max(plain.time_us * 1.2, ELEMENTS * least / clocks_us)
+
+
+def test_a_norm_by_mean_squares_has_as_many_rows() -> None:
+    plain, squares = work("layer norm", weights=2 * C, in_32_bits=True), work("layer norm", weights=C, in_32_bits=True)
+    on = replace(EAGER, mixed_precision=True)
+    times = [of(network(each), 2, runtime=on, gpu="h200").time_us for each in (plain, replace(squares, op="rms_norm"))]
+    assert times[0] == times[1]
 
 
 def test_engines_fold_what_works_element_by_element_into_the_convolution_before_it() -> None:
