@@ -122,8 +122,8 @@ HOPPER_GROUPS: Final[dict[tuple[str, str, str, bool], GroupTimes]] = {
     ("NCHW", "fp32", "any", True): (5, 1, (2.6, 0.7, 2.1)),
 }
 # Odd groups in NHWC there: tensorTransformGeneric copies x and y into wider ones and back (a profile of RegNetY on
-# H200, half of whose step it takes). Least us, and clocks of one SM for an element; of strided dgrad in 32 bits, where
-# heuristics pick. Fit: the same groups.
+# H200, half of whose step it takes). Least us, and clocks of one SM for an element; more in strided dgrad of 32
+# bits. Fit: the same groups.
 WIDENED_US: Final = 28.0
 WIDENED_CLOCKS: Final = 2.0
 WIDENED_CLOCKS_OF_STRIDED_DGRAD: Final = 8.0

@@ -501,10 +501,10 @@ def timed_groups_us(case: KernelCase, compute: Dtype) -> float | None:
     return least_us + join(compute_us, _unpadded_bytes(case) * board.us_per_byte)
 
 
-def widened_groups(case: KernelCase, *, searched: bool) -> Copies:
+def widened_groups(case: KernelCase) -> Copies:
     """The copies of x and y into groups as wide as cuDNN has kernels for, in NHWC on cc 9.0."""
     problem = case.problem
-    slow = case.which == "dgrad" and problem.strided and problem.element_bytes == 4 and not searched
+    slow = case.which == "dgrad" and problem.strided and problem.element_bytes == 4
     clocks = const.WIDENED_CLOCKS_OF_STRIDED_DGRAD if slow else const.WIDENED_CLOCKS
     elements = problem.pixels_in * problem.C + problem.pixels_out * problem.K
     return Copies(0.0, const.WIDENED_US + clocks * elements / case.board.clocks_per_us)

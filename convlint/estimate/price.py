@@ -265,7 +265,7 @@ def _copies(case: KernelCase, situation: Situation) -> Copies:
     problem, board = case.problem, case.board
     odd = problem.groups > 1 and not problem.nchw and is_odd_group(problem)
     if odd and _has_timed_groups(problem, board, situation):
-        return widened_groups(case, searched=situation.searched)
+        return widened_groups(case)
     return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
 
 
