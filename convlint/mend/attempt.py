@@ -331,8 +331,8 @@ def code_writer(
                 reason = "no line that constructs layers states it"
             if reason:
                 dims = {planner.network.layers[index].dims for index in own}
-                mode = planner.network.mode
-                lines = (by_hand(field, value, dims, mode) for field, value in wish.sets.items())
+                mode, some = planner.network.mode, len(own) < len(planner.network.layers)
+                lines = (by_hand(field, value, dims, mode, some=some) for field, value in wish.sets.items())
                 reason = next(filter(None, lines), reason)
                 failing[number] = reason
         left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
@@ -346,9 +346,13 @@ def code_writer(
     return write
 
 
-def by_hand(field: str, value: Scalar, dims: Collection[int] = (2,), mode: Mode | None = None) -> str:
+def by_hand(
+    field: str, value: Scalar, dims: Collection[int] = (2,), mode: Mode | None = None, *, some: bool = False
+) -> str:
     """The line of a script that has the effect of a setting on layers of these dims; empty without one.
 
+    `some`: on these alone, not on the whole model: PyTorch runs a convolution in channels_last where its input or its
+    weight is (ATen/native/ConvUtils.h), so that neither may be to keep one in NCHW.
     What only runs forward takes its weights in 16 bits: autocast, which training has for its fp32 weights, would cast
     them and every norm's input, and that has a price which the setting has not.
     """
@@ -357,6 +361,11 @@ def by_hand(field: str, value: Scalar, dims: Collection[int] = (2,), mode: Mode 
         return f"the script that runs the model has to say model.to(torch.{kind}), and the same of its input"
     if (field, value) == ("layout", "NHWC") and not {2, 3}.issuperset(dims):  # of one axis no format has channels last
         return ""
+    if (field, value) == ("layout", "NCHW") and some:
+        return (
+            "the forward pass has to hand x.contiguous() to these layers alone, and model.to(memory_format=...) must "
+            "leave out their weights"
+        )
     last = "torch.channels_last_3d" if 3 in dims else "torch.channels_last"
     lines = {
         ("layout", "NHWC"): f"model.to(memory_format={last}), and the same of its input",

@@ -92,6 +92,15 @@ def test_layers_of_one_axis_have_no_memory_format() -> None:
     assert by_hand("layout", "NHWC", (1,)) == by_hand("layout", "NHWC", (1, 2)) == ""
 
 
+def test_some_layers_in_nchw_are_no_format_of_the_model() -> None:
+    """A whole RegNet in NCHW trained slower than with its grouped layers alone in it."""
+    assert "contiguous_format" in by_hand("layout", "NCHW")
+    alone = by_hand("layout", "NCHW", some=True)
+    assert "x.contiguous()" in alone
+    assert "contiguous_format" not in alone
+    assert by_hand("layout", "NHWC", some=True) == by_hand("layout", "NHWC")
+
+
 def test_what_only_runs_forward_takes_weights_of_16_bits() -> None:
     assert "model.to(torch.float16)" in by_hand("dtype", "fp16", mode="inference")
     assert "torch.autocast" in by_hand("dtype", "bf16", mode="training")
