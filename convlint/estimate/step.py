@@ -262,7 +262,7 @@ class _Walk:
                 kernels += 1
             passes = 3 if self.training else 1
             if self.training and self.own and not self.steps.runtime.compile and _has_bias(work):
-                time += self._summed_us(writes, size) + _KERNEL_US
+                time += max(writes * size * self.us_per_byte, summed_us(writes, self.board)) + _KERNEL_US
                 moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
             self._note(number, PART_OF[work.kind], time + taken, moved, passes * flops, kernels + passes)
@@ -296,10 +296,6 @@ class _Walk:
         in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
         clocks = backward if not forward else in_training if self.training else in_inference
         return clocks * elements / self.board.clocks_per_us
-
-    def _summed_us(self, elements: float, size: int) -> float:
-        """What PyTorch takes to sum up the gradient of a bias."""
-        return max(elements * size * self.us_per_byte, summed_us(elements, self.board))
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that it reads, which the kernel before it has written."""
@@ -571,14 +567,13 @@ class _Fusion:
                     written += sum(taken.values())
                 elif walk.operations[number].output or others:
                     written += walk.writes(number, work) * size_of[number]
-                    if (
-                        len(others) > 1 and not self.folds
-                    ):  # gradients are added up: all but one are read once more, their sum is written
+                    # Gradients are added up: all but one are read once more, and their sum is written.
+                    if len(others) > 1 and not self.folds:
                         shared += len(others) * walk.writes(number, work) * size_of[number]
                 if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
-                    again += (
-                        sum(walk.reads(number, work)) * size_of[number]
-                    )  # statistics first, in a kernel of their own
+                    # Statistics first, in a kernel of their own.
+                    pairs = zip(inputs[number], walk.reads(number, work), strict=False)
+                    again += sum(count * size_of[source] for source, count in pairs)
             if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in taken):
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
@@ -614,9 +609,7 @@ class _Fusion:
         for number in kernel.members:
             work = _work(walk.operations[number])
             if work.kind == "layer norm" and work.weights > 1:
-                clocks += (
-                    sum(_FUSED_LAYER_NORM_ROW[: 1 + walk.training]) * 2 * sum(walk.reads(number, work)) / work.weights
-                )
+                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + walk.training]) * _rows(work, walk.reads(number, work))
             elif work.op == "gelu":
                 clocks += sum(_FUSED_GELU[: 1 + walk.training]) * walk.writes(number, work)
         return clocks

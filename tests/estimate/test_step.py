@@ -118,13 +118,11 @@ def test_a_parameter_of_fp32_makes_what_follows_fp32() -> None:
         for each in (True, False)
     ]
     assert [kernels(each)[0].bytes for each in fused] == [2 * ELEMENTS + 2 * ELEMENTS, 2 * 2 * ELEMENTS]
-    stored = [
-        kernels(
-            step(network(scale, work("activation"), work("reduce", writes=8)), replace(COMPILED, mixed_precision=each))
-        )
-        for each in (True, False)
-    ]
-    assert len(stored[0]) == len(stored[1])
+    # What a compiled network hands on in fp32 a library's kernel reads so, until it is cast.
+    linear = work("linear", product=(1, N * SIZE * SIZE, C, C))
+    handed_on = network(scale, work("concat", writes=ELEMENTS), (work("softmax"), (3,)), (linear, (3,)))
+    widths = [of(handed_on, 4, runtime=replace(COMPILED, mixed_precision=each)).bytes for each in (True, False)]
+    assert widths[0] > widths[1]
 
 
 def test_a_layer_norm_in_fp32_takes_its_rows_however_fast_memory_is() -> None:
@@ -309,11 +307,20 @@ def test_compiled_norms_of_rows_and_gelu_take_their_clocks_however_fast_memory_i
         assert slow.time_us > max(plain.time_us * 1.2, ELEMENTS * least / clocks_us)
 
 
-def test_a_norm_by_mean_squares_has_as_many_rows() -> None:
+@pytest.mark.parametrize("compile_", [False, True])
+def test_a_norm_by_mean_squares_has_as_many_rows(compile_: bool) -> None:
     plain, squares = work("layer norm", weights=2 * C, in_32_bits=True), work("layer norm", weights=C, in_32_bits=True)
-    on = replace(EAGER, mixed_precision=True)
+    on = replace(EAGER, mixed_precision=True, compile=compile_)
     times = [of(network(each), 2, runtime=on, gpu="h200").time_us for each in (plain, replace(squares, op="rms_norm"))]
     assert times[0] == times[1]
+
+
+def test_statistics_are_read_in_the_type_that_arrives() -> None:
+    """A batch norm behind an fp32 layer scale reads fp32 twice, whatever it hands on."""
+    scale, norm = work("multiply", in_32_bits=True), work("batch norm")
+    (first, second) = kernels(step(network(scale, norm), replace(COMPILED, mixed_precision=True), "training"))
+    assert second.bytes == (1 + 2 + 1 + 2) * 4 * ELEMENTS + (1 + 1) * 2 * ELEMENTS
+    assert first.bytes < second.bytes
 
 
 def test_engines_fold_what_works_element_by_element_into_the_convolution_before_it() -> None:
