@@ -168,7 +168,7 @@ _HOPPER_PER_TAP: Final[dict[Pass, tuple[float, float]]] = {  # in 16 bits and in
 _HOPPER_LARGE_FILTER: Final = 25  # taps, beyond which each takes longer
 _HOPPER_LARGE_SLOWER: Final = 1.5
 # wgrad has no good kernel for large filters in fp32. In 16 bits heuristics pick a bad one for 5x5 at stride 2 onto 7x7
-# at N = 64 and 128 (96 to 1650 us), and good ones at 1, 8, 32 and 256 (4 to 101 us): as those are, it is predicted.
+# at N = 64 and 128 (96 to 1650 us), and good ones at 1, 8, 32 and 256 (4 to 101 us), which are predicted.
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
 _HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
 _HOPPER_NATIVE_PER_TAP: Final = 0.12

@@ -469,7 +469,7 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
     if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
-    if which == "fprop" or (board.like_hopper and not is_volume(problem)):  # whose groups were timed
+    if which == "fprop":
         return None
     narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
     has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)

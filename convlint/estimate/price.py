@@ -160,9 +160,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     timed = problem.groups > 1 and _has_timed_groups(problem, board, situation)
-    only = None
-    if not timed and not situation.tensorrt:
-        only = generic(case, native=situation.native, searched=situation.searched)
+    kept = timed or situation.tensorrt
+    only = None if kept else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
@@ -202,8 +201,10 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
     return min(least, direct(case), key=_TIME) if narrow and not pair else least
 
 
-def _has_slow_groups(problem: Problem, board: Board) -> bool:
-    return board.modern and not board.like_hopper and has_odd_groups(problem)
+def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
+    """Whether a layer's groups were seen to run below the Tensor Cores' speed in NHWC, before cc 9.0."""
+    seen = board.modern and not board.like_hopper and situation.native
+    return seen and problem.layout == "NHWC" and has_odd_groups(problem)
 
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -323,13 +324,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share = 1.0 if situation.tensorrt else _hopper_share(c, k, which)
     if board.modern and is_volume(problem):
         share = const.VOLUME_SHARE
-    elif (
-        problem.groups > 1
-        and which == "fprop"
-        and problem.layout == "NHWC"
-        and situation.native
-        and _has_slow_groups(problem, board)
-    ):
+    elif problem.groups > 1 and which == "fprop" and _has_slow_groups(problem, board, situation):
         share = const.ODD_GROUPS_SHARE
     if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]

@@ -33,7 +33,7 @@ from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc, with_output
-from convlint.model.network import PART_OF, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
+from convlint.model.network import PART_OF, PROMOTED, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
 from convlint.model.runtime import Runtime, framework_of
 
 
@@ -251,7 +251,7 @@ class _Walk:
         if self.autocast and (work.kind in _PRODUCTS or work.in_32_bits):
             wrong = sum(count for count, bytes_ in zip(reads, arriving, strict=False) if bytes_ != size)
             passes = 2 if self.training else 1
-            if work.kind in _PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
+            if work.kind in PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
                 passes -= 1
             if wrong and passes:
                 time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + _KERNEL_US), wrong * _CAST, passes
@@ -451,7 +451,6 @@ class _Walk:
 
 
 _PRODUCTS: frozenset[WorkKind] = frozenset(("linear", "product", "attention"))
-_PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))  # to fp32, by a parameter that autocast leaves in it
 # Sums over positions of NHWC, and what is written into a part of a tensor. Fit: compiled networks on RTX 4090, whose
 # squeeze-and-excite blocks gain less from fusing than others.
 _STRIDED_WHEN_FUSED: frozenset[WorkKind] = frozenset(("reduce", "concat"))
@@ -501,7 +500,7 @@ class _Fusion:
         for number, operation in enumerate(walk.operations):
             sources = [self.source[index] for index in operation.inputs]
             work = operation.work
-            promoted = walk.autocast and work is not None and work.kind in _PROMOTED and work.in_32_bits
+            promoted = walk.autocast and work is not None and work.kind in PROMOTED and work.in_32_bits
             handed_on = work is None or work.kind in _HANDS_ON
             wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
             walk.bytes_of.append(4 if promoted else max(wider, default=size))

@@ -25,6 +25,9 @@ WorkKind = Literal[
     "resize", "reduce", "softmax", "linear", "product", "attention", "embedding", "unknown",
 ]  # fmt: skip
 
+# A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
+PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
+
 PART_OF: Mapping[WorkKind, Part] = {
     "batch norm": "normalisation", "layer norm": "normalisation", "group norm": "normalisation",
     "activation": "pointwise", "add": "pointwise", "multiply": "pointwise", "softmax": "pointwise",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from convlint.model.network import OperationKind, Work, WorkKind
+from convlint.model.network import PROMOTED, OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -303,8 +303,6 @@ _AUTOCAST_TO_32_BITS = """
     softmax log_softmax cumprod cumsum linalg_vector_norm sum norm
 """
 IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
-# With a parameter of fp32 that is no scalar, which PyTorch promotes the result to: ConvNeXt's layer scale, say.
-_PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
 # Neither reads nor writes elements of activations.
 _NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
 
@@ -346,7 +344,7 @@ def work_of(
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
         weights=sum(map(elements, weights)), product=product,
-        in_32_bits=short in IN_32_BITS or (kind in _PROMOTED and any(constants)),
+        in_32_bits=short in IN_32_BITS or (kind in PROMOTED and any(constants)),
     )  # fmt: skip
 
 
