@@ -62,12 +62,17 @@ def arriving(network: Network) -> Mapping[int, Edge]:
     return found
 
 
-def as_laid_out(network: Network, mode: Mode) -> tuple[ConvLayer, ...]:
-    """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies."""
-    edges, layers = arriving(network), network.layers
-    picks = layout_picks(network.runtime, layers, mode)
-    norms = normed(network, layers)
-    return tuple([_as_it_runs(layers, index, edges.get(index), layers, norms, picks) for index in range(len(layers))])
+def as_laid_out(
+    network: Network, mode: Mode, layers: Sequence[ConvLayer] | None = None, runtime: Runtime | None = None
+) -> tuple[ConvLayer, ...]:
+    """The layers of a network as they run: in the framework's own layout where it chooses one, with their copies.
+
+    Other `layers` may stand in place of its own, and another `runtime` too.
+    """
+    edges, own, others = arriving(network), network.layers, network.layers if layers is None else layers
+    picks = layout_picks(runtime or network.runtime, others, mode)
+    norms = normed(network, others)
+    return tuple([_as_it_runs(others, index, edges.get(index), own, norms, picks) for index in range(len(own))])
 
 
 class Normed(Struct, frozen=True):
@@ -210,7 +215,7 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
     from convlint.estimate.step import Steps, step_of
 
     runtime = replace(runtime, compile=True)
-    running = as_laid_out(replace(network, layers=tuple(layers), runtime=runtime), mode)
+    running = as_laid_out(network, mode, layers, runtime)
     times = [time_us(layer, gpu, runtime, mode) for layer in running]
     known = [time for time in times if time is not None]
     return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)

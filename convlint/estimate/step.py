@@ -214,6 +214,7 @@ class _Walk:
     def eager(self) -> None:
         """One kernel after another."""
         readers = Counter(index for operation in self.operations for index in set(operation.inputs))
+        turned = self._turned()
         for number, operation in enumerate(self.operations):
             work = operation.work
             arriving = [self.bytes_of[index] for index in operation.inputs]
@@ -230,12 +231,36 @@ class _Walk:
             elif work.kind == "unknown":
                 self.bytes_of.append(max(arriving, default=4))
                 self._not_priced(number, work)
+            elif number in turned:
+                self.bytes_of.append(self._size(work, arriving))
+                self.launched += 1
             else:
                 self.bytes_of.append(self._size(work, arriving))
                 self._kernel(number, work, arriving)
             if self.training and readers[number] > 1 and (work is not None or operation.layer is not None):
                 self._add_gradients(number, operation, readers[number] - 1)
         self._update()
+
+    def _turned(self) -> set[int]:
+        """The copies into another layout that convolutions behind them have in their own times already."""
+        network, found = self.steps.network, set[int]()
+        copied = {edge.consumer for edge in network.edges if edge.copied}
+        for operation in self.operations:
+            number = operation.layer
+            if number not in copied or number is None or not self.steps.layers[number].copies_input:
+                continue
+            if network.layers[number].copies_input:  # it copies itself what arrives
+                continue
+            source = operation
+            while source.inputs:
+                at = source.inputs[0]
+                source = self.operations[at]
+                if source.layer is not None:
+                    break
+                if is_copied_whole(source):
+                    found.add(at)
+                    break
+        return found
 
     def _size(self, work: Work, arriving: Sequence[int]) -> int:
         """Bytes of the elements in which an operation runs: as autocast has it, else as they arrive."""
@@ -505,8 +530,7 @@ class _Fusion:
             wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
             walk.bytes_of.append(4 if promoted else max(wider, default=size))
             seen = operation.layer is None and operation.kind != "input" and work is None
-            same = work is not None and work.kind == "copy" and len(sources) == 1 and work.reads[0] == work.writes
-            alias = bool(sources) and (seen or same)
+            alias = bool(sources) and (seen or is_copied_whole(operation))
             self.source.append(sources[0] if alias else number)
             inputs.append([] if alias else sources)
             if operation.layer is not None:
@@ -612,6 +636,13 @@ class _Fusion:
             elif work.op == "gelu":
                 clocks += sum(_FUSED_GELU[: 1 + walk.training]) * walk.writes(number, work)
         return clocks
+
+
+def is_copied_whole(operation: Operation) -> bool:
+    """Whether it writes all of its one input again, and nothing else."""
+    work = operation.work
+    one = work is not None and work.kind == "copy" and len(operation.inputs) == 1
+    return one and work is not None and work.reads[0] == work.writes
 
 
 def _rows(work: Work, reads: Sequence[int]) -> float:

@@ -61,6 +61,25 @@ def test_what_arrives_otherwise_is_copied(network: Network, copied: bool) -> Non
     assert ((timing.times(timing.now)[1] or 0.0) > alone) is copied
 
 
+def test_a_compiled_step_has_the_copies_between_layers_that_stand_in_place_of_others() -> None:
+    """Groups keep Inductor from choosing the layout: it is the user's, copies included."""
+    stated = pair(copied=False)
+    operations = (
+        Operation(kind="input"),
+        Operation(kind="conv", inputs=(0,), layer=0),
+        Operation(kind="conv", inputs=(1,), layer=1),
+    )
+    grouped = tuple(replace(layer, groups=2) for layer in stated.layers)
+    runtime = Runtime(framework="pytorch", mixed_precision=False)
+    network = replace(stated, layers=grouped, operations=operations, whole=True, runtime=runtime)
+    turned = (grouped[0], replace(grouped[1], layout="NCHW"))
+    copying = tuple(replace(layer, copies_input=number == 1) for number, layer in enumerate(turned))
+    times = [time_us(layer, A100, replace(runtime, compile=True), "training") for layer in copying]
+    step = compiled_step(network, turned, A100, "training")
+    assert step is not None
+    assert step.parts["convolution"] == pytest.approx(sum(time or 0.0 for time in times))
+
+
 def test_a_framework_that_chooses_the_layout_makes_no_copies() -> None:
     network = replace(pair("NCHW", "NHWC"), runtime=Runtime(framework="tensorflow"))
     assert {(layer.layout, layer.copies_input) for layer in as_laid_out(network, "training")} == {("auto", False)}

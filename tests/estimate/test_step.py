@@ -10,7 +10,7 @@ from convlint.estimate.step import Steps, is_autocast, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
-from convlint.model.network import Network, Operation, Work, WorkKind
+from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime
 
 N, C, SIZE = 64, 64, 56
@@ -328,6 +328,25 @@ def test_engines_fold_what_works_element_by_element_into_the_convolution_before_
         assert (of(network(work(kind)), 2, runtime=Runtime(framework="tensorrt")).kernels == 0) is free
     kept = of(network(work("activation")), 2, runtime=Runtime(framework="jax"), mode="training")
     assert kept.kernels > 0
+
+
+@pytest.mark.parametrize(("copied", "itself", "priced"), [(True, False, 0), (False, False, 1), (True, True, 1)])
+def test_a_copy_that_a_convolution_has_in_its_time_is_not_priced_again(
+    copied: bool, itself: bool, priced: int
+) -> None:
+    """`itself`: the layer copies what arrives, whatever was copied before."""
+    one = network(work("copy"), work("activation"))
+    reading = replace(conv(), layout="NCHW", copies_input=itself)
+    one = replace(
+        one,
+        layers=(*one.layers, reading),
+        operations=(*one.operations, Operation(kind="conv", inputs=(3,), layer=1)),
+        edges=(Edge(consumer=1, producers=(0,), source="c", C=C, H=SIZE, W=SIZE, copied=copied),),
+    )
+    running = (one.layers[0], replace(reading, copies_input=True))
+    found = step_of(Steps(one, running, 0.0, EAGER, "training"), A100)
+    assert found is not None
+    assert ("copy" in found.parts, found.operations[2] is not None) == (bool(priced), bool(priced))
 
 
 # --- the host, what is unknown, other sizes
