@@ -182,11 +182,10 @@ class _NetworkCheck:
         self.estimates[target.label] = estimates
         self.times[target.label] = times = promise.times(on_host)
         whole = sum_of(times)
-        step_us = None
-        if on_host.step is not None:
-            advised = {hit.rule.loss for hit in hits if hit.severity == "warning"}
-            best, hosted = promise.optimum, "host" not in advised
-            step_us = promise.step_us(best.choices, best.levers, compiled="compile" in advised, hosted=hosted)
+        best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
+        step_us = promise.step_us(best.choices, best.levers)
+        shorter = [us for _, us in promise.shortened(best.choices, best.levers, step_us, advised.__contains__)]
+        step_us = min(shorter, default=step_us)
         report = network_report(
             network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
         )

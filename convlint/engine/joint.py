@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
-from convlint.engine.optimum import Choices, Optimum, Search, SettingChoice, is_grouped
+from convlint.engine.optimum import LEAST_GAIN, Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Host, Hosted, hosted
 from convlint.facts.network import shortened
@@ -460,6 +460,22 @@ class Promise(Struct, frozen=True):
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
         step = self._step(choices, levers, compiled=compiled)
         return None if step is None else step.time_us if hosted else step.gpu_us
+
+    def shortened(
+        self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[str], bool]
+    ) -> Iterator[tuple[str, float]]:  # fmt: skip
+        """What shortens the step beside this advice, `compile` and `host`, and the step then; `before_us` without them.
+
+        Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
+        """
+        compiled = False
+        for loss in ("compile", "host"):
+            if before_us is None or not wanted(loss):
+                continue
+            step_us = self.step_us(choices, levers, compiled=compiled or loss == "compile", hosted=loss != "host")
+            if step_us is not None and step_us < before_us * (1 - LEAST_GAIN):
+                yield loss, step_us
+                compiled, before_us = True, step_us
 
     def beside_us(self) -> dict[Kind, float]:
         """What each setting of B saves of the step beside the convolutions, in the order of kinds; {} where unknown."""

@@ -182,23 +182,26 @@ class _Planning:
     ) -> list[PlannedStep]:  # fmt: skip
         """What shortens the step and no convolution: torch.compile, then what takes the host away."""
         found: list[PlannedStep] = []
-        compiled = False
-        for loss in ("compile", "host"):
-            finding = next(
-                (one for one in judged.findings if one.rule.loss == loss and one.severity == "warning"), None
-            )
-            if finding is None or finding.fix is None or finding.lost_step_us is None or before.step_us is None:
-                continue
-            compiled = compiled or loss == "compile"
-            step_us = self.promise.step_us(*taken, compiled=compiled, hosted=loss != "host")
-            after = replace(before, step_us=step_us)
+        findings: dict[str, Finding] = {}  # by what is lost: what the check advises now, or once all of it is done
+
+        def wanted(loss: str) -> bool:
+            nonlocal judged
+            if found:  # a compiled network waits for less
+                judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
+            own = [one for one in judged.findings if one.rule.loss == loss and one.fix is not None]
+            advised = [one for one in self.result.findings if one.rule.loss == loss and one.severity == "warning"]
+            if advised or any(one.severity == "warning" for one in own):
+                findings[loss] = next(iter((*own, *advised)))
+            return loss in findings
+
+        for loss, step_us in self.promise.shortened(*taken, before.step_us, wanted):
+            fix, after = findings[loss].fix, replace(before, step_us=step_us)
+            describe = "" if fix is None else fix.describe
             found.append(
-                PlannedStep(describe=finding.fix.describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(),
-                            set={}, by_layer=(), before=before, after=after)
+                PlannedStep(describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={},
+                            by_layer=(), before=before, after=after)
             )  # fmt: skip
             before = after
-            if loss == "compile":  # a compiled network waits for less
-                judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
         return found
 
     def _within_limits(self, members: Members) -> Members:

@@ -327,3 +327,20 @@ def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_last() -> None:
     assert hosted.describe.startswith('torch.compile with mode="reduce-overhead"')  # as the compiled network needs it
     assert hosted.before.step_us == compiled.after.step_us
     assert plan.after.step_us < plan.now.step_us / 5
+
+
+@pytest.mark.parametrize("N", [4, 36, 48])
+def test_a_plan_ends_where_the_check_says_that_all_advice_leads(N: int) -> None:
+    """Also where the rest of the advice has made what is advised of the step worth less than an advice of its own."""
+    network = told(resnet50(BAD, N=N, layout="NHWC", runtime=Runtime(framework="pytorch")))
+    (checked,) = promised(network, mode="inference")[0].networks
+    assert planned(network, mode="inference").after.step_us == pytest.approx(checked.step_after_us)
+
+
+def test_a_plan_goes_on_where_its_steps_leave_the_gpu_waiting() -> None:
+    network = told(resnet50(N=24, layout="NCHW", runtime=Runtime(framework="pytorch")))
+    checked, _ = promised(network)
+    assert "host" not in {finding.rule.loss for finding in checked.findings if finding.severity == "warning"}
+    plan = planned(network)
+    assert plan.steps[-1].describe.startswith('torch.compile with mode="reduce-overhead"')
+    assert plan.after.step_us < checked.networks[0].step_after_us  # type: ignore[operator]
