@@ -109,7 +109,8 @@ class SpecOperations:
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
             where = f"{op} {shape.source}"
-        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, inputs)
+        bias = values.get("bias") is not False
+        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, inputs, bias=bias)
         if normalised(op)[0] in _OF_STEPS:
             self.whole = self.whole is not False
         if work is not None and (not work.writes or 0 in work.reads):
@@ -160,8 +161,11 @@ def _fits_any_width(operation: Operation) -> bool:
     return work.kind in _OF_ANY_WIDTH and work.op not in _OF_TASKS
 
 
-def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Work | None:
-    """What an entry that hands on `shape` reads and writes; sizes that are not known count as 0."""
+def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bias: bool) -> Work | None:
+    """What an entry that hands on `shape` reads and writes; sizes that are not known count as 0.
+
+    A linear layer has a `bias` unless it says that it has none.
+    """
     kind = _WORK.get(op, _WORK_OF_CARRIERS.get(carrier))
     if kind is None or not inputs:
         return None
@@ -173,7 +177,7 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Wo
     if kind == "linear":  # of all channels of a map, or, where it hands on a vector, of the whole map
         rows = inputs[0].N or 0 if shape.H == shape.W == 1 else reads[0] // (inputs[0].C or 1)
         K = reads[0] // rows if rows else 0
-        writes, weights = rows * (shape.C or 0), K * (shape.C or 0)
+        writes, weights = rows * (shape.C or 0), (K + bias) * (shape.C or 0)
         product = (1, rows, shape.C or 0, K)
     elif kind == "attention":  # queries, keys and values, which are as wide as the result
         length = writes // ((shape.N or 1) * (shape.C or 1))
@@ -182,7 +186,8 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape]) -> Wo
         weights = 2 * (shape.C or 0)
     return Work(
         kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,
-        in_32_bits=kind in _IN_32_BITS and op != "instancenorm",  # which autocast leaves as it arrives
+        # Autocast leaves an instance norm as it arrives; a learned scale of channels is a parameter in fp32.
+        in_32_bits=(kind in _IN_32_BITS and op != "instancenorm") or (op == "scale" and len(inputs) == 1),
     )  # fmt: skip
 
 

@@ -119,9 +119,9 @@ def _carried(
         return replace(_aligned(base, inputs, broadcast=False), C=None if None in channels else total)
     if kind == "elementwise":
         return _aligned(base, inputs, broadcast=True)
-    if kind == "pool":
+    if kind == "pool" and "size" not in mapping:
         return _pooled(base, values)
-    if kind == "resize_to":
+    if kind in ("pool", "resize_to"):
         return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
         if "size" in mapping:
@@ -214,7 +214,7 @@ def _scaled(
 def _pooled(base: Shape, values: Mapping[str, Any]) -> Shape:
     """The shape after a pool, whose stride is its window unless given, as in every framework."""
     if not any(taps in values for taps in "TRS"):
-        raise InputFault("a pool needs kernel_size; op: global_pool has none")
+        raise InputFault("a pool needs kernel_size, or the size that it hands on; op: global_pool has neither")
     sizes = {}
     for fields in AXES:
         size, taps, dilation = getattr(base, fields.size), values.get(fields.taps, 1), values.get(fields.dilation, 1)

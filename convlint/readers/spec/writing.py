@@ -303,6 +303,7 @@ class _Wiring:
         self.edges = {edge.consumer: edge for edge in network.edges}
         operations = network.operations
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
+        self.views = self._views()
         self.told = network.whole and self._tells_a_step()  # the spec has all operations of a step
         norms = [operation for operation in operations if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in norm.inputs}
@@ -316,7 +317,7 @@ class _Wiring:
         items = self.items
         for number, use in enumerate(uses(self.operations, self.channels)):
             if self.told:
-                use = _use_in_a_step(self.operations[number], use)
+                use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
             if use == "written":
                 stands = [self._written(number, self.operations[number])]
@@ -336,17 +337,44 @@ class _Wiring:
 
     def _tells_a_step(self) -> bool:
         """Whether a spec can say what each operation does: it knows maps, and vectors behind them, and no more."""
-        axes = self.channels.axes
+        axes, widths = self.channels.axes, list[int | None]()
         for number, operation in enumerate(self.operations):
-            work = operation.work
+            work, kept = operation.work, [widths[index] for index in operation.inputs[:1]]
+            widths.append(operation.C)  # as the spec will have it, in which channels never come last
+            if operation.kind == "identity" or number in self.views:
+                widths[number] = next(iter(kept), None)
             if work is None or work.kind == "copy":
                 continue
+            if work.kind == "linear":
+                widths[number] = work.product[2]
             if self._makes_a_vector(operation, work):
                 continue
+            width = kept[0] if kept and operation.kind == "reshape" else None
+            if width:  # channels come last
+                rows = sum(work.reads) // width
+                if work.kind == "layer norm" and work.weights in (width, 2 * width):
+                    widths[number] = width
+                    continue
+                if work.kind == "linear" and work.product == (1, rows, work.product[2], width):
+                    continue
             before = [axes[index] for index in operation.inputs]
             if work.kind not in _WRITTEN or not keeps_channels(operation, axes[number], before):
                 return False
         return True
+
+    def _views(self) -> set[int]:
+        """The views that only linear layers and layer norms read, to which a spec gives the map itself."""
+        found: set[int] = set()
+        readers: dict[int, list[int]] = {}
+        for number, operation in enumerate(self.operations):
+            for index in operation.inputs:
+                readers.setdefault(index, []).append(number)
+        for number in reversed(range(len(self.operations))):
+            own = [self.operations[index].work for index in readers.get(number, ()) if index not in found]
+            is_view = self.operations[number].kind == "reshape" and self.operations[number].work is None
+            if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
+                found.add(number)
+        return found
 
     def _makes_a_vector(self, operation: Operation, work: Work) -> bool:
         """Whether it is a linear layer or a mean over all positions, with one vector for each image."""
@@ -377,10 +405,16 @@ class _Wiring:
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
         given = [shape for index in operation.inputs for shape in self.at[index]]
         work = operation.work if self.told else None
+        if work is not None and work.kind == "layer norm" and kind == "reshape":
+            return self.items.put(operation.name, _word_of(work), given)
         if work is not None and work.kind == "linear":
             axes_of_space = _AXES[(given[0].dims or 2) - 1 if given else 1]
             sizes: dict[str, int | None] = {"C": work.product[2], **dict.fromkeys(axes_of_space, 1)}
-            return self._stated(operation.name, "linear", sizes, len(axes_of_space), given)
+            if given and work.product[1] != self.layers[0].N:  # of each position
+                sizes |= {axis: getattr(given[0], axis) for axis in axes_of_space}
+            has_bias = work.weights > work.product[2] * work.product[3]
+            bias = {} if has_bias else {"bias": False}
+            return self._stated(operation.name, "linear", sizes, len(axes_of_space), given, stated=bias)
         if work is not None and work.kind == "reduce" and kind == "reshape" and given:
             return self.items.put(operation.name, "global_pool", given)
         if kind == "input":
@@ -396,7 +430,8 @@ class _Wiring:
                 return self.items.put(name, _word_of(work), given)
             joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
-                shape = self.items.put(name, kind, joined)
+                multiplies = work is not None and work.kind == "multiply"
+                shape = self.items.put(name, "mul" if multiplies else kind, joined)
             elif kind in ("pixel_shuffle", "pixel_unshuffle"):
                 shape = self.items.put(name, kind, given, {"scale": operation.factor})
             if operation.groups > 1:
@@ -404,7 +439,8 @@ class _Wiring:
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
             return self._sized(operation, "reshape", given)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
-        return self._resized(name, shape, sizes, dims) if kind == "resize" else shape
+        pool = "" if work is None else _POOLS.get(work.kind, "")
+        return self._resized(name, shape, sizes, dims, pool) if kind == "resize" else shape
 
     def _sized(self, operation: Operation, op: str, given: Sequence[Shape]) -> Shape:
         """Writes an item that states the sizes that it hands on."""
@@ -415,22 +451,25 @@ class _Wiring:
         return self._stated(operation.name, op, sizes, dims, given, operation.where)
 
     def _stated(
-        self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, given: Sequence[Shape], where: str = ""
-    ) -> Shape:
+        self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, given: Sequence[Shape], where: str = "",
+        stated: Mapping[str, Any] = _NO_FIELDS,
+    ) -> Shape:  # fmt: skip
         known = {axis: size for axis, size in sizes.items() if size is not None}
         distinct = _distinct(given)
-        fields = _dims(dims, distinct[0].dims if distinct else None) | known
+        fields = _dims(dims, distinct[0].dims if distinct else None) | known | dict(stated)
         return self.items.put(name, op, distinct, fields, where)
 
-    def _resized(self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int) -> Shape:
-        """The shape after an item that gives it these sizes; the shape itself where it has them."""
-        if dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
+    def _resized(
+        self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int, pool: str = ""
+    ) -> Shape:  # fmt: skip
+        """The shape after an item that gives it these sizes; the shape itself where it has them, and no `pool` is."""
+        if not pool and dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
             return shape
         fields = _dims(dims, shape.dims)
         if all(size == 1 for size in sizes.values()):
             return self.items.put(name, "global_pool", [shape], fields)
         written = [UNKNOWN if size is None else size for size in sizes.values()]
-        return self.items.put(name, "resize", [shape], {**fields, "size": compact(written)})
+        return self.items.put(name, pool or "resize", [shape], {**fields, "size": compact(written)})
 
     def _conv(self, number: int, operation: Operation, index: int) -> Shape:
         """Writes a run of a layer, the first or another, and the norm that alone reads it; the shape behind both."""
@@ -504,8 +543,11 @@ _WRITTEN: frozenset[WorkKind] = frozenset(
     ("batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "max pool", "pool", "resize",
      "reduce", "softmax")
 )  # fmt: skip
+_OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
+_POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
-    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax"
+    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax",
+    "multiply": "scale",
 }  # fmt: skip
 
 

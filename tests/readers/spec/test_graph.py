@@ -437,7 +437,7 @@ def test_entries_say_what_they_read_write_and_multiply() -> None:
     assert works == [
         ("batch norm", (full,), full, 24, ()), ("activation", (full,), full, 0, ()),
         ("attention", (3 * full,), full, 0, (2, 48, 48, 12)), ("max pool", (full,), half, 0, ()),
-        ("linear", (half,), 10, 144 * 5, (1, 2, 5, 144)),
+        ("linear", (half,), 10, 145 * 5, (1, 2, 5, 144)),  # it has a bias
     ]  # fmt: skip
 
 

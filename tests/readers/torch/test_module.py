@@ -22,9 +22,14 @@ from checkout import ROOT
 from read_inputs import refusal, sound
 from torch import nn
 
+from convlint.estimate.step import Steps, step_of
+from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
+from convlint.model.runtime import Runtime
 from convlint.readers import find_format
+from convlint.readers.spec.reader import read_spec
+from convlint.readers.spec.writing import spec_text
 from convlint.readers.torch import module
 from convlint.readers.torch.module import edited_sources, read, tensors_in
 from convlint.readers.torch.trace import Trace
@@ -590,3 +595,50 @@ def test_a_convolution_without_a_batch_inside_says_nothing_of_the_input(project)
         "        return self.b(self.a(x)[0].flatten(1))\n",
     )
     assert one("inside:Net", "8x3x32x32").unbatched == ""
+
+
+WHOLE = """
+import torch
+from torch.nn import functional as F
+
+
+class Squeezed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU())
+        self.pools = nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.AvgPool2d(2))
+        self.squeeze, self.excite = nn.Conv2d(64, 16, 1), nn.Conv2d(16, 64, 1)
+        self.body = nn.Conv2d(64, 128, 3, padding=1)
+        self.head = nn.Linear(128 * 8 * 8, 10, bias=False)
+
+    def forward(self, x):
+        x = self.pools(self.stem(x))
+        x = x * torch.sigmoid(self.excite(F.relu(self.squeeze(x.mean((2, 3), keepdim=True)))))
+        return self.head(self.body(x).flatten(1))
+
+
+class LastChannels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.depthwise = nn.Conv2d(3, 96, 4, 4), nn.Conv2d(96, 96, 7, padding=3, groups=96)
+        self.norm, self.up, self.down = nn.LayerNorm(96), nn.Linear(96, 384), nn.Linear(384, 96)
+        self.gamma = nn.Parameter(torch.ones(96, 1, 1))
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        return x + self.gamma * self.down(F.gelu(self.up(y))).permute(0, 3, 1, 2)
+"""
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels"])
+def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
+    project("entire", WHOLE)
+    network = one(f"entire:{name}", "32x3x64x64:fp16")
+    found = read_spec(spec_text(network), "entire.yaml")[0]
+    assert found is not None
+    gpu, runtime = load_gpu("h100"), Runtime(framework="pytorch")
+    steps = [step_of(Steps(each, each.layers, 0.0, runtime, mode), gpu) for each in (network, found)]
+    assert None not in steps
+    assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
