@@ -215,8 +215,7 @@ class _NetworkCheck:
         }
         wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
         rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
-        whole = self.codes is None
-        advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow, whole=whole)
+        advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow, codes=self.codes)
         advice.out_of_play |= heard.silenced if anew else heard.groups
         clashes = any(
             hit.number in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits

@@ -339,18 +339,22 @@ class Advice:
 
     def __init__(
         self, timing: NetworkTiming, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling,
-        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (), *, whole: bool = True,
+        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (), *, codes: Collection[str] | None = None,
     ) -> None:  # fmt: skip
         """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count.
 
-        Rules that are not the `whole` rulebook find what others of it silence.
+        `codes` are those of all `rules` (None: of the whole rulebook), which find what the rest of it silences.
         """
         rules = list(rules)
         own = [rule for rule in rules if rule.scope == "layer"]
         self._on_tiles = Evaluator(own) if "narrower" in allow else None
         self._timing, self._facts, self._coupling, self._wanted = timing, facts, coupling, wanted
-        self._kept, self._whole = kept, whole
-        self._evaluator = Evaluator(_playing(rules))
+        self._kept = kept
+        playing = _playing(rules)
+        self._evaluator = Evaluator(playing)
+        # What the rest of the rulebook silences as things are, these rules find.
+        self._silenced_alike = codes is None or all(code in codes for rule in playing for code in rule.yields_to)
+        self._known: dict[object, Sequence[Flaw]] = {}  # what was found, by all that decides it
         self._contexts: dict[Runtime, TargetFacts] = {}
         self._now: dict[int, list[Flaw]] | None = None  # what was found in each layer as things are, once it is known
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
@@ -358,7 +362,7 @@ class Advice:
     def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
         """What the rules advise in a setting; `found` are their flaws there, where that is how things are."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
-        if found is not None and self._whole:
+        if found is not None and self._silenced_alike:
             self._now = {}
             for index, flaw in flaws:
                 self._now.setdefault(index, []).append(flaw)
@@ -446,8 +450,9 @@ class Advice:
 
         With `on_tiles`, what names narrower sizes.
         """
-        context = self._context(setting.runtime)
-        known: dict[object, Sequence[Flaw]] = {}
+        context, known = self._context(setting.runtime), self._known
+        if on_tiles is not None:
+            known = {}
         for index in indices:
             layer = setting.layers[index]
             own = changes.get(index, NOTHING)
@@ -458,7 +463,11 @@ class Advice:
             if self._now is not None and not own and on_tiles is None and self._is_as_now(setting, index):
                 yield from ((index, flaw) for flaw in self._now.get(index, ()))
                 continue
-            key = (layer_identity(layer), layer.name if (on_tiles or self._evaluator).tells_apart else None)
+            running = setting.running[index]
+            key = (
+                setting.number, layer_identity(layer), running.copies_input, running.norm_copies,
+                layer.name if (on_tiles or self._evaluator).tells_apart else None,
+            )  # fmt: skip
             values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
             if key not in known:
                 flaws = (on_tiles or self._evaluator).evaluate(values, connected=False, exists=False).flaws
