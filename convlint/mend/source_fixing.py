@@ -379,11 +379,13 @@ _LEAST = 8  # files of a part: fewer are read sooner than a process starts
 def in_parts(task: Task, jobs: int) -> list[Task]:
     """The task, or the tasks of reading parts of it: neighbours, which import the same files, together."""
     source, rulebook, job = task
-    count = min(jobs, len(source.members) // _LEAST)
+    members = source.members
+    run = [number for number, path in enumerate(members) if not is_quiet(path)]  # the others are looked into at most
+    count = min(jobs, len(run) // _LEAST)
     if count < 2:
         return [task]
-    bounds = [len(source.members) * number // count for number in range(count + 1)]
-    parts = [source.members[start:end] for start, end in pairwise(bounds)]
+    bounds = [0, *(run[len(run) * number // count] for number in range(1, count)), len(members)]
+    parts = [members[start:end] for start, end in pairwise(bounds)]
     return [(replace(source, part=part), rulebook, job) for part in parts]
 
 

@@ -27,6 +27,13 @@ def test_files_are_dealt_out_evenly_and_neighbours_together() -> None:
     assert _parts(16, 2) == [8, 8]
 
 
+def test_tests_and_documents_which_are_not_run_count_for_nothing() -> None:
+    paths = (*(f"net{number:02}.py" for number in range(16)), *(f"tests/test_{number:02}.py" for number in range(40)))
+    task = Input(kind="source", name=".", members=paths, root="."), load_rulebook(), Job()
+    assert [part[0].part for part in in_parts(task, 2)] == [paths[:8], paths[8:]]
+    assert in_parts((Input(kind="source", name=".", members=paths[9:], root="."), *task[1:]), 2)[0][0].part == ()
+
+
 def test_few_files_are_not_worth_a_process() -> None:
     assert _parts(15, 2) == [0]
     assert _parts(100, 1) == [0]
