@@ -98,6 +98,7 @@ class SpecOperations:
         self.noted: list[Operation] = []
         self.whole: bool | None = None  # all sizes of what a step runs are known; None where no entry tells of a step
         self._number_of: dict[str, int] = {}
+        self._flat: dict[str, Shape] = {}  # what a view of no stated sizes is made of, which a product reads whole
 
     def note(
         self, carrier: str, op: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any], factor: int = 1,
@@ -110,7 +111,10 @@ class SpecOperations:
         if kind == "reshape":
             where = f"{op} {shape.source}"
         bias = values.get("bias") is not False
-        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, inputs, bias=bias)
+        given = [self._flat.get(each.source, each) for each in inputs] if normalised(op)[0] in _PRODUCTS else inputs
+        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, given, bias=bias)
+        if kind == "reshape" and work is None and len(inputs) == 1 and not _elements(shape):
+            self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if normalised(op)[0] in _OF_STEPS:
             self.whole = self.whole is not False
         if work is not None and (not work.writes or 0 in work.reads):

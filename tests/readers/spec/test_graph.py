@@ -444,7 +444,8 @@ def test_entries_say_what_they_read_write_and_multiply() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "whole"),
     [("op: norm", "op: layernorm", True), ("  - { name: t, op: attention }\n", "", True),
-     ("N: 2, ", "", False), ("op: norm", "op: groupnorm, groups: 4", True)],
+     ("N: 2, ", "", False), ("op: norm", "op: groupnorm, groups: 4", True),
+     ("  - { name: fc", "  - { name: flat, op: reshape }\n  - { name: fc", True)],
 )  # fmt: skip
 def test_a_step_is_known_where_its_operations_and_sizes_are(old: str, new: str, whole: bool) -> None:
     found, _ = read_spec(STEP.replace(old, new), "net.yaml")
