@@ -130,3 +130,21 @@ def test_eight_bits_are_not_named_where_nothing_runs_them(line: str) -> None:
     Path("net.yaml").write_text("\n".join(lines))
     found = of("check", "net.yaml", "--allow", "int8,fp8", "--fail-on", "never")
     assert "CL109" not in {each["code"] for each in found["findings"]}
+
+
+def test_a_batch_beside_a_wider_input_can_be_written() -> None:
+    """The input gets its fourth channel along with the layer that reads it."""
+    Path("net.yaml").write_text("""\
+version: 1
+target: [a100]
+mode: inference
+runtime: { framework: pytorch }
+defaults: { dtype: fp16, layout: NHWC, N: 55 }
+layers:
+  - { name: image, op: input, C: 3, H: 128, W: 128 }
+  - { name: stem, C: 3, K: 64, kernel_size: 3, stride: 2, padding: 1 }
+  - { name: mid, C: 64, K: 4096, kernel_size: 2, stride: 4 }
+  - { name: wave, C: 4096, K: 256, kernel_size: 3, padding: 1 }
+""")
+    found = of("check", "net.yaml", "--allow", "batch", "--select", "CL103,CL204")["findings"]
+    assert [(each["fix"]["set"], each["fix"]["applicable"]) for each in found] == [({"C": 4}, True), ({"N": 108}, True)]

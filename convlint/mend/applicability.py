@@ -205,7 +205,12 @@ def _promised(
 def _changed(network: Network, plan: EditPlan) -> Network:
     """The network with the plan written."""
     layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
-    return replace(network, layers=layers, runtime=with_settings(network.runtime, plan.runtime))
+    # What arrives is written along: the producers' K, or the C of the network's input.
+    edges = tuple(
+        replace(edge, C=layers[edge.consumer].C) if "C" in plan.sets.get(edge.consumer, {}) else edge
+        for edge in network.edges
+    )
+    return replace(network, layers=layers, edges=edges, runtime=with_settings(network.runtime, plan.runtime))
 
 
 def with_edits(
