@@ -75,7 +75,6 @@ GROUPED_DIRECT: Final = 7.0
 # The same for dgrad and wgrad of groups in 16 bits and NHWC that have no Tensor Core kernel. Those that have one are of
 # 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
 # on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
-# Volta and Turing are said to have the same trouble by other shares (pytorch#70954); assumed the same there.
 OTHER_GROUPS: Final = 18.0
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0

@@ -467,7 +467,7 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    if not (native and case.unit.tensor and problem.layout == "NHWC" and problem.element_bytes == 2):
+    if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
         return None
     if which == "fprop":
         return None

@@ -203,7 +203,7 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
 
 def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
     """Whether a layer's groups were seen to run below the Tensor Cores' speed in NHWC, before cc 9.0."""
-    seen = not board.like_hopper and situation.native
+    seen = board.modern and not board.like_hopper and situation.native
     return seen and problem.layout == "NHWC" and has_odd_groups(problem)
 
 

@@ -186,8 +186,7 @@ IMAGES = {**VOLUME, "C": 3, "dtype": Dtype.fp32}
     ("sizes", "gpu", "framework", "direct"),
     [
         (ODD, "a100", None, True), (ODD, "rtx-4090", None, True), (ODD, "a100", "pytorch", True),
-        (ODD, "v100", None, True), (ODD, "t4", None, True),  # as is said of Volta and Turing, without timings
-        (ODD, "p100", None, False),  # without Tensor Cores, whatever the layout
+        (ODD, "v100", None, False),  # not timed before cc 8.0
         (ODD, "h100", None, False),  # which widens them
         (ODD, "a100", "tensorrt", False), (ODD, "a100", "tensorflow", False),
         (IMAGES, "k80", None, False), (IMAGES, "v100", None, False), (IMAGES, "p100", None, False),  # not timed
