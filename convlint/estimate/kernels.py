@@ -461,7 +461,7 @@ def few_channels(case: KernelCase) -> Priced:
 
 def _of_groups(case: KernelCase, native: bool) -> float | None:
     """Useful FLOPs per clock and SM of direct kernels for groups; depthwise layers have others."""
-    problem, which = case.problem, case.which
+    problem, which, board = case.problem, case.which, case.board
     c, k = problem.C // problem.groups, problem.K // problem.groups
     if c == 1:
         return None

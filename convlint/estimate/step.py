@@ -251,14 +251,16 @@ class _Walk:
                 continue
             if network.layers[number].copies_input:  # it copies itself what arrives
                 continue
-            source = operation
+            layer, source = network.layers[number], operation
+            read = (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
             while source.inputs:
                 at = source.inputs[0]
                 source = self.operations[at]
                 if source.layer is not None:
                     break
                 if is_copied_whole(source):
-                    found.add(at)
+                    if source.work is not None and source.work.writes == read:  # else it is another tensor's
+                        found.add(at)
                     break
         return found
 

@@ -330,10 +330,20 @@ def test_engines_fold_what_works_element_by_element_into_the_convolution_before_
     assert kept.kernels > 0
 
 
-@pytest.mark.parametrize(("copied", "itself", "priced"), [(True, False, 0), (False, False, 1), (True, True, 1)])
-def test_a_copy_that_a_convolution_has_in_its_time_is_not_priced_again(copied: bool, itself: bool, priced: int) -> None:
-    """`itself`: the layer copies what arrives, whatever was copied before."""
-    one = network(work("copy"), work("activation"))
+@pytest.mark.parametrize(
+    ("copied", "itself", "size", "priced"),
+    [
+        (True, False, ELEMENTS, 0),
+        (False, False, ELEMENTS, 1),
+        (True, True, ELEMENTS, 1),
+        (True, False, 4 * ELEMENTS, 1),
+    ],
+)
+def test_a_copy_that_a_convolution_has_in_its_time_is_not_priced_again(
+    copied: bool, itself: bool, size: int, priced: int
+) -> None:
+    """`itself`: the layer copies what arrives, whatever was copied before; another `size` is not what it reads."""
+    one = network(work("copy", size, writes=size), work("activation"))
     reading = replace(conv(), layout="NCHW", copies_input=itself)
     one = replace(
         one,

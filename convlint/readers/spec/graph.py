@@ -68,6 +68,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _PRODUCTS = ("linear", "dense")
+_VIEWS = ("reshape", "view")
 ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
      "sigmoid", "tanh")
@@ -113,7 +114,8 @@ class SpecOperations:
         bias = values.get("bias") is not False
         given = [self._flat.get(each.source, each) for each in inputs] if normalised(op)[0] in _PRODUCTS else inputs
         work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, given, bias=bias)
-        if kind == "reshape" and work is None and len(inputs) == 1 and not _elements(shape):
+        views = normalised(op)[0] in _VIEWS and len(inputs) == 1 and not any(axis in values for axis in "CDHW")
+        if views:
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if normalised(op)[0] in _OF_STEPS:
             self.whole = self.whole is not False

@@ -337,26 +337,41 @@ class _Wiring:
 
     def _tells_a_step(self) -> bool:
         """Whether a spec can say what each operation does: it knows maps, and vectors behind them, and no more."""
-        axes, widths = self.channels.axes, list[int | None]()
+        axes, N = self.channels.axes, self.layers[0].N or 0
+        last = list[int | None]()  # the channels of what has them last
+        sizes = list[int]()  # elements of an image, as the spec will have them
         for number, operation in enumerate(self.operations):
-            work, kept = operation.work, [widths[index] for index in operation.inputs[:1]]
-            widths.append(operation.C)  # as the spec will have it, in which channels never come last
-            if operation.kind == "identity" or number in self.views:
-                widths[number] = next(iter(kept), None)
+            work, first = operation.work, next(iter(operation.inputs), None)
+            own = (operation.C or 0) * (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
+            last.append(None)
+            sizes.append(own)
+            if first is not None and operation.layer is None:
+                source = self.operations[first]
+                turned = (source.H, source.W, source.C) == (operation.C, operation.H, operation.W)
+                if number in self.views:
+                    last[number], sizes[number] = source.C if turned else last[first], sizes[first]
+                elif operation.kind == "identity" and (work is None or len(work.reads) == 1):
+                    last[number], sizes[number] = last[first], sizes[first]
             if work is None or work.kind == "copy":
                 continue
-            if work.kind == "linear":
-                widths[number] = work.product[2]
-            if self._makes_a_vector(operation, work):
+            if work.kind in _OF_CHANNELS and operation.kind == "reshape" and first is not None:
+                width, whole = last[first], N * sizes[first] == sum(work.reads)
+                if work.kind == "linear" and whole and work.product == (1, N, work.product[2], sizes[first]):
+                    sizes[number] = work.product[2]
+                    continue
+                if not (whole and width):
+                    return False
+                last[number], sizes[number] = width, sizes[first]
+                if work.kind == "linear":
+                    last[number], sizes[number] = work.product[2], sizes[first] // width * work.product[2]
+                    if work.product[3] != width:
+                        return False
+                elif work.weights not in (width, 2 * width):
+                    return False
                 continue
-            width = kept[0] if kept and operation.kind == "reshape" else None
-            if width:  # channels come last
-                rows = sum(work.reads) // width
-                if work.kind == "layer norm" and work.weights in (width, 2 * width):
-                    widths[number] = width
-                    continue
-                if work.kind == "linear" and work.product == (1, rows, work.product[2], width):
-                    continue
+            if self._makes_a_vector(operation, work):
+                sizes[number] = work.writes // N
+                continue
             before = [axes[index] for index in operation.inputs]
             if work.kind not in _WRITTEN or not keeps_channels(operation, axes[number], before):
                 return False
@@ -466,7 +481,7 @@ class _Wiring:
         if not pool and dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
             return shape
         fields = _dims(dims, shape.dims)
-        if all(size == 1 for size in sizes.values()):
+        if not pool and all(size == 1 for size in sizes.values()):
             return self.items.put(name, "global_pool", [shape], fields)
         written = [UNKNOWN if size is None else size for size in sizes.values()]
         return self.items.put(name, pool or "resize", [shape], {**fields, "size": compact(written)})
@@ -546,8 +561,7 @@ _WRITTEN: frozenset[WorkKind] = frozenset(
 _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
-    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax",
-    "multiply": "scale",
+    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax"
 }  # fmt: skip
 
 
@@ -561,6 +575,8 @@ def _use_in_a_step(operation: Operation, use: Use) -> Use:
 def _word_of(work: Work) -> str:
     """The op of a spec for what keeps all sizes."""
     own = normalised(work.op)[0]
+    if work.kind == "multiply" and work.in_32_bits:  # by a learned factor of each channel
+        return "scale"
     return own if work.kind == "activation" and own in ACTIVATIONS else _WORDS.get(work.kind, "activation")
 
 

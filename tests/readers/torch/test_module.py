@@ -638,7 +638,28 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
     network = one(f"entire:{name}", "32x3x64x64:fp16")
     found = read_spec(spec_text(network), "entire.yaml")[0]
     assert found is not None
-    gpu, runtime = load_gpu("h100"), Runtime(framework="pytorch")
-    steps = [step_of(Steps(each, each.layers, 0.0, runtime, mode), gpu) for each in (network, found)]
-    assert None not in steps
-    assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
+    gpu = load_gpu("h100")
+    for runtime in Runtime(framework="pytorch"), Runtime(framework="pytorch", compile=True):
+        steps = [step_of(Steps(each, each.layers, 0.0, runtime, mode), gpu) for each in (network, found)]
+        assert None not in steps
+        assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
+
+
+@pytest.mark.parametrize("product", ["nn.LayerNorm(62)", "nn.Linear(62, 62)"])
+def test_the_spec_of_a_product_over_the_width_of_a_map_takes_it_for_no_channels(project, product):
+    """As many channels as positions in a row: its layers must not become free to change."""
+    project(
+        "across",
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        f"        self.a, self.norm, self.b = nn.Conv2d(3, 62, 3, padding=1), {product}, nn.Conv2d(62, 62, 3)\n"
+        "    def forward(self, x):\n"
+        "        return self.b(self.norm(self.a(x)).relu())\n",
+    )
+    network = one("across:Net", "32x3x62x62:fp16")
+    found = read_spec(spec_text(network), "across.yaml")[0]
+    assert found is not None
+    assert named_groups.members(found, "a") == named_groups.members(network, "a")
+    between = [[edge.producers for edge in each.edges if edge.producers] for each in (found, network)]
+    assert between == [[(0,)], [(0,)]]
