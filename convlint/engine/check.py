@@ -28,7 +28,7 @@ from convlint.engine.findings import (
 from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
-from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
+from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
 from convlint.engine.joint import Promise, settled
 from convlint.engine.levers import (
     KINDS,
@@ -45,12 +45,11 @@ from convlint.engine.levers import (
 )
 from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, estimated, weighed
-from convlint.estimate.host import Hosted
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import duration
 from convlint.model.estimates import LayerEstimate
-from convlint.model.layer import Allowance, ConvLayer, Loss, Mode, layer_identity
+from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Severity, SkippedRule
 from convlint.model.runtime import INSTALLED, VERSIONS
@@ -74,7 +73,6 @@ def check_network(
     allow: Collection[Allowance] = (),
     on_promise: OnPromise | None = None,
     details: bool = True,
-    looks_ahead: bool = True,
 ) -> NetworkResult:
     """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
 
@@ -82,11 +80,10 @@ def check_network(
     part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
     be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
     Without `details`, infos on the batch do not say what other batches come to, and the largest one is not sought.
-    Where it `looks_ahead`, what shortens the step counts too that warns only once all other advice is taken.
     """
     check = _NetworkCheck(
         network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
-        details=details, looks_ahead=looks_ahead,
+        details=details,
     )  # fmt: skip
     for number, target in enumerate(targets):
         check.run(target, first=number == 0)
@@ -113,11 +110,11 @@ class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
         silences: Silences | None, known: Silences | None, kept: Kept, allow: Collection[Allowance],
-        on_promise: OnPromise | None, *, several: bool, details: bool, looks_ahead: bool,
+        on_promise: OnPromise | None, *, several: bool, details: bool,
     ) -> None:  # fmt: skip
         self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
         self.codes, self.silences, self.known, self.kept, self.allow = codes, silences, known, kept, allow
-        self.on_promise, self.details, self.looks_ahead = on_promise, details, looks_ahead
+        self.on_promise, self.details = on_promise, details
         self.findings: list[Finding] = []
         self.skipped: list[SkippedRule] = []
         self.estimates: dict[str, tuple[LayerEstimate | None, ...]] = {}
@@ -187,45 +184,12 @@ class _NetworkCheck:
         whole = sum_of(times)
         best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
         step_us = promise.step_us(best.choices, best.levers)
-        taken: list[Loss] = []
-
-        def wanted(loss: Loss, saved: float) -> bool:
-            ahead = self.looks_ahead and saved >= STEP_SHARE
-            return loss in advised or (ahead and self._comes_up(loss, taken, promise, target, on_host))
-
-        for loss, shorter_us in promise.shortened(best.choices, best.levers, step_us, wanted):
-            taken.append(loss)
-            step_us = shorter_us
+        shorter = [us for _, us in promise.shortened(best.choices, best.levers, step_us, advised.__contains__)]
+        step_us = min(shorter, default=step_us)
         report = network_report(
             network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
         )
         self.networks.append(report)
-
-    def _comes_up(
-        self, loss: Loss, taken: Collection[Loss], promise: Promise, target: Target, on_host: Hosted
-    ) -> bool:  # fmt: skip
-        """Whether a rule on the step warns once all other advice is `taken`, and not before; its finding is added."""
-        from convlint.engine.steps import Members, changed  # few networks need it
-
-        codes = {rule.info.code for rule in self.rulebook.of_networks if rule.loss == loss}
-        after = changed(self.network, promise, Members(promise.optimum.choices, promise.optimum.levers))
-        if "compile" in taken:
-            after = replace(after, runtime=replace(after.runtime, compile=True))
-        then = check_network(
-            after, self.rulebook, [target], self.mode, silences=self.silences, known=self.known, details=False,
-            looks_ahead=False, codes=codes if self.codes is None else codes.intersection(self.codes),
-        )  # fmt: skip
-        found = [finding for finding in then.findings if finding.severity == "warning" and finding.rule.loss == loss]
-        if found:
-            self.findings = [one for one in self.findings if one.rule.loss != loss or one.gpu != target.label]
-        for finding in found:
-            self.findings.append(
-                replace(
-                    finding, message=Text("once all else is done: {message}", message=finding.message),
-                    lost_step_percent=100 * (finding.lost_step_us or 0.0) / (on_host.step_us or 1.0),
-                )
-            )  # fmt: skip
-        return bool(found)
 
     def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:
         """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""

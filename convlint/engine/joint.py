@@ -17,7 +17,7 @@ from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake
 from convlint.estimate.host import Host, Hosted, hosted
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
-from convlint.model.layer import ConvLayer, Loss
+from convlint.model.layer import ConvLayer
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined
 
@@ -462,20 +462,18 @@ class Promise(Struct, frozen=True):
         return None if step is None else step.time_us if hosted else step.gpu_us
 
     def shortened(
-        self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss, float], bool]
-    ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
+        self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[str], bool]
+    ) -> Iterator[tuple[str, float]]:  # fmt: skip
         """What shortens the step beside this advice, `compile` and `host`, and the step then; `before_us` without them.
 
-        Of both, what the rules say is lost, those that are `wanted`, which is asked with the share that they save.
+        Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
         """
         compiled = False
-        of_steps: tuple[Loss, Loss] = ("compile", "host")
-        for loss in of_steps:
-            step_us = self.step_us(choices, levers, compiled=compiled or loss == "compile", hosted=loss != "host")
-            if before_us is None or step_us is None:
+        for loss in ("compile", "host"):
+            if before_us is None or not wanted(loss):
                 continue
-            saved = 1 - step_us / before_us
-            if saved > LEAST_GAIN and wanted(loss, saved):
+            step_us = self.step_us(choices, levers, compiled=compiled or loss == "compile", hosted=loss != "host")
+            if step_us is not None and step_us < before_us * (1 - LEAST_GAIN):
                 yield loss, step_us
                 compiled, before_us = True, step_us
 

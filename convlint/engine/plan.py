@@ -122,7 +122,7 @@ class _Planning:
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
         if not reached:
-            found += self._of_whole_step(taken, states[-1])
+            found += self._of_whole_step(taken, planned, after, states[-1])
         notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
@@ -177,12 +177,25 @@ class _Planning:
             flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
         )
 
-    def _of_whole_step(self, taken: Members, before: State) -> list[PlannedStep]:
+    def _of_whole_step(
+        self, taken: Members, planned: Network, judged: NetworkResult, before: State
+    ) -> list[PlannedStep]:  # fmt: skip
         """What shortens the step and no convolution: torch.compile, then what takes the host away."""
         found: list[PlannedStep] = []
-        advised = {one.rule.loss: one for one in self.result.findings if one.severity == "warning"}
-        for loss, step_us in self.promise.shortened(*taken, before.step_us, lambda loss, _: loss in advised):
-            fix, after = advised[loss].fix, replace(before, step_us=step_us)
+        findings: dict[str, Finding] = {}  # by what is lost: what the check advises now, or once all of it is done
+
+        def wanted(loss: str) -> bool:
+            nonlocal judged
+            if found:  # a compiled network waits for less
+                judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
+            own = [one for one in judged.findings if one.rule.loss == loss and one.fix is not None]
+            advised = [one for one in self.result.findings if one.rule.loss == loss and one.severity == "warning"]
+            if advised or any(one.severity == "warning" for one in own):
+                findings[loss] = next(iter((*own, *advised)))
+            return loss in findings
+
+        for loss, step_us in self.promise.shortened(*taken, before.step_us, wanted):
+            fix, after = findings[loss].fix, replace(before, step_us=step_us)
             describe = "" if fix is None else fix.describe
             found.append(
                 PlannedStep(describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={},
