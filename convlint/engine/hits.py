@@ -16,6 +16,7 @@ from convlint.model.errors import RuleError
 from convlint.model.estimates import Basis
 from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, with_output
 from convlint.model.location import Location
+from convlint.model.network import Edge
 from convlint.model.report import Identity, Scalar, Severity
 from convlint.model.runtime import VERSIONS, Runtime, Version
 from convlint.model.text import Blank, Text, joined
@@ -29,6 +30,12 @@ _SHAPELESS = frozenset(
 )  # leave the output's size alone
 _CHANNELS_ALONE = frozenset(("C", "K"))
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
+
+
+def edge_after(edge: Edge, before: Sequence[ConvLayer], after: Sequence[ConvLayer]) -> Edge:
+    """What arrives at a layer once it, and what it reads, has changed: of another width only if that fitted before."""
+    one, other = before[edge.consumer].C, after[edge.consumer].C
+    return replace(edge, C=other) if edge.C is not None and edge.C == one != other else edge
 
 
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:

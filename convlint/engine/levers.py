@@ -450,9 +450,8 @@ class Advice:
 
         With `on_tiles`, what names narrower sizes.
         """
-        context, known = self._context(setting.runtime), self._known
-        if on_tiles is not None:
-            known = {}
+        context, evaluator = self._context(setting.runtime), on_tiles or self._evaluator
+        known = self._known if on_tiles is None else {}
         for index in indices:
             layer = setting.layers[index]
             own = changes.get(index, NOTHING)
@@ -466,11 +465,11 @@ class Advice:
             running = setting.running[index]
             key = (
                 setting.number, layer_identity(layer), running.copies_input, running.norm_copies,
-                layer.name if (on_tiles or self._evaluator).tells_apart else None,
+                layer.name if evaluator.tells_apart else None,
             )  # fmt: skip
             values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
             if key not in known:
-                flaws = (on_tiles or self._evaluator).evaluate(values, connected=False, exists=False).flaws
+                flaws = evaluator.evaluate(values, connected=False, exists=False).flaws
                 plays = may_play if on_tiles is None else narrowing
                 known[key] = [flaw for flaw in flaws if plays(flaw, layer)]
             for flaw in known[key]:

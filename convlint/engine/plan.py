@@ -191,7 +191,7 @@ class _Planning:
             own = [one for one in judged.findings if one.rule.loss == loss and one.fix is not None]
             advised = [one for one in self.result.findings if one.rule.loss == loss and one.severity == "warning"]
             if advised or any(one.severity == "warning" for one in own):
-                findings[loss] = next(iter((*own, *advised)))
+                findings[loss] = (*own, *advised)[0]
             return loss in findings
 
         for loss, step_us in self.promise.shortened(*taken, before.step_us, wanted):

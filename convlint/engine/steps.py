@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.hits import NOT_WRITTEN, with_fix
+from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix
 from convlint.engine.joint import Promise
 from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
@@ -170,8 +170,7 @@ def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid
     """What arrives once a layer and those before it have changed."""
     if is_laid_out:
         edge = replace(edge, copied=None, changed_at="")
-    before, after = network.layers[edge.consumer].C, layers[edge.consumer].C
-    return replace(edge, C=after) if edge.C is not None and edge.C == before != after else edge
+    return edge_after(edge, network.layers, layers)
 
 
 def group_of(promise: Promise, lever: Lever) -> int | None:

@@ -247,18 +247,17 @@ class _Walk:
         copied = {edge.consumer for edge in network.edges if edge.copied}
         for operation in self.operations:
             number = operation.layer
-            if number not in copied or number is None or not self.steps.layers[number].copies_input:
+            if number is None or number not in copied or not self.steps.layers[number].copies_input:
                 continue
             if network.layers[number].copies_input:  # it copies itself what arrives
                 continue
-            layer, source = network.layers[number], operation
-            read = (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
+            source, read = operation, _arriving(network.layers[number])
             while source.inputs:
                 at = source.inputs[0]
                 source = self.operations[at]
                 if source.layer is not None:
                     break
-                if is_copied_whole(source):
+                if _is_copied_whole(source):
                     if source.work is not None and source.work.writes == read:  # else it is another tensor's
                         found.add(at)
                     break
@@ -349,7 +348,7 @@ class _Walk:
         self.parts["copy"] += self._cast_weights(weights)
         arriving = [index for index in operation.inputs if self.bytes_of[index] > 2]
         if arriving:
-            count = (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
+            count = _arriving(layer)
             passes = 2 if self.training and not layer.first else 1
             self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + _KERNEL_US)
 
@@ -532,7 +531,7 @@ class _Fusion:
             wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
             walk.bytes_of.append(4 if promoted else max(wider, default=size))
             seen = operation.layer is None and operation.kind != "input" and work is None
-            alias = bool(sources) and (seen or is_copied_whole(operation))
+            alias = bool(sources) and (seen or _is_copied_whole(operation))
             self.source.append(sources[0] if alias else number)
             inputs.append([] if alias else sources)
             if operation.layer is not None:
@@ -640,7 +639,12 @@ class _Fusion:
         return clocks
 
 
-def is_copied_whole(operation: Operation) -> bool:
+def _arriving(layer: ConvLayer) -> int:
+    """The elements of a convolution's input; 0 where a size is unknown."""
+    return (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
+
+
+def _is_copied_whole(operation: Operation) -> bool:
     """Whether it writes all of its one input again, and nothing else."""
     work = operation.work
     one = work is not None and work.kind == "copy" and len(operation.inputs) == 1

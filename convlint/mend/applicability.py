@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult, sum_of
-from convlint.engine.hits import with_fix, with_settings
+from convlint.engine.hits import edge_after, with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.timing import SAME, times_of
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
@@ -205,11 +205,7 @@ def _promised(
 def _changed(network: Network, plan: EditPlan) -> Network:
     """The network with the plan written."""
     layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
-    # What arrives is written along: the producers' K, or the C of the network's input.
-    edges = tuple(
-        replace(edge, C=layers[edge.consumer].C) if "C" in plan.sets.get(edge.consumer, {}) else edge
-        for edge in network.edges
-    )
+    edges = tuple(edge_after(edge, network.layers, layers) for edge in network.edges)
     return replace(network, layers=layers, edges=edges, runtime=with_settings(network.runtime, plan.runtime))
 
 

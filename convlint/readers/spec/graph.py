@@ -106,18 +106,17 @@ class SpecOperations:
         weights: int | None = None,
     ) -> None:  # fmt: skip
         """Adds an entry that hands on `shape`; `values` are its fields, `op` is the text of its op."""
-        kind, groups, where = _KINDS[carrier], 1, ""
-        if carrier == "identity" and normalised(op)[0] == _GROUP_NORM:  # without groups its channels may not change
+        kind, groups, where, word = _KINDS[carrier], 1, "", normalised(op)[0]
+        if carrier == "identity" and word == _GROUP_NORM:  # without groups its channels may not change
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
             where = f"{op} {shape.source}"
         bias = values.get("bias") is not False
-        given = [self._flat.get(each.source, each) for each in inputs] if normalised(op)[0] in _PRODUCTS else inputs
-        work = None if kind in ("conv", "input") else _work_of(normalised(op)[0], carrier, shape, given, bias=bias)
-        views = normalised(op)[0] in _VIEWS and len(inputs) == 1 and not any(axis in values for axis in "CDHW")
-        if views:
+        given = [self._flat.get(each.source, each) for each in inputs] if word in _PRODUCTS else inputs
+        work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, given, bias=bias)
+        if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
-        if normalised(op)[0] in _OF_STEPS:
+        if word in _OF_STEPS:
             self.whole = self.whole is not False
         if work is not None and (not work.writes or 0 in work.reads):
             self.whole = False
