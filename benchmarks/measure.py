@@ -6,17 +6,19 @@
 Sets: `networks` (every pass of ResNet-50, ResNeXt-50, MobileNetV2 and a 3-D U-Net, in fp16, bf16 and tf32, NHWC and
 NCHW, cudnn.benchmark off and on), `grid` (N, C and K, aligned and not, in the same forms), `kinds` (first layers, patch
 embeddings, groups, depthwise, one dimension, transposed, dilated and strided, likewise), `figures` (the settings of the
-guide's charts, fp16), `drawn` (layers of timm's networks, drawn by lot, each in one form). What the CSV has already,
-from the same GPU and libraries, is not timed again: a run that was interrupted or limited goes on where it stopped.
+guide's charts, fp16), `drawn` (layers of timm's networks, drawn by lot, each in one form), `others` (likewise, all
+layers of networks for segmentation, diffusion, audio and video). What the CSV has already, from the same GPU and
+libraries, is not timed again: a run that was interrupted or limited goes on where it stopped.
 `python benchmarks/accuracy.py CSV` holds the model against the rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import random
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -53,8 +55,10 @@ MAPS = ((56, 3), (14, 3), (28, 1), (7, 5))  # H = W, and R = S
 # Of the draw: how many layers of each kind, and the forms that they are drawn in, each as often as it stands here.
 DRAWN = {"dense": 800, "depthwise": 350, "grouped": 350}
 DRAWN_BATCHES = (1, 8, 16, 32, 64, 128, 256)
+OTHERS_BATCHES = (1, 1, 2, 4, 8, 16, 32)
 DRAWN_DTYPES = (Dtype.bf16, Dtype.bf16, Dtype.fp16, Dtype.tf32)
 DRAWN_LAYOUTS: tuple[Layout, ...] = ("NHWC", "NHWC", "NCHW")
+OTHERS_LAYOUTS: tuple[Layout, ...] = ("NHWC", "NCHW")
 DRAWN_SEARCHES = (False, False, True)
 MOST_ELEMENTS = 1 << 30  # of x and y: a larger batch is halved
 
@@ -128,9 +132,28 @@ def drawn() -> Forms:
     ):
         kinds["dense" if layer.groups == 1 else "depthwise" if layer.groups == layer.C else "grouped"].append(layer)
     layers = [layer for kind, several in kinds.items() for layer in lot.sample(several, DRAWN[kind])]
+    yield from _by_lot(lot, layers, DRAWN_BATCHES, DRAWN_LAYOUTS)
+
+
+def others() -> Forms:
+    """All layers of `data/other_layers.csv` (`export_others.py`), in an order of no meaning."""
+    with (HERE / "data" / "other_layers.csv").open(newline="", encoding="utf-8") as file:
+        layers = [_layer_of(record) for record in csv.DictReader(file)]
+    yield from _by_lot(random.Random(0), layers, OTHERS_BATCHES, OTHERS_LAYOUTS)
+
+
+def _layer_of(record: dict[str, str]) -> ConvLayer:
+    op = record["op"]
+    sizes = {name: int(size) for name, size in record.items() if name not in ("network", "op", "bias")}
+    ends = {f"{name}_end": sizes[name] for name in ("PadD", "PadH", "PadW")}
+    return ConvLayer(name=record["network"], op="conv" if op == "conv" else "conv_transpose", **sizes, **ends)  # type: ignore[arg-type]
+
+
+def _by_lot(lot: random.Random, layers: list[ConvLayer], batches: Sequence[int], layouts: Sequence[Layout]) -> Forms:
+    """Each layer in one form."""
     lot.shuffle(layers)
     for layer in layers:
-        N, dtype, layout = lot.choice(DRAWN_BATCHES), lot.choice(DRAWN_DTYPES), lot.choice(DRAWN_LAYOUTS)
+        N, dtype, layout = lot.choice(batches), lot.choice(DRAWN_DTYPES), lot.choice(layouts)
         form = with_output(replace(layer, N=N, dtype=dtype, layout=layout, copies_input=False))
         x, _, y = tensor_elements(replace(form, N=1)) or (0, 0, 0)
         while N > 1 and N * (x + y) > MOST_ELEMENTS:
@@ -151,6 +174,7 @@ SETS: dict[str, Callable[[], Forms]] = {
     "kinds": kinds,
     "figures": figures,
     "drawn": drawn,
+    "others": others,
 }
 
 
@@ -194,21 +218,21 @@ def main(arguments: list[str] | None = None) -> int:
         with Bench(options.device) as bench:
             gpu = gpu_of(bench.device)
             name = gpu.id if gpu is not None else bench.device.kind
-            csv: Path = options.csv or HERE / "data" / f"measured_{name}.csv"
+            path: Path = options.csv or HERE / "data" / f"measured_{name}.csv"
             several = wanted(options.only, gpu or load_gpu("a100"), options.dtypes, searches)
-            return _timed(bench, several, name, csv, options.limit_seconds, options.seconds)
+            return _timed(bench, several, name, path, options.limit_seconds, options.seconds)
     except NoDevice as error:
         print(f"measure.py: {error}", file=sys.stderr)
         return 1
 
 
-def _timed(bench: Bench, several: list[Workload], name: str, csv: Path, limit_s: float | None, each_s: float) -> int:
-    kept = TimingsFile(str(csv))
+def _timed(bench: Bench, several: list[Workload], name: str, path: Path, limit_s: float | None, each_s: float) -> int:
+    kept = TimingsFile(str(path))
     kept.settle()
     known = kept.known(bench.device, frozenset(several))
     found = timed(several, bench, name, known, kept.add, limit_s=limit_s, each_s=each_s)
     left = len(several) - len(found.rows) - len(found.failed)
-    print(f"{csv}: {len(found.rows) - len(known)} new timings, {len(known)} were there, {left} not begun")
+    print(f"{path}: {len(found.rows) - len(known)} new timings, {len(known)} were there, {left} not begun")
     for workload, reason in found.failed.items():
         print(f"  failed: {workload}: {reason}", file=sys.stderr)
     return 1 if found.failed else 0

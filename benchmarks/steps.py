@@ -58,7 +58,7 @@ class StepRow:
     image: int
     gpu: str
     torch: str
-    compiled: bool
+    how: str  # as in `time_steps.py`
     mode: Mode
     layout: str
     batch: int
@@ -67,13 +67,20 @@ class StepRow:
     activations: float
     precision: str = "fp16 autocast"
     searched: bool = True
+    kernels_us: float | None = None  # of all kernels together, by a profiler
+
+    @property
+    def compiled(self) -> bool:
+        """Whether by torch.compile."""
+        return self.how in ("1", "overhead")
 
     @property
     def table(self) -> str:
         """The rows that ran on one machine with one library."""
-        how = "compiled" if self.compiled else self.layout
+        how = {"0": self.layout, "1": "compiled"}.get(self.how, self.how)
         precision = "" if self.precision == "fp16 autocast" else f", {self.precision}"
-        return f"{self.gpu} {self.mode} {how}{precision}, PyTorch {self.torch}"
+        images = "" if self.kernels_us is None else f", N = {self.batch}"
+        return f"{self.gpu} {self.mode} {how}{precision}{images}, PyTorch {self.torch}"
 
     @property
     def autocast(self) -> str | None:
@@ -84,8 +91,8 @@ class StepRow:
     def runtime(self) -> Runtime:
         """What it ran in."""
         return replace(
-            _RUNTIME, compile=self.compiled or None, framework_version=Version(self.torch),
-            cudnn_benchmark=self.searched, mixed_precision=self.autocast is not None, tf32=self.precision != "fp32",
+            _RUNTIME, compile=self.compiled or None, cuda_graphs=self.how in ("graphs", "overhead") or None,
+            framework_version=Version(self.torch), cudnn_benchmark=self.searched, mixed_precision=self.autocast is not None, tf32=self.precision != "fp32",
         )  # fmt: skip
 
 
@@ -114,11 +121,12 @@ def read_rows(path: Path) -> list[StepRow]:
     sizes = {(r["model"], r["img_size"]): (float(r["gmacs"]), float(r["macts_m"])) for r in records if r["gmacs"]}
     return [
         StepRow(
-            model=r["model"], image=int(r["img_size"]), gpu=r["gpu"], torch=r["torch"], compiled=r["compile"] == "1",
+            model=r["model"], image=int(r["img_size"]), gpu=r["gpu"], torch=r["torch"], how=r["compile"],
             mode="training" if r["mode"] == "training" else "inference", layout=r["layout"], batch=int(r["batch"]),
             step_us=1e3 * float(r["step_ms"]), gmacs=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[0],
             activations=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[1], precision=r["amp"],
             searched=r.get("cudnn_benchmark") != "0",
+            kernels_us=1e3 * float(r["kernels_ms"]) if r.get("kernels_ms") else None,
         )
         for r in records
     ]  # fmt: skip

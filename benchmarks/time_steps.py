@@ -1,11 +1,14 @@
 """Times whole steps of timm's networks on the GPU at hand, in the columns of `data/network_steps.csv` and three more.
 
-    python benchmarks/time_steps.py CSV [--models M ...] [--batch N] [--search] [--compile] [--trace FOLDER]
-                                        [--limit-seconds S]
+    python benchmarks/time_steps.py CSV [--models M ...] [--batch N ...] [--search] [--compile] [--small]
+                                        [--trace FOLDER] [--limit-seconds S]
 
 Each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones also in fp32, with
 TF32 and without. `--compile`: under torch.compile instead, in training in both layouts and in inference in NHWC; they
 are compiled side by side first, in processes that leave their code in Inductor's cache, and then timed alone.
+`--small`: what few images show, the pace of the host: eager and as CUDA graphs (`graphs`), or compiled, as it comes and
+in the mode `reduce-overhead` (`overhead`); in autocast, as a model of 16 bits (`fp16`) and as PyTorch comes (`tf32`);
+with what the kernels take together and how many they are, by PyTorch's profiler.
 `--trace` records three steps of each instead, by PyTorch's profiler. cudnn.benchmark is off, as PyTorch has it, unless
 `--search` is given. Steps are timed by the stopwatch, from one synchronisation to the next, on random images; the
 median of some of them counts.
@@ -21,16 +24,17 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = (
     "model", "gpu", "torch", "compile", "mode", "layout", "amp", "batch", "img_size", "step_ms", "params_m", "gmacs",
-    "macts_m", "cudnn_benchmark", "spread", "peak_mib",
+    "macts_m", "cudnn_benchmark", "spread", "peak_mib", "kernels_ms", "kernels",
 )  # fmt: skip
 # One of each kind that CNN engineers train: plain, residual, grouped, depthwise, with attention of channels, dense.
 MODELS = (
@@ -45,8 +49,30 @@ MODELS = (
 WARM_UP = 3
 LEAST, MOST, SECONDS = 5, 30, 0.6
 _IN_FP32 = 6  # of the models
-_COMPILED = (("training", "NHWC"), ("training", "NCHW"), ("inference", "NHWC"))
 _COMPILERS = 8  # at once
+
+
+class Form(NamedTuple):
+    """One way to run a network; `how` is the column `compile`."""
+
+    how: str  # "0" eager, "1" torch.compile, "graphs" CUDA graphs of the eager step, "overhead" reduce-overhead
+    mode: str
+    layout: str
+    precision: str = "bf16 autocast"
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether Inductor has a share in it."""
+        return self.how in ("1", "overhead")
+
+
+_COMPILED = (Form("1", "training", "NHWC"), Form("1", "training", "NCHW"), Form("1", "inference", "NHWC"))
+_SMALL = (
+    Form("0", "inference", "NHWC"), Form("0", "inference", "NHWC", "fp16"), Form("graphs", "inference", "NHWC", "fp16"),
+    Form("graphs", "inference", "NHWC"), Form("0", "training", "NHWC"), Form("0", "inference", "NCHW", "tf32"),
+    Form("0", "training", "NCHW", "tf32"), Form("overhead", "inference", "NHWC", "fp16"),
+    Form("1", "inference", "NHWC", "fp16"), Form("overhead", "training", "NHWC"), Form("1", "training", "NHWC"),
+)  # fmt: skip
 
 
 def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: bool) -> Callable[[], None]:
@@ -75,18 +101,56 @@ def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: b
     return train
 
 
-def prepared(name: str, batch: int, layout: str, *, training: bool, autocast: bool, compiled: bool = False) -> Any:
+def prepared(name: str, batch: int, form: Form) -> Any:
     """A step that is ready to be timed, and the image's size."""
     import timm  # type: ignore[import-not-found, unused-ignore]
     import torch
 
-    order = torch.channels_last if layout == "NHWC" else torch.contiguous_format
-    model = timm.create_model(name).to("cuda", memory_format=order).train(training)
+    order = torch.channels_last if form.layout == "NHWC" else torch.contiguous_format
+    dtype = torch.float16 if form.precision == "fp16" else torch.float32
+    model = timm.create_model(name).to("cuda", dtype, memory_format=order).train(form.mode == "training")
     size = model.default_cfg["input_size"][-1]
-    images = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=order)
+    images = torch.randn(batch, 3, size, size, device="cuda", dtype=dtype).to(memory_format=order)
     labels = torch.randint(1000, (batch,), device="cuda")
-    run = torch.compile(model) if compiled else model
-    return step_of(run, images, labels, training=training, autocast=autocast), size
+    run: Any = model
+    if form.is_compiled:
+        run = torch.compile(model, mode="reduce-overhead" if form.how == "overhead" else None)
+    step = step_of(run, images, labels, training=form.mode == "training", autocast="autocast" in form.precision)
+    return graphed(step) if form.how == "graphs" else step, size
+
+
+def graphed(step: Callable[[], None]) -> Callable[[], None]:
+    """The step as one CUDA graph."""
+    import torch
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+
+    def replay() -> None:
+        graph.replay()
+
+    return replay
+
+
+def kernels_of(step: Callable[[], None]) -> tuple[float, float]:
+    """What the kernels of a step take together in ms, and how many they are."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    runs = 3
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for _ in range(runs):
+            step()
+        torch.cuda.synchronize()
+    found = [each for each in profiler.key_averages() if each.self_device_time_total]
+    return sum(each.self_device_time_total for each in found) / runs / 1e3, sum(each.count for each in found) / runs
 
 
 def timed(step: Callable[[], None]) -> tuple[float, float]:
@@ -108,73 +172,84 @@ def timed(step: Callable[[], None]) -> tuple[float, float]:
     return middle, (found[3 * len(found) // 4] - found[len(found) // 4]) / middle
 
 
-def row_of(
-    name: str, batch: int, layout: str, mode: str, precision: str, *, compiled: bool = False
-) -> dict[str, object]:
+def row_of(name: str, batch: int, form: Form, *, profiled: bool = False) -> dict[str, object]:
     """Builds a network and times it. Raises what PyTorch raises."""
     import torch
 
-    torch.backends.cudnn.allow_tf32 = precision != "fp32"  # products stay in fp32, as PyTorch has it
+    torch.backends.cudnn.allow_tf32 = form.precision != "fp32"  # products stay in fp32, as PyTorch has it
     torch.cuda.reset_peak_memory_stats()
-    step, size = prepared(
-        name, batch, layout, training=mode == "training", autocast="autocast" in precision, compiled=compiled
-    )
+    step, size = prepared(name, batch, form)
     step_ms, spread = timed(step)
-    return {
+    row = {
         "model": name, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__.partition("+")[0],
-        "compile": int(compiled), "mode": mode, "layout": layout, "amp": precision, "batch": batch, "img_size": size,
-        "step_ms": f"{step_ms:.4g}", "cudnn_benchmark": int(torch.backends.cudnn.benchmark), "spread": f"{spread:.2g}",
-        "peak_mib": torch.cuda.max_memory_allocated() >> 20,
+        "compile": form.how, "mode": form.mode, "layout": form.layout, "amp": form.precision, "batch": batch,
+        "img_size": size, "step_ms": f"{step_ms:.4g}", "cudnn_benchmark": int(torch.backends.cudnn.benchmark),
+        "spread": f"{spread:.2g}", "peak_mib": torch.cuda.max_memory_allocated() >> 20,
     }  # fmt: skip
+    if profiled:
+        kernels_ms, kernels = kernels_of(step)
+        row |= {"kernels_ms": f"{kernels_ms:.4g}", "kernels": round(kernels)}
+    return row
 
 
-def eager(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
-    """The rows of networks as PyTorch runs them; one that fails is named and left out."""
+Rows = Iterator[dict[str, object]]
+
+
+def eager(models: Sequence[str], batches: Sequence[int]) -> Rows:
+    """The rows of networks as PyTorch runs them."""
+    for place, (name, batch) in enumerate(product(models, batches)):
+        precisions = ("bf16 autocast", "tf32", "fp32") if place < _IN_FP32 else ("bf16 autocast",)
+        for precision, mode, layout in product(precisions, ("inference", "training"), ("NCHW", "NHWC")):
+            yield from _rows([(name, batch, Form("0", mode, layout, precision))])
+
+
+def _rows(forms: Iterable[tuple[str, int, Form]], *, profiled: bool = False) -> Rows:
+    """The rows of some forms; one that fails is named and left out."""
     import torch
 
-    for place, name in enumerate(models):
-        precisions = ("bf16 autocast", "tf32", "fp32") if place < _IN_FP32 else ("bf16 autocast",)
-        for precision in precisions:
-            for mode in ("inference", "training"):
-                for layout in ("NCHW", "NHWC"):
-                    try:
-                        yield row_of(name, batch, layout, mode, precision)
-                    except RuntimeError as error:
-                        print(f"{name} {mode} {layout} {precision}: {error}"[:200], file=sys.stderr)
-                    torch.cuda.empty_cache()
+    for name, batch, form in forms:
+        if form.is_compiled:
+            torch.compiler.reset()
+        try:
+            yield row_of(name, batch, form, profiled=profiled)
+        except RuntimeError as error:
+            print(f"{name} {form}: {error}"[:200], file=sys.stderr)
+        torch.cuda.empty_cache()
 
 
-def _compile(form: tuple[str, int, str, str]) -> str:
+def _compile(what: tuple[str, int, Form]) -> str:
     """Runs one step in this process, so that Inductor keeps its code; what went wrong."""
-    name, batch, mode, layout = form
+    name, batch, form = what
     try:
-        step, _ = prepared(name, batch, layout, training=mode == "training", autocast=True, compiled=True)
+        step, _ = prepared(name, batch, form)
         step()
     except Exception as error:  # whatever compilers raise: the network is named, and timed all the same
-        return f"{name} {mode} {layout}: {error!r}"[:300]
+        return f"{name} {form}: {error!r}"[:300]
     return ""
 
 
-def compiled(models: Sequence[str], batch: int) -> Iterator[dict[str, object]]:
+def compiled(forms: Sequence[tuple[str, int, Form]], *, profiled: bool = False) -> Rows:
     """The rows of compiled networks."""
-    import torch
-
     # Kernels' configurations are chosen by timing them: by this process, when it is alone, not beside others.
     os.environ |= {"TORCHINDUCTOR_AUTOTUNE_LOCAL_CACHE": "0", "TORCHINDUCTOR_COMPILE_THREADS": "2"}
-    forms = [(name, batch, mode, layout) for mode, layout in _COMPILED for name in models]
     begin = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(_COMPILERS, maxtasksperchild=1) as pool:
         for error in pool.imap_unordered(_compile, forms):
             if error:
                 print(error, file=sys.stderr)
     print(f"compiled in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-    for name, _, mode, layout in forms:
-        torch.compiler.reset()
-        try:
-            yield row_of(name, batch, layout, mode, "bf16 autocast", compiled=True)
-        except RuntimeError as error:
-            print(f"{name} {mode} {layout}: {error}"[:200], file=sys.stderr)
-        torch.cuda.empty_cache()
+    yield from _rows(forms, profiled=profiled)
+
+
+def small(models: Sequence[str], batches: Sequence[int], *, by_inductor: bool) -> Rows:
+    """What few images show; training and compiled networks with the largest batch alone."""
+    most = max(batches)
+    forms = [
+        (name, batch, form)
+        for name, form, batch in product(models, _SMALL, batches)
+        if form.is_compiled == by_inductor and (batch == most or (form.mode == "inference" and not form.is_compiled))
+    ]
+    yield from compiled(forms, profiled=True) if by_inductor else _rows(forms, profiled=True)
 
 
 def trace(models: Sequence[str], batch: int, folder: Path) -> None:
@@ -184,7 +259,7 @@ def trace(models: Sequence[str], batch: int, folder: Path) -> None:
 
     for name in models:
         for layout in ("NCHW", "NHWC"):
-            step, _ = prepared(name, batch, layout, training=True, autocast=True)
+            step, _ = prepared(name, batch, Form("0", "training", layout))
             with profile(
                 activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True,
                 schedule=schedule(wait=1, warmup=2, active=3),
@@ -206,14 +281,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Times whole steps of timm's networks on the GPU at hand.")
     parser.add_argument("csv", type=Path)
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--batch", type=int, nargs="+", default=(128,))
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     options = parser.parse_args(argv)
     if options.trace is not None:
-        trace(options.models, options.batch, options.trace)
+        trace(options.models, options.batch[0], options.trace)
         return 0
     import torch
 
@@ -224,7 +300,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if is_new:
             writer.writeheader()
-        for row in (compiled if options.compile else eager)(options.models, options.batch):
+        if options.small:
+            rows = small(options.models, options.batch, by_inductor=options.compile)
+        elif options.compile:
+            rows = compiled(list(product(options.models, options.batch, _COMPILED)))
+        else:
+            rows = eager(options.models, options.batch)
+        for row in rows:
             writer.writerow(row)
             file.flush()
             if time.perf_counter() - begin > options.limit_seconds:

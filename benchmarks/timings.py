@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from convlint.estimate.constants import STREAM_BANDWIDTH
 from convlint.gpus.gpu import Gpu, gpu_names, load_gpu
 from convlint.measuring.rows import SOURCE, header, rows_of
@@ -116,9 +118,10 @@ def _measured(row: Timing) -> Row:
     count = flops(layer)
     if count is None:
         raise ConvlintError(f"sizes are missing: {work}")
-    return Row(
-        row.gpu, work.precision.value, work.which, SOURCE, layer, row.timing.us, count, measured_runtime(work)
-    )  # fmt: skip
+    runtime = measured_runtime(work)
+    if row.framework_version.startswith("jax "):  # `measure_jax.py`
+        runtime = replace(runtime, framework="jax", cudnn_benchmark=None)
+    return Row(row.gpu, work.precision.value, work.which, SOURCE, layer, row.timing.us, count, runtime)
 
 
 def _row(record: dict[str, str]) -> Row:

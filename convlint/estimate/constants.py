@@ -318,9 +318,10 @@ HOPPER_RATE: Final = 3780.0
 # Kernels for 8 bits are taken to be Ampere's there, whose instructions reach this share of the peak (arXiv 2402.13499,
 # 62.9 % on average).
 MMA_ON_HOPPER: Final = 0.63
-# Of the speed of other kernels, what those for few channels have on cc 9.0. Fit: first layers of up to 8 channels on
-# H100, cuDNN 9.19; assumed for 16.
-FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.6, "dgrad": 0.6, "wgrad": 0.4}
+# Of the speed of other kernels, what those for few channels have on cc 9.0, and of that those for 8 forward. Fit: first
+# layers of up to 8 channels on H100 (fprop: three filters, N from 1 to 256, in fp16), cuDNN 9.19; assumed for 16.
+FEW_CHANNELS_ON_HOPPER: Final[dict[Pass, float]] = {"fprop": 0.42, "dgrad": 0.6, "wgrad": 0.4}
+EIGHT_CHANNELS_ON_HOPPER: Final = 0.7
 # Of the tiles' speed on cc 9.0 in 16 bits, what filters of several taps reach. Fit: half of H100's and H200's shapes.
 # A step of 64 channels that 32 fill takes not much more than half of one; other widths that fill no 32 run on slower
 # kernels; no tile is narrower than 64 outputs, and those of 64 are slower; wgrad wants both widths in multiples of 64.

@@ -31,15 +31,18 @@ NO_HOST: Final[Host] = (0.0, 0.0, 0.0)
 EAGER_US_PER_OPERATION: Final = 38.0
 OPERATIONS: Final = 3  # per convolution
 # Steps of training take 2.7 to 4 times as long as inference on one host, the optimizer included (pytorch/benchmark,
-# pull requests 543 to 553, 706): a backward operation is taken to cost a little more than a forward one.
-BACKWARD: Final = 1.2
+# pull requests 543 to 553, 706), under autocast 4 to 5.5 times (17 networks on three virtual machines with H100 and
+# H200, PyTorch 2.11, bf16: 163 to 227 us for an operation, in inference 33 to 57).
+BACKWARD: Final = 2.4
 # Autocast looks at every operation and casts weights: 1.20 to 1.31 for ResNet-50 and EfficientNets (the README above).
+# In training their gradients are cast back.
 AUTOCAST: Final = 1.25
 _BISECTIONS: Final = 40  # a share to within 1e-12
 JETSON: Final = 3.0  # its ARM cores over a server's: torch2trt's table
 # Over eager PyTorch on the same machine: torch.compile in its default mode .59 (V100) to .63 (A100) for ResNet-50.
 # Its backward pass, and the optimizer, which is not compiled, are taken to be no faster: MobileNetV2 trains in 22.2 ms
-# where eager takes 24.6, MobileNetV3 in 32.7 and 36.1, both at the pace of the host (H200, PyTorch 2.11).
+# where eager takes 24.6, MobileNetV3 in 32.7 and 36.1, both at the pace of the host (H200, PyTorch 2.11); on a machine
+# with H100 compiled training took 1.2 to 1.3 times as long as eager.
 # TensorFlow's graphs 4.25 ms where PyTorch takes 12.78 (NVIDIA DeepLearningExamples). TensorRT's engines, XLA and ONNX
 # Runtime have no term: the first start kernels as fast as the GPU asks for them, of the others nothing sure was found.
 COMPILED: Final = 0.6
@@ -58,9 +61,9 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
         return NO_HOST
     share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
     whole = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
-    forward = whole * share
-    backward = (whole if framework == "pytorch" else forward) * BACKWARD / 2
-    return forward * (AUTOCAST if runtime.mixed_precision and is_eager(runtime) else 1.0), backward, backward
+    autocast = AUTOCAST if runtime.mixed_precision and framework == "pytorch" else 1.0
+    backward = whole * (autocast if framework == "pytorch" else share) * BACKWARD / 2
+    return whole * share * (1.0 if runtime.compile else autocast), backward, backward
 
 
 def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:

@@ -249,7 +249,7 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     # its gradient with what comes before (pytorch/pytorch#89128); TensorRT has it in its kernels. Others: not known.
     adds_bias = framework == "pytorch" and not runtime.compile and problem.dtype != Dtype.int8
     situation = Situation(
-        compute, framework == "tensorrt", pads, searched, native, absent, old, adds_bias,
+        compute, framework == "tensorrt", pads, searched, native, framework == "jax", absent, old, adds_bias,
         keeps_volumes_from_cudnn(version, runtime.cudnn), keeps_dilated_from_cudnn(version, runtime),
     )  # fmt: skip
     board.situations[problem.dtype] = runtime, situation

@@ -55,6 +55,7 @@ class Situation(Struct, frozen=True, gc=False):
     pads_nhwc: bool  # cuDNN pads misaligned channels of NHWC itself
     searched: bool  # all algorithms were tried; else heuristics picked one
     native: bool  # PyTorch, which has kernels of its own; also where no framework is given
+    xla: bool = False  # JAX, whose groups take the time of PyTorch's
     absent: tuple[Mode, ...] = ()  # in which the framework has no convolution of this dtype
     old_depthwise: bool = False  # PyTorch asks cuDNN for fewer depthwise layers: before 1.11 or with cuDNN before 8.2
     adds_bias: bool = False  # by a kernel of its own
@@ -209,7 +210,8 @@ def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bo
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
     """Whether a layer with groups, depthwise or not, is of a kind that was timed on cc 9.0."""
-    return board.like_hopper and situation.native and not is_volume(problem)
+    timed = situation.native or (situation.xla and problem.groups < problem.C)
+    return board.like_hopper and timed and not is_volume(problem)
 
 
 def _with_kernels_of_groups(priced: Priced, case: KernelCase, situation: Situation) -> Priced:
@@ -320,6 +322,8 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     is_few = c <= few and unit.family.granule % c == 0 and problem.groups == 1 and problem.taps > 1
     if board.like_hopper and is_few and problem.element_bytes > 1 and not situation.tensorrt:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
+        if which == "fprop" and c == const.VECTOR:
+            share *= const.EIGHT_CHANNELS_ON_HOPPER
     elif board.like_hopper and problem.element_bytes == 2 and problem.groups == 1 and problem.taps > 1:
         share = 1.0 if situation.tensorrt else _hopper_share(c, k, which)
     if board.modern and is_volume(problem):

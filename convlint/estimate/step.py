@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -28,11 +29,11 @@ from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
-from convlint.estimate.passes import time_us
+from convlint.estimate.passes import pass_time_us, time_us
 from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
-from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc, with_output
+from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, mostly_nhwc, with_output
 from convlint.model.network import PART_OF, PROMOTED, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
 from convlint.model.runtime import Runtime, framework_of
 
@@ -63,14 +64,26 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
 # backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
+# cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW, bn_bw_1C11_kernel_new),
+# so that 16 channels take as long as 64: clocks of it for an element, forward and backward, where a channel has more
+# elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and HRNet with TF32 on H100,
+# cuDNN 9.19; in 16 bits training on RTX 3090, cuDNN 8.3 (MobileNets stood at 0.86 of the measured time without it).
+_CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
+_HELD_CHANNEL: Final = 1 << 14  # 12,544 are, 50,176 are not
+# In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16 bits
+# nothing was timed.
+_CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.0}
 # The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
-# The same for a row of a layer norm in fp32, and for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's
-# training on H200, PyTorch 2.11 (rows of 96 to 768 channels); assumed from cc 8.0 on.
+# The same for a row of a layer norm, from cc 9.0 on, and for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's
+# training on H200, PyTorch 2.11 (rows of 96 to 768 channels), and inference in fp16 on H100. RTX 3090 and 4090 show no
+# such rows; the element of GELU is assumed from cc 8.0 on.
 _LAYER_NORM_ROW: Final = (380.0, 350.0)
 _GELU: Final = (0.31, 0.42)
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
-_KERNEL_US: Final = 2.0  # from one kernel's end to the next one's first bytes, of what the host has queued. Assumed
+# A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of one
+# image as CUDA graphs on H100, whose kernels alone take two thirds of it.
+_KERNEL_US: Final = 3.0
 # Shares of the bandwidth on paper. Of pointwise kernels: fit on the networks of RTX 3090 and 4090. Of what reads or
 # writes with strides: assumed, between those kernels and transposes.
 _STREAMED: Final = 0.95
@@ -85,6 +98,12 @@ _PRODUCT_SHARE: Final = 0.7
 _ATTENTION_SHARE: Final = 0.6
 _ATTENTION_BACKWARD: Final = 2.5
 _MOST_UNPRICED: Final = 0.25  # of the bytes that are moved: a step that lacks more is none
+# cuBLAS's products in fp32: of the peak, in ConvNeXt-T with 64 images on H100; the tile is that of its large kernels.
+_SIMT_PRODUCT_SHARE: Final = 0.62
+_PRODUCT_TILE: Final = 128
+_SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more; rows of a tile. Assumed
+_LEAST_DEPTH: Final = 32
+_SPLIT_ROWS: Final = 64
 _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an element
 # Bytes of fp32 that an update moves for each parameter: torch.optim's `foreach` form, kernel after kernel, without
 # states, with one (momentum) and with two (Adam).
@@ -303,10 +322,10 @@ class _Walk:
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             fresh = self._latest(number, reads) if forward else min(each.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
-            if work.kind == "batch norm" and size == 2 and self.own and self.sixteen == Dtype.bf16:
-                streamed_us = max(streamed_us, self._batch_norm_us(writes, self.in_nhwc[number], forward=forward))
+            if work.kind == "batch norm" and self.own:
+                streamed_us = max(streamed_us, self._batch_norm_us(number, size, forward=forward))
             timed = self.own and self.board.modern
-            if work.kind == "layer norm" and size == 4 and timed and work.weights > 1:
+            if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
                 rows = _rows(work, reads)
                 streamed_us = max(streamed_us, _LAYER_NORM_ROW[not forward] * rows / self.board.clocks_per_us)
             if work.op == "gelu" and size == 2 and timed:
@@ -317,8 +336,22 @@ class _Walk:
             moved, kernels = moved + bytes_, kernels + each.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
-    def _batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
-        """What PyTorch's own kernels take of one in bf16."""
+    def _batch_norm_us(self, number: int, size: int, *, forward: bool) -> float:
+        """The least that PyTorch's own kernels take of a batch norm, or those of cuDNN."""
+        work, in_nhwc = self.operations[number].work, self.in_nhwc[number]
+        assert work is not None
+        elements = self.writes(number, work)
+        if size == 2 and (self.sixteen == Dtype.bf16 or not self.autocast):
+            return self._own_batch_norm_us(elements, in_nhwc, forward=forward)
+        channel = elements * 2 / work.weights if work.weights > 1 else 0.0
+        if not self.training:
+            return _CUDNN_INFERENCE[size] * elements / self.board.clocks_per_us
+        if in_nhwc or channel <= _HELD_CHANNEL:
+            return 0.0
+        return _CUDNN_BATCH_NORM[size][not forward] * channel * self.gpu.sms / self.board.clocks_per_us
+
+    def _own_batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
+        """What PyTorch's own kernels take."""
         in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
         clocks = backward if not forward else in_training if self.training else in_inference
         return clocks * elements / self.board.clocks_per_us
@@ -392,9 +425,38 @@ class _Walk:
         return (1 + (back if self.training else 0)) * time + _KERNEL_US, flops
 
     def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype, mode: Mode) -> float | None:
-        """A product of M rows as the 1x1 convolution of M images of one position."""
-        layer = ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC")
-        return time_us(with_output(layer), self.gpu, self.of_products, mode)
+        """A product of M rows as the 1x1 convolution of M images of one position.
+
+        On CUDA cores its sum may be split, which convolutions do not do forward and cuBLAS does (`sgemm_largek` and
+        `splitKreduce_kernel` in a profile of ConvNeXt with one image).
+        """
+        layer = _pointwise(M, N, K, dtype)
+        whole = time_us(layer, self.gpu, self.of_products, mode)
+        if whole is None or compute_dtype(dtype, self.gpu, self.of_products) != Dtype.fp32:
+            return whole
+        products: tuple[tuple[Pass, int, int], ...] = ("fprop", N, K), ("dgrad", K, N)
+        for which, columns, depth in products[: 2 if mode == "training" else 1]:
+            taken = pass_time_us(layer, which, self.gpu, self.of_products) or 0.0
+            whole -= max(0.0, taken - self._product_us(M, columns, depth, dtype))
+        return whole
+
+    def _product_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
+        """A product of M rows on CUDA cores by cuBLAS.
+
+        One row reads the weights once; tiles that fill the SMs reach their share of the peak; the sums of fewer ones
+        are split over more tiles, and summed up.
+        """
+        if M == 1:
+            return N * K * dtype.bytes * self.us_per_byte + _KERNEL_US
+        if -(-M // _PRODUCT_TILE) * -(-N // _PRODUCT_TILE) >= self.gpu.sms:
+            return 2e6 * M * N * K / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
+        rows = -(-M // _SPLIT_ROWS) * _SPLIT_ROWS
+        found = [
+            (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)
+            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + _KERNEL_US
+            for parts in _SPLITS if K // parts >= _LEAST_DEPTH
+        ]  # fmt: skip
+        return min(found, default=inf)
 
     def _multiplied(self, size: int) -> Dtype:
         return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
@@ -422,7 +484,7 @@ class _Walk:
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
             forward = not work.op.endswith("backward")
             passes = 3 if forward else 5  # that `moved` counts
-            us = max(us, self._batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
+            us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
         return work.calls * (us + launches * _KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:
@@ -665,6 +727,11 @@ def _work(operation: Operation) -> Work:
     """The work of an operation that has some."""
     assert operation.work is not None
     return operation.work
+
+
+def _pointwise(M: int, N: int, K: int, dtype: Dtype) -> ConvLayer:
+    """A 1x1 convolution of M images of one position."""
+    return with_output(ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC"))
 
 
 def _weight(work: Work) -> int:
