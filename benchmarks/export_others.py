@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,9 @@ def segmentation_networks() -> Iterator[tuple[str, Build]]:
 
     for kind, encoder, size in (
         ("Unet", "resnet34", 512), ("UnetPlusPlus", "resnet50", 512), ("DeepLabV3Plus", "resnet101", 768),
-        ("FPN", "resnet50", 640), ("MAnet", "resnet34", 512), ("PSPNet", "resnet50", 480), ("Unet", "mobilenet_v2", 256),
-        ("Linknet", "resnet18", 384), ("PAN", "resnet34", 512), ("Unet", "vgg16_bn", 256),
+        ("FPN", "resnet50", 640), ("MAnet", "resnet34", 512), ("PSPNet", "resnet50", 480),
+        ("Unet", "mobilenet_v2", 256), ("Linknet", "resnet18", 384), ("PAN", "resnet34", 512),
+        ("Unet", "vgg16_bn", 256),
     ):  # fmt: skip
         make = getattr(smp, kind)
         yield (
@@ -192,13 +194,13 @@ def small_networks() -> Iterator[tuple[str, Build]]:
         widths = (100, 512, 256, 128, 64, 3)
         up = [
             nn.ConvTranspose2d(a, b, 4, 2 if i else 1, 1 if i else 0, bias=False)
-            for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False))
+            for i, (a, b) in enumerate(pairwise(widths))
         ]
         return nn.Sequential(*up)
 
     def discriminator() -> nn.Module:
         widths = (3, 64, 128, 256, 512)
-        return nn.Sequential(*(nn.Conv2d(a, b, 4, 2, 1) for a, b in zip(widths, widths[1:], strict=False)))
+        return nn.Sequential(*(nn.Conv2d(a, b, 4, 2, 1) for a, b in pairwise(widths)))
 
     def volumes() -> nn.Module:
         parts: list[nn.Module] = []

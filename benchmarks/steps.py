@@ -7,9 +7,10 @@ out.
 
 Per table (GPU, mode, layout, compiled or not): the bias (geometric mean of predicted over measured), the factor after
 one clock for the table and without; beside it the same of a fit by three numbers on the same rows: multiply-adds,
-activations and a constant. Then what torch.compile and NHWC gain per image. The inference tables come from a benchmark
-that ran layer and group norms in 16 bits under autocast (timm's `--fast-norm`), which PyTorch itself does not: their
-networks with such norms say so, by a factor of 1.5.
+activations and a constant; where a profiler timed the kernels, bias and factor of what they take together (predicted
+with the way from one kernel to the next). Then what torch.compile and NHWC gain per image. The inference tables come
+from a benchmark that ran layer and group norms in 16 bits under autocast (timm's `--fast-norm`), which PyTorch itself
+does not: their networks with such norms say so, by a factor of 1.5.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ _CHANGED = ("tresnet_", "1.12")
 _RUNTIME = Runtime(framework="pytorch", optimizer="momentum")
 
 
+def autocast_of(precision: str) -> str | None:
+    """The dtype of autocast; None without."""
+    return precision.partition(" ")[0] if precision.endswith("autocast") else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
     """One measured step."""
@@ -83,16 +89,12 @@ class StepRow:
         return f"{self.gpu} {self.mode} {how}{precision}{images}, PyTorch {self.torch}"
 
     @property
-    def autocast(self) -> str | None:
-        """The dtype of autocast; None without."""
-        return self.precision.partition(" ")[0] if self.precision.endswith("autocast") else None
-
-    @property
     def runtime(self) -> Runtime:
         """What it ran in."""
         return replace(
             _RUNTIME, compile=self.compiled or None, cuda_graphs=self.how in ("graphs", "overhead") or None,
-            framework_version=Version(self.torch), cudnn_benchmark=self.searched, mixed_precision=self.autocast is not None, tf32=self.precision != "fp32",
+            framework_version=Version(self.torch), cudnn_benchmark=self.searched,
+            mixed_precision=autocast_of(self.precision) is not None, tf32=self.precision != "fp32",
         )  # fmt: skip
 
 
@@ -132,9 +134,10 @@ def read_rows(path: Path) -> list[StepRow]:
     ]  # fmt: skip
 
 
-def network_of(model: str, image: int, autocast: str | None, *, channels_last: bool) -> Network | None:
+def network_of(model: str, image: int, precision: str, *, channels_last: bool) -> Network | None:
     """A timm model as convlint reads it with one image, kept in `build/steps/`; None where there is none."""
-    how = "" if autocast == "fp16" else f"-{autocast or 'fp32'}"
+    autocast, is_half = autocast_of(precision), precision == "fp16"
+    how = "-half" if is_half else "" if autocast == "fp16" else f"-{autocast or 'fp32'}"
     kept = BUILT / f"{model}-{image}{'-nhwc' if channels_last else ''}{how}.json"
     if not kept.exists():
         from export_networks import Torchvision
@@ -145,10 +148,11 @@ def network_of(model: str, image: int, autocast: str | None, *, channels_last: b
             sys.meta_path.append(Torchvision())
         suffix = ":channels_last" if channels_last else ""
         options = ReadOptions(
-            inputs={"": f"1x3x{image}x{image}:fp32{suffix}"}, channels_last=channels_last, autocast=autocast
-        )
+            inputs={"": f"1x3x{image}x{image}:{'fp16' if is_half else 'fp32'}{suffix}"}, channels_last=channels_last,
+            autocast=autocast, roots=(str(Path(__file__).resolve().parent),) if is_half else (),
+        )  # fmt: skip
         try:
-            outcome = READER.read(f"timm.models:{model}", options)
+            outcome = READER.read(f"{'halved' if is_half else 'timm.models'}:{model}", options)
             if outcome[1]:
                 raise RuntimeError("; ".join(error.message for error in outcome[1]))
         except Exception as error:
@@ -223,7 +227,9 @@ def gains(name: str, before: Mapping[object, StepPrediction], after: Mapping[obj
 
 def keyed(rows: Sequence[StepPrediction], wanted: Callable[[StepRow], bool]) -> dict[object, StepPrediction]:
     """The rows of some table by network and image."""
-    return {(each.row.model, each.row.image, each.row.precision): each for each in rows if wanted(each.row)}
+    return {
+        (each.row.model, each.row.image, each.row.batch, each.row.precision): each for each in rows if wanted(each.row)
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -238,12 +244,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.half:
         rows = [row for row in rows if is_held(row.model) == (arguments.half == "held")]
     found: list[StepPrediction] = []
-    networks: dict[tuple[str, int, str | None, bool], Network | None] = {}
+    networks: dict[tuple[str, int, str, bool], Network | None] = {}
     missing: dict[str, None] = {}
     for row in sorted(rows, key=lambda row: (row.model, row.image)):
-        key = row.model, row.image, row.autocast, row.layout == "NHWC"
+        key = row.model, row.image, row.precision, row.layout == "NHWC"
         if key not in networks:
-            networks[key] = network_of(row.model, row.image, row.autocast, channels_last=key[3])
+            networks[key] = network_of(row.model, row.image, row.precision, channels_last=key[3])
         network = networks[key]
         is_changed = row.model.startswith(_CHANGED[0]) and row.torch == _CHANGED[1]
         if network is None or not network.whole or is_changed:
@@ -259,16 +265,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         tables[each.row.table].append(each)
     print(
         "                                                           with one   without     three\n"
-        "table                                            n   bias     clock   a clock   numbers  convolutions"
+        "table                                            n   bias     clock   a clock   numbers  convolutions  kernels"
     )
     for name, members in sorted(tables.items()):
         errors = [each.error for each in members]
         sized = [each.row for each in members if each.row.gmacs]
         fitted = f"{factor(three_numbers(sized), clock=True):8.3f}" if sized else "       -"
         share = median(each.step.parts["convolution"] / each.step.time_us for each in members)
+        kernels = [log(sum(each.step.parts.values()) / us) for each in members if (us := each.row.kernels_us)]
+        of_kernels = f"{exp(fmean(kernels)):14.2f} {factor(kernels, clock=False):6.3f}" if kernels else ""
         print(
             f"{name:44} {len(members):5d}  {exp(fmean(errors)):5.2f}  {factor(errors, clock=True):8.3f}"
-            f"  {factor(errors, clock=False):8.3f}  {fitted}  {share:8.2f}"
+            f"  {factor(errors, clock=False):8.3f}  {fitted}  {share:8.2f}{of_kernels}"
         )
     print("\nper image                                        n  measured, predicted   rho  factor  constant")
     for gpu in sorted({row.gpu for row in rows}):

@@ -118,8 +118,9 @@ class Search:
                     continue
             levers = self._fastest(setting, self._sizes(way))
             found.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
-        least_us = timing.network_us(min(one[0] for one in found))
-        close = [one for one in found if timing.network_us(one[0]) <= least_us * (1 + LEAST_GAIN)]
+        totals = [timing.network_us(self.setting(one[3]), one[0]) for one in found]
+        most_us = min(totals) * (1 + LEAST_GAIN)
+        close = [one for one, us in zip(found, totals, strict=True) if us <= most_us]
         _, _, _, fastest, sizes = min(close, key=lambda one: (one[1], one[0], one[2]))
         way, levers = self._needed(fastest, sizes)
         setting = self.setting(way)
@@ -409,7 +410,8 @@ class Search:
 
     def total_us(self, way: Choices, levers: Levers) -> float:
         """What all layers take."""
-        return self.timing.network_us(self.timing.gpu_us(self.setting(way), self.advice.changes(levers)))
+        setting = self.setting(way)
+        return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
         """What most of the time rests on that layers gain by a member of B, beside the others."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
-from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager
+from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager, left_us
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
 from convlint.facts.target import layout_picks
@@ -234,7 +234,7 @@ def host_of(network: Network, gpu: Gpu) -> Host:
 class NetworkSetting:
     """One way in which the whole network runs: its `layers`, the same as they are `running`, and the runtime."""
 
-    __slots__ = ("layers", "number", "running", "runtime", "times")
+    __slots__ = ("host_us", "layers", "number", "running", "runtime", "times")
 
     def __init__(
         self, layers: tuple[ConvLayer, ...], running: tuple[ConvLayer, ...], runtime: Runtime, number: int = 0
@@ -242,6 +242,7 @@ class NetworkSetting:
         """`number` is that of the runtime, among those that one `NetworkTiming` knows."""
         self.layers, self.running, self.runtime, self.number = layers, running, runtime, number
         self.times: list[float | None] | None = None  # of all layers without further changes, in us
+        self.host_us: float | None = None  # what of the host's time is left for them, once that was asked for
 
 
 class NetworkTiming:
@@ -319,9 +320,14 @@ class NetworkTiming:
             (self.time_us(setting, index, own) or 0.0) - (times[index] or 0.0) for index, own in changes.items()
         )
 
-    def network_us(self, gpu_us: float) -> float:
+    def network_us(self, setting: NetworkSetting, gpu_us: float) -> float:
         """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace."""
-        return gpu_us if self.host_us is None else max(gpu_us, self.host_us)
+        if self.host_us is None:
+            return gpu_us
+        if setting.host_us is None:  # what follows the convolutions is shorter in 16 bits than in 32
+            same = setting is self.now
+            setting.host_us = self.host_us if same else left_us(setting.running, self.mode, self.host)
+        return max(gpu_us, setting.host_us)
 
     def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
         """Of one layer on the GPU if it wasted neither tiles nor waves."""

@@ -29,6 +29,7 @@ OVERLAP: Final = 1.7
 LATENCY_OVERLAP: Final = 4.0
 # Share of the DRAM bandwidth that streaming kernels reach; copies, transposes and depthwise kernels reach less. Fit.
 STREAM_BANDWIDTH: Final = 0.85
+STREAMED: Final = 0.95  # of pointwise kernels between convolutions. Fit: the networks of RTX 3090 and 4090
 COPY_BANDWIDTH: Final = 0.60
 MODERN_COPY_BANDWIDTH: Final = 0.80  # from cc 8.0 on. Fit: 1-D layers on H100 (KernelBench)
 COPY_IN_L2: Final = 0.6  # share of L2 in which copies, and what was written last, stay, cc 8.0 on. Fit: a trace of A100
@@ -43,6 +44,9 @@ VOLUMES_WITHOUT_CUDNN: Final = 4.0
 DILATED_WITHOUT_CUDNN: Final = 10.0
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
+# A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of one
+# image as CUDA graphs on H100, whose kernels alone take two thirds of it.
+KERNEL_US: Final = 3.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
 MODERN_COPY_KERNEL_US: Final = 2.0
 # On cc 9.0 transposes and copies that pad take so long beside their bytes, which transposes of 16 bits move at 0.66 of

@@ -6,25 +6,37 @@ PyTorch/Classification/ConvNets/resnet50v1.5, container 21.03). Latency there fo
 364 us per convolution over eight networks on one machine (torch2trt, benchmarks/JETSON_XAVIER.md).
 
 A convolution counts with its normalisation, where some layer is known to have one or nothing is known of any, and its
-activation: three operations, as ResNet-50 (3.3), MobileNetV2 (2.9) and EfficientNet-B0 (3.0) have them. The host's
-speed is that of a server; desktops were measured at less than half of it per operation, slow cloud CPUs at three times.
+activation: three operations, as ResNet-50 (3.3), MobileNetV2 (2.9) and EfficientNet-B0 (3.0) have them. What these take
+on the GPU, by their bytes, is no time that the convolutions wait. The host's speed is that of a server; desktops were
+measured at less than half of it per operation, slow cloud CPUs at three times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.estimate import constants as const
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate, PassEstimate, StepEstimate
-from convlint.model.layer import PASSES, ConvLayer, Loss
+from convlint.model.layer import PASSES, ConvLayer, Dtype, Loss, Mode, Pass
 from convlint.model.runtime import Runtime, framework_of
 
-Host = tuple[float, float, float]  # us for fprop, dgrad and wgrad of one call
-NO_HOST: Final[Host] = (0.0, 0.0, 0.0)
+
+
+class Host(NamedTuple):
+    """The us that a host needs for the passes of one convolution and what follows it; and those of a byte on the GPU."""
+
+    fprop: float = 0.0
+    dgrad: float = 0.0
+    wgrad: float = 0.0
+    us_per_byte: float = 0.0
+
+
+NO_HOST: Final = Host()
 
 # ResNet-50 at N = 1, torch 2.0.1 in fp32: 6.53 ms on A100, 6.48 on V100, 6.03 on T4 (transformers,
 # docs/source/en/perf_torch_compile.md), some 173 operations.
@@ -49,9 +61,13 @@ COMPILED: Final = 0.6
 TENSORFLOW: Final = 0.33
 # Fewer convolutions are taken to be a part of some network, whose other operations nobody knows.
 LEAST_CALLS: Final = 10
-# Times the GPU's convolutions that the host needs before it is the bound for sure: another host may be twice as fast
-# (desktops are), and norms and activations, which the GPU runs too, are assumed to take as long again.
-SURELY: Final = 4.0
+# Times what the GPU needs that the host needs before it is the bound for sure: desktops are twice as fast.
+SURELY: Final = 2.0
+# How often what follows a convolution reads or writes its output: a batch norm in inference, in training and back, and
+# an activation forward and back; and its kernels.
+_NORM: Final = (2, 3, 5)
+_NORM_KERNELS: Final = (1, 2, 2)
+_ACTIVATION: Final = (2, 3)
 
 
 def host_us(gpu: Gpu, runtime: Runtime) -> Host:
@@ -63,15 +79,16 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     whole = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
     autocast = AUTOCAST if runtime.mixed_precision and framework == "pytorch" else 1.0
     backward = whole * (autocast if framework == "pytorch" else share) * BACKWARD / 2
-    return whole * share * (1.0 if runtime.compile else autocast), backward, backward
+    us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAMED)
+    return Host(whole * share * (1.0 if runtime.compile else autocast), backward, backward, us_per_byte)
 
 
 def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:
     """What the host needs for a step of so many operations forward, and as many back; None where no host is known."""
-    forward, *backward = host_us(gpu, runtime)
-    if not forward:
+    host = host_us(gpu, runtime)
+    if host == NO_HOST:
         return None
-    return operations / OPERATIONS * (forward + (sum(backward) if training else 0.0))
+    return operations / OPERATIONS * (host.fprop + (host.dgrad + host.wgrad if training else 0.0))
 
 
 def is_eager(runtime: Runtime) -> bool:
@@ -85,9 +102,9 @@ def is_eager(runtime: Runtime) -> bool:
 class Hosted(Struct, frozen=True):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
-    `host_us` is what the host needs for the convolutions and what usually follows them, `gpu_us` what the GPU needs for
-    the convolutions; None where that is not known. Where that is less, the host is the bound, and the layers share its
-    time: each pass takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind
+    `host_us` is what the host needs for the convolutions and what usually follows them, less what that takes on the
+    GPU, `following_us`; `gpu_us` what the GPU needs for the convolutions; None where that is not known. Where that is
+    less, the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind
     torch.compile, where all operations are known: it tells whether the host is the bound, layers take what the GPU
     needs for them, and `host_us` is None. `host` is the pace that holds for layers.
     """
@@ -98,6 +115,7 @@ class Hosted(Struct, frozen=True):
     host: Host = NO_HOST
     step: StepEstimate | None = None
     compiled: StepEstimate | None = None
+    following_us: float = 0.0
 
     @property
     def is_bound(self) -> bool:
@@ -112,6 +130,20 @@ class Hosted(Struct, frozen=True):
         if self.step is not None:
             return self.step.time_us
         return None if self.gpu_us is None else max(self.gpu_us, self.host_us or 0.0)
+
+    @property
+    def whole_host_us(self) -> float | None:
+        """What the host needs for all operations; those that are not told are the usual ones."""
+        if self.step is not None:
+            return self.step.host_us
+        return None if self.host_us is None else self.host_us + self.following_us
+
+    @property
+    def whole_gpu_us(self) -> float | None:
+        """What the GPU needs for them."""
+        if self.step is not None:
+            return self.step.gpu_us
+        return None if self.gpu_us is None else self.gpu_us + self.following_us
 
     @property
     def pace(self) -> tuple[float, float]:
@@ -137,14 +169,63 @@ class Hosted(Struct, frozen=True):
             lost["host"] = self.step.idle_us
             if self.compiled is not None:
                 lost["compile"] = self.step.time_us - self.compiled.time_us
-        elif self.is_bound:  # what else the GPU runs is taken to need as long again
-            lost["host"] = max(0.0, (self.host_us or 0.0) - 2 * (self.gpu_us or 0.0))
+        elif self.is_bound:
+            lost["host"] = (self.host_us or 0.0) - (self.gpu_us or 0.0)
         return lost
 
     @property
     def is_surely_bound(self) -> bool:
         """Whether it would wait for a faster host too, so that no kernel that ends sooner saves time."""
-        return self.is_bound and (self.gpu_us or 0.0) * SURELY < (self.host_us or 0.0)
+        gpu_us, host_us = (us + self.following_us for us in (self.gpu_us or 0.0, self.host_us or 0.0))
+        return self.is_bound and gpu_us * SURELY < host_us
+
+
+def left_us(layers: Sequence[ConvLayer], mode: Mode, host: Host) -> float:
+    """What of the host's time is left for the convolutions of these layers, beside what follows them."""
+    shares = _shares(layers, [_passes(layer, mode) for layer in layers], host)
+    return _left(layers, shares)
+
+
+class _Share(NamedTuple):
+    """Of one pass of a layer: what its host needs, and what follows the convolution on the GPU."""
+
+    host_us: float
+    following_us: float
+
+
+_Shares = Sequence[dict[Pass, _Share]]
+
+
+def _passes(layer: ConvLayer, mode: Mode) -> Collection[Pass]:
+    return ("fprop",) if mode == "inference" else ("fprop", "wgrad") if layer.first else PASSES
+
+
+def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], host: Host) -> _Shares:
+    """Of each pass of each layer."""
+    norms = any(layer.norm_follows for layer in layers)  # else nobody says which layers have one
+    found = []
+    for layer, running in zip(layers, passes, strict=True):
+        has_norm = bool(layer.norm_follows) or not norms
+        known = layer.N and layer.K and layer.Z and layer.P and layer.Q
+        size = (layer.N or 0) * (layer.K or 0) * (layer.Z or 0) * (layer.P or 0) * (layer.Q or 0) if known else 0
+        moved = size * (layer.dtype or Dtype.fp32).bytes * host.us_per_byte
+        trains = "wgrad" in running
+        of_host = 1.0 if has_norm else (OPERATIONS - 1) / OPERATIONS
+        own: dict[Pass, _Share] = {}
+        for which in running:
+            way = 2 if which != "fprop" else 1 if trains else 0
+            back = which != "fprop"
+            accesses = has_norm * _NORM[way] + _ACTIVATION[back]
+            kernels = has_norm * _NORM_KERNELS[way] + 1
+            us = (accesses * moved + kernels * const.KERNEL_US) / (len(running) - 1 if back else 1)
+            own[which] = _Share(getattr(host, which) * of_host, us)
+        found.append(own)
+    return found
+
+
+def _left(layers: Sequence[ConvLayer], shares: _Shares) -> float:
+    parts = [(layer.calls, share) for layer, own in zip(layers, shares, strict=True) for share in own.values()]
+    return max(0.0, sum(calls * (share.host_us - share.following_us) for calls, share in parts))
 
 
 def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], host: Host) -> Hosted:
@@ -155,40 +236,35 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
     gpu_us = sum(estimate.time_us for _, estimate in known)
     if host == NO_HOST:
         return Hosted(tuple(estimates), None, gpu_us)
-    norms = any(layer.norm_follows for layer in layers)  # else nobody says which layers have one
-    share_of = [
-        {
-            which: share * (1.0 if layer.norm_follows or not norms else (OPERATIONS - 1) / OPERATIONS)
-            for which, share in zip(PASSES, host, strict=True)
-        }
-        for layer in layers
-    ]
+    shares = _shares(layers, [estimate.passes for _, estimate in known], host)
     parts = [
-        (layer.calls, one.time_us, share[which])
-        for (layer, estimate), share in zip(known, share_of, strict=True)
+        (layer.calls, one.time_us, own[which])
+        for (layer, estimate), own in zip(known, shares, strict=True)
         for which, one in estimate.passes.items()
     ]
-    host_us = sum(calls * own for calls, _, own in parts)
+    host_us = _left(layers, shares)
+    following_us = sum(calls * own.following_us for calls, _, own in parts)
     if gpu_us >= host_us:
-        return Hosted(tuple(estimates), host_us, gpu_us, host)
+        return Hosted(tuple(estimates), host_us, gpu_us, host, following_us=following_us)
     low, high = 0.0, 1.0  # the GPU catches up in long passes: of what the host needs, this share is waited for
     for _ in range(_BISECTIONS):
         share = (low + high) / 2
-        whole = sum(calls * max(time, share * own) for calls, time, own in parts)
+        whole = sum(calls * max(time, share * own.host_us - own.following_us) for calls, time, own in parts)
         low, high = (share, high) if whole < host_us else (low, share)
-    sure = Hosted(tuple(estimates), host_us, gpu_us).is_surely_bound
+    bound = Hosted(tuple(estimates), host_us, gpu_us, host, following_us=following_us)
+    sure = bound.is_surely_bound
     waiting: dict[tuple[int, float], PassEstimate] = {}
     found = []
-    for (layer, estimate), own_share in zip(known, share_of, strict=True):
+    for (layer, estimate), shared in zip(known, shares, strict=True):
         passes = {}
         for which, one in estimate.passes.items():
-            key = id(one), high * own_share[which]
+            key = id(one), high * shared[which].host_us - shared[which].following_us
             passes[which] = waiting[key] = waiting.get(key) or _held_up(one, key[1], sure=sure)
         time_us, unquantized_us = (
             layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
         )
         found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
-    return Hosted(tuple(found), host_us, gpu_us, host)
+    return replace(bound, estimates=tuple(found))
 
 
 def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:

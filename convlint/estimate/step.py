@@ -81,12 +81,7 @@ _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
 _LAYER_NORM_ROW: Final = (380.0, 350.0)
 _GELU: Final = (0.31, 0.42)
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
-# A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of one
-# image as CUDA graphs on H100, whose kernels alone take two thirds of it.
-_KERNEL_US: Final = 3.0
-# Shares of the bandwidth on paper. Of pointwise kernels: fit on the networks of RTX 3090 and 4090. Of what reads or
-# writes with strides: assumed, between those kernels and transposes.
-_STREAMED: Final = 0.95
+# Share of the bandwidth on paper of what reads or writes with strides: assumed, between pointwise kernels and transposes.
 _STRIDED: Final = 0.65
 # L2 serves, of what the kernel before has written, as many bytes as of a copy (COPY_IN_L2), at so many times the speed
 # of memory. Seen in networks on RTX 4090 (72 MB); RTX 3090 (6 MB) shows none of it. The speed: assumed.
@@ -201,8 +196,8 @@ class _Walk:
         self.operations = steps.network.operations
         self.training = steps.mode == "training"
         self.autocast = is_autocast(steps.layers, steps.runtime, steps.mode)
-        self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * self.board.factors.bandwidth * _STREAMED)
-        self.strided_us_per_byte = self.us_per_byte * _STREAMED / _STRIDED
+        self.us_per_byte = 1e6 / (gpu.dram_bytes_per_s * self.board.factors.bandwidth * const.STREAMED)
+        self.strided_us_per_byte = self.us_per_byte * const.STREAMED / _STRIDED
         self.parts: dict[Part, float] = defaultdict(float)
         self.parts["convolution"] = steps.convolution_us
         self.found: list[OperationEstimate | None] = [None] * len(self.operations)
@@ -299,7 +294,7 @@ class _Walk:
             if work.kind in PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
                 passes -= 1
             if wrong and passes:
-                time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + _KERNEL_US), wrong * _CAST, passes
+                time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + const.KERNEL_US), wrong * _CAST, passes
         if work.kind in _PRODUCTS:
             taken, flops = self._product(work, sum(reads) + writes, size)
             if self.autocast and work.weights:
@@ -307,7 +302,7 @@ class _Walk:
                 kernels += 1
             passes = 3 if self.training else 1
             if self.training and self.own and not self.steps.runtime.compile and _has_bias(work):
-                time += max(writes * size * self.us_per_byte, summed_us(writes, self.board)) + _KERNEL_US
+                time += max(writes * size * self.us_per_byte, summed_us(writes, self.board)) + const.KERNEL_US
                 moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
             self._note(number, PART_OF[work.kind], time + taken, moved, passes * flops, kernels + passes)
@@ -332,7 +327,7 @@ class _Walk:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
                 streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
-            time += streamed_us + each.kernels * _KERNEL_US
+            time += streamed_us + each.kernels * const.KERNEL_US
             moved, kernels = moved + bytes_, kernels + each.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
@@ -383,11 +378,11 @@ class _Walk:
         if arriving:
             count = _arriving(layer)
             passes = 2 if self.training and not layer.first else 1
-            self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + _KERNEL_US)
+            self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
     def _cast_weights(self, count: int) -> float:
         """Weights in fp32 to 16 bits, in training their gradients back."""
-        return (2 if self.training else 1) * (count * _CAST * self.us_per_byte + _KERNEL_US)
+        return (2 if self.training else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
     def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
         """What several operations read gets a gradient from each, which autograd adds up."""
@@ -398,7 +393,7 @@ class _Walk:
             layer = self.steps.layers[operation.layer]
             count = (layer.N or 0) * (layer.K or 0) * (layer.Z or 1) * (layer.P or 0) * (layer.Q or 0)
         moved = 3 * count * self.bytes_of[number]
-        self.parts["pointwise"] += times * (moved * self.us_per_byte + _KERNEL_US)
+        self.parts["pointwise"] += times * (moved * self.us_per_byte + const.KERNEL_US)
 
     # -- products
 
@@ -422,7 +417,7 @@ class _Walk:
         attention = work.kind == "attention"
         share, back = (_ATTENTION_SHARE, _ATTENTION_BACKWARD) if attention else (_PRODUCT_SHARE, 2.0)
         time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
-        return (1 + (back if self.training else 0)) * time + _KERNEL_US, flops
+        return (1 + (back if self.training else 0)) * time + const.KERNEL_US, flops
 
     def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype, mode: Mode) -> float | None:
         """A product of M rows as the 1x1 convolution of M images of one position.
@@ -447,13 +442,13 @@ class _Walk:
         are split over more tiles, and summed up.
         """
         if M == 1:
-            return N * K * dtype.bytes * self.us_per_byte + _KERNEL_US
+            return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
         if -(-M // _PRODUCT_TILE) * -(-N // _PRODUCT_TILE) >= self.gpu.sms:
             return 2e6 * M * N * K / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
         rows = -(-M // _SPLIT_ROWS) * _SPLIT_ROWS
         found = [
             (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)
-            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + _KERNEL_US
+            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US
             for parts in _SPLITS if K // parts >= _LEAST_DEPTH
         ]  # fmt: skip
         return min(found, default=inf)
@@ -485,7 +480,7 @@ class _Walk:
             forward = not work.op.endswith("backward")
             passes = 3 if forward else 5  # that `moved` counts
             us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
-        return work.calls * (us + launches * _KERNEL_US)
+        return work.calls * (us + launches * const.KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:
         if work.gemm:
@@ -515,7 +510,7 @@ class _Walk:
         own = sum(operation.work.weights for operation in self.operations if operation.work is not None)
         count = own + (parameters_of(self.steps.layers) or 0)
         moved = count * _UPDATE_BYTES[min(states, 2)]
-        self.parts["optimizer"] += moved * self.us_per_byte + _UPDATE_KERNELS * _KERNEL_US
+        self.parts["optimizer"] += moved * self.us_per_byte + _UPDATE_KERNELS * const.KERNEL_US
 
     def finished(self) -> StepEstimate:
         """What was found."""
@@ -686,7 +681,7 @@ class _Fusion:
             if not self.folds:
                 time += summed * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
                 time = max(time, self._clocks(kernel) / walk.board.clocks_per_us)
-            time += kernels * _KERNEL_US
+            time += kernels * const.KERNEL_US
             walk._note(kernel.members[0], PART_OF[heaviest.kind], time, moved, 0, kernels)
 
     def _clocks(self, kernel: _Fused) -> float:

@@ -217,17 +217,21 @@ class Whole:
     def batch_for_the_host(self) -> Any:
         """About the largest batch at which the GPU needs no longer than its host, as far as there is memory for it."""
         now = next((layer.N for layer in self.layers), None)
-        host_us = self.on_host.host_us
-        if self.time_at is None or not self.on_host.is_bound or host_us is None or not now:
+        left_us, following_us, time_at = self.on_host.host_us, self.on_host.following_us, self.time_at
+        if time_at is None or not self.on_host.is_bound or left_us is None or not now:
             return UNKNOWN
+
+        def waits(N: int) -> bool:
+            return time_at(N) + following_us * (N / now - 1) <= left_us
+
         fits = None if self.held.needs else self.held.largest_batch
         most = _MOST_IMAGES if fits is None else min(fits, _MOST_IMAGES)
         low, high = now, 2 * now
-        while high <= most and self.time_at(high) <= host_us:
+        while high <= most and waits(high):
             low, high = high, 2 * high
         for _ in range(_HALVINGS):
             middle = (low + high) // 2
-            if low < middle <= most and self.time_at(middle) <= host_us:
+            if low < middle <= most and waits(middle):
                 low = middle
             else:
                 high = middle
@@ -313,14 +317,14 @@ NETWORK: Table = {
     "host_ms": Quantity(
         "number",
         "what the host needs to start the network's operations",
-        lambda whole: _ms(whole.on_host.host_us if whole.on_host.step is None else whole.on_host.step.host_us),
+        lambda whole: _ms(whole.on_host.whole_host_us),
         ("runtime.framework",),
         gpu=True,
     ),
     "gpu_ms": _timed(
         "number",
-        "what the GPU needs for all operations; for the convolutions, where others are not known",
-        lambda whole: _ms(whole.on_host.gpu_us if whole.on_host.step is None else whole.on_host.step.gpu_us),
+        "what the GPU needs for all operations; for the convolutions, where no host is known and others are not",
+        lambda whole: _ms(whole.on_host.whole_gpu_us),
     ),
     "step_ms": Quantity(
         "number",

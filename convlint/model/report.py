@@ -251,8 +251,8 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_us(self) -> float:
-        """What the GPU needs for that for which it waits for the host."""
-        return sum(one.gpu_us or 0.0 for one in self.networks)
+        """What the GPU needs for the convolutions, for which it waits for the host."""
+        return sum((one.gpu_us or 0.0) - one.following_us for one in self.networks)
 
     @property
     def step_parts(self) -> Mapping[Part, float]:
@@ -317,6 +317,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     largest_batch: int | None = None
     host_us: float | None = None
     gpu_us: float | None = None
+    following_us: float = 0.0  # of the GPU's, what is taken to follow the convolutions, where no step is known
     step: StepEstimate | None = None
     step_after_us: float | None = None
     operations: tuple[Operation, ...] = ()
