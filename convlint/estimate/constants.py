@@ -44,8 +44,8 @@ VOLUMES_WITHOUT_CUDNN: Final = 4.0
 DILATED_WITHOUT_CUDNN: Final = 10.0
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
-# A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of one
-# image as CUDA graphs on H100, whose kernels alone take two thirds of it.
+# A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of
+# one image as CUDA graphs on H100, whose kernels alone take two thirds of it.
 KERNEL_US: Final = 3.0
 # From cc 8.0 on: the shortest transposes in traces of A100 and H100 take 2.2 us, memory's time included.
 MODERN_COPY_KERNEL_US: Final = 2.0

@@ -26,9 +26,8 @@ from convlint.model.layer import PASSES, ConvLayer, Dtype, Loss, Mode, Pass
 from convlint.model.runtime import Runtime, framework_of
 
 
-
 class Host(NamedTuple):
-    """The us that a host needs for the passes of one convolution and what follows it; and those of a byte on the GPU."""
+    """The us that a host needs for each pass of one convolution and what follows it; and those of a byte on the GPU."""
 
     fprop: float = 0.0
     dgrad: float = 0.0
@@ -104,9 +103,10 @@ class Hosted(Struct, frozen=True):
 
     `host_us` is what the host needs for the convolutions and what usually follows them, less what that takes on the
     GPU, `following_us`; `gpu_us` what the GPU needs for the convolutions; None where that is not known. Where that is
-    less, the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind
-    torch.compile, where all operations are known: it tells whether the host is the bound, layers take what the GPU
-    needs for them, and `host_us` is None. `host` is the pace that holds for layers.
+    less, the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `step` is
+    the whole step, and `compiled` the same behind torch.compile, where all operations are known: it tells whether the
+    host is the bound, layers take what the GPU needs for them, and `host_us` is None. `host` is the pace that holds for
+    layers.
     """
 
     estimates: tuple[LayerEstimate | None, ...]

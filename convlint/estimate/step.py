@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 from msgspec import Struct
@@ -64,24 +64,26 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
 # backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
-# cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW, bn_bw_1C11_kernel_new),
-# so that 16 channels take as long as 64: clocks of it for an element, forward and backward, where a channel has more
-# elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and HRNet with TF32 on H100,
-# cuDNN 9.19; in 16 bits training on RTX 3090, cuDNN 8.3 (MobileNets stood at 0.86 of the measured time without it).
+# cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW and
+# bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
+# where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
+# HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
+# measured time without it).
 _CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
 _HELD_CHANNEL: Final = 1 << 14  # 12,544 are, 50,176 are not
-# In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16 bits
-# nothing was timed.
+# In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16
+# bits nothing was timed.
 _CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.0}
 # The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
-# The same for a row of a layer norm, from cc 9.0 on, and for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's
-# training on H200, PyTorch 2.11 (rows of 96 to 768 channels), and inference in fp16 on H100. RTX 3090 and 4090 show no
-# such rows; the element of GELU is assumed from cc 8.0 on.
+# The same for a row of a layer norm, from cc 9.0 on, and for an element of GELU in 16 bits; forward, backward. Fit:
+# ConvNeXt's training on H200, PyTorch 2.11 (rows of 96 to 768 channels), and inference in fp16 on H100. RTX 3090 and
+# 4090 show no such rows; the element of GELU is assumed from cc 8.0 on.
 _LAYER_NORM_ROW: Final = (380.0, 350.0)
 _GELU: Final = (0.31, 0.42)
 _POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
-# Share of the bandwidth on paper of what reads or writes with strides: assumed, between pointwise kernels and transposes.
+# Share of the bandwidth on paper of what reads or writes with strides: assumed, between pointwise kernels and
+# transposes.
 _STRIDED: Final = 0.65
 # L2 serves, of what the kernel before has written, as many bytes as of a copy (COPY_IN_L2), at so many times the speed
 # of memory. Seen in networks on RTX 4090 (72 MB); RTX 3090 (6 MB) shows none of it. The speed: assumed.
@@ -294,7 +296,11 @@ class _Walk:
             if work.kind in PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
                 passes -= 1
             if wrong and passes:
-                time, moved, kernels = passes * (wrong * _CAST * self.us_per_byte + const.KERNEL_US), wrong * _CAST, passes
+                time, moved, kernels = (
+                    passes * (wrong * _CAST * self.us_per_byte + const.KERNEL_US),
+                    wrong * _CAST,
+                    passes,
+                )
         if work.kind in _PRODUCTS:
             taken, flops = self._product(work, sum(reads) + writes, size)
             if self.autocast and work.weights:
@@ -443,9 +449,10 @@ class _Walk:
         """
         if M == 1:
             return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
-        if -(-M // _PRODUCT_TILE) * -(-N // _PRODUCT_TILE) >= self.gpu.sms:
+        tiles = ceil(M / _PRODUCT_TILE) * ceil(N / _PRODUCT_TILE)
+        if tiles >= self.gpu.sms:
             return 2e6 * M * N * K / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
-        rows = -(-M // _SPLIT_ROWS) * _SPLIT_ROWS
+        rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
         found = [
             (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)
             + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US

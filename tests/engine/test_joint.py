@@ -243,7 +243,8 @@ def test_the_step_after_all_advice_counts_torch_compile_where_it_is_advised() ->
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 def test_what_settings_save_of_the_step_is_what_the_next_step_lacks(layout: Layout) -> None:
     """Norms and activations of 16 bits move half of the bytes; widths are good already."""
-    network = told(resnet50((64, 128, 256, 512), dtype="fp32", layout=layout, runtime=Runtime(framework="pytorch")))
+    runtime = Runtime(framework="pytorch")
+    network = told(resnet50((64, 128, 256, 512), N=128, dtype="fp32", layout=layout, runtime=runtime))
     result, promise = promised(network)
     (now,) = result.networks
     settings = [finding for finding in result.findings if finding.advised and finding.lost_step_us is not None]

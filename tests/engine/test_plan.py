@@ -307,7 +307,7 @@ def test_what_the_user_silenced_stays_as_it_is() -> None:
 
 
 def test_a_plan_ends_with_what_shortens_the_step_alone() -> None:
-    network = told(resnet50(BAD, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")))
+    network = told(resnet50(BAD, N=128, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")))
     plan = planned(network)
     *others, last = plan.steps
     assert "torch.compile" in last.describe
@@ -338,7 +338,7 @@ def test_a_plan_ends_where_the_check_says_that_all_advice_leads(N: int) -> None:
 
 
 def test_a_plan_goes_on_where_its_steps_leave_the_gpu_waiting() -> None:
-    network = told(resnet50(N=24, layout="NCHW", runtime=Runtime(framework="pytorch")))
+    network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
     checked, _ = promised(network)
     assert "host" not in {finding.rule.loss for finding in checked.findings if finding.severity == "warning"}
     plan = planned(network)

@@ -23,10 +23,14 @@ def test_fact_7_wgrad_tiles_c_whatever_the_filter():
 @pytest.mark.parametrize("which", ["fprop", "wgrad"])
 @pytest.mark.parametrize("gpu", ["a100", "h100"])
 def test_first_layers_of_few_channels_take_several_taps_at_once(which, gpu):
-    """Time follows the channels, without a jump behind C = 4; V100 and T4 take a step per tap (public timings)."""
+    """Time follows the channels; V100 and T4 take a step per tap (public timings).
+
+    On H100 8 channels take 2.5 times as long as 4 forward (121 and 308 us at N = 64), elsewhere there is no jump.
+    """
     layers = {c: conv(C=c, H=224, W=224, K=64, R=7, S=7, U=2, V=2, first=True) for c in (4, 8, 16)}
     times = {c: estimate_pass(layer, which, load_gpu(gpu), RUNTIME).time_us for c, layer in layers.items()}
-    assert times[4] < times[8] < 2 * times[4]
+    jump = 3 if gpu == "h100" and which == "fprop" else 2
+    assert times[4] < times[8] < jump * times[4]
     assert times[8] < times[16] < 2 * times[8]
     assert fprop(layers[8], load_gpu("v100")).main_loop_steps == 49
 

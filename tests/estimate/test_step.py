@@ -9,7 +9,7 @@ from convlint.estimate import time_us
 from convlint.estimate.step import Steps, is_autocast, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import OperationEstimate, StepEstimate
-from convlint.model.layer import ConvLayer, Dtype, Mode, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
 from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime
 
@@ -63,17 +63,17 @@ def test_a_kernel_takes_the_time_of_its_bytes() -> None:
     found = of(network(work("activation")), 2)
     assert found.bytes == 2 * 2 * ELEMENTS
     memory = found.bytes - 2 / 3 * 0.6 * (A100.l2_bytes or 0)  # much of what it reads is in L2, 3 times as fast
-    assert found.time_us == pytest.approx(memory / (0.95 * BANDWIDTH) + 2, rel=0.01)  # and its start
+    assert found.time_us == pytest.approx(memory / (0.95 * BANDWIDTH) + 3, rel=0.01)  # and its start
     assert (found.part, found.kernels, found.flops) == ("pointwise", 1, 0)
 
 
 def test_of_two_tensors_that_are_added_l2_has_the_latest() -> None:
     small = network(work("activation"), (work("add", ELEMENTS // 2, ELEMENTS // 2, writes=ELEMENTS // 2), (1, 2)))
     saved = ELEMENTS * 2 / 3  # half the elements, two bytes each
-    assert of(small, 3).time_us == pytest.approx((3 * ELEMENTS - saved) / (0.95 * BANDWIDTH) + 2, rel=0.01)
+    assert of(small, 3).time_us == pytest.approx((3 * ELEMENTS - saved) / (0.95 * BANDWIDTH) + 3, rel=0.01)
     before_ampere = load_gpu("v100")
     found = step(small, gpu="v100").operations[3]
-    assert found.time_us == pytest.approx(3 * ELEMENTS / (0.95 * 1e-6 * before_ampere.dram_bytes_per_s) + 2, rel=0.03)
+    assert found.time_us == pytest.approx(3 * ELEMENTS / (0.95 * 1e-6 * before_ampere.dram_bytes_per_s) + 3, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +125,55 @@ def test_a_parameter_of_fp32_makes_what_follows_fp32() -> None:
     assert widths[0] > widths[1]
 
 
-def test_a_layer_norm_in_fp32_takes_its_rows_however_fast_memory_is() -> None:
-    """96 channels: 401,408 rows took 0.66 ms forward on H200, whose memory would need 0.07."""
+def test_a_layer_norm_takes_its_rows_on_hopper_however_fast_memory_is() -> None:
+    """96 channels: 401,408 rows took 0.66 ms forward on H200, whose memory would need 0.07; RTX 4090 shows no rows."""
     rows, on = N * SIZE * SIZE, replace(EAGER, mixed_precision=True)
     narrow, wide = (
         of(network(work("layer norm", weights=2 * width, in_32_bits=True)), 2, runtime=on, gpu="h200")
         for width in (C, 4096)
     )
     assert narrow.time_us > rows * 380 / (132 * 1980) > 2 * wide.time_us
-    half = of(network(work("layer norm", weights=2 * C)), 2, gpu="h200")
-    assert half.time_us < narrow.time_us / 4
+    half = network(work("layer norm", weights=2 * C))
+    assert of(half, 2, gpu="h200").time_us > rows * 380 / (132 * 1980)
+    assert of(half, 2, gpu="rtx-4090").time_us < rows * 380 / (128 * 2520) / 2
+
+
+def test_cudnns_batch_norm_in_nchw_gives_a_channel_to_one_block() -> None:
+    """16 channels of 802,816 elements took as long as 64 on H100, forward and backward: 1.6 ms in fp32."""
+    elements = 802_816
+
+    def norm(channels: int, layout: Layout, dtype: Dtype = Dtype.fp32, mode: Mode = "training") -> float:
+        one = network(work("batch norm", channels * elements, writes=channels * elements, weights=2 * channels))
+        one = replace(one, layers=(replace(one.layers[0], layout=layout, dtype=dtype),))
+        return of(one, 2, mode=mode, gpu="h100-sxm").time_us
+
+    assert norm(16, "NCHW") == pytest.approx(norm(64, "NCHW"), rel=0.01)
+    assert norm(16, "NCHW") == pytest.approx(1600, rel=0.1)
+    assert norm(16, "NHWC") < norm(64, "NHWC") / 3 < norm(64, "NCHW") / 3
+    held = network(work("batch norm", 64 * 12_544, writes=64 * 12_544, weights=128))  # on chip: nothing of the kind
+    assert of(held, 2, mode="training", gpu="h100-sxm").time_us < 30
+
+
+def test_a_model_of_16_bits_has_pytorchs_own_batch_norms() -> None:
+    """cuDNN wants weights in fp32 (_select_batch_norm_backend), which autocast leaves them: ResNet-50's on H100."""
+    norm = network(work("batch norm", weights=2 * C))
+    half, cast = (of(norm, 2, runtime=replace(EAGER, mixed_precision=on), gpu="h100-sxm") for on in (False, True))
+    assert half.time_us > 1.2 * cast.time_us
+
+
+def test_cublas_splits_the_sum_of_a_small_product_on_cuda_cores() -> None:
+    """A classifier of one image reads its weights once (4.5 us on H100); ConvNeXt-T's last stage took 36 us a layer."""
+
+    def product(M: int, columns: int, depth: int, mode: Mode = "inference") -> float:
+        one = network(work("linear", weights=columns * depth, product=(1, M, columns, depth)))
+        one = replace(one, layers=(replace(one.layers[0], N=1, dtype=Dtype.fp32),))
+        return of(one, 2, mode=mode, gpu="h100-sxm").time_us
+
+    assert product(1, 1000, 2048) < 10
+    assert 15 < product(49, 768, 3072) < 40
+    assert product(49, 768, 3072, "training") < 200
+    large = 2 * 50_176 * 768 * 192 / product(50_176, 768, 192) / 1e6
+    assert 35 < large < 50  # TFLOP/s
 
 
 def test_gradients_of_a_bias_are_summed_up() -> None:
