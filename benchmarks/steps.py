@@ -227,9 +227,7 @@ def gains(name: str, before: Mapping[object, StepPrediction], after: Mapping[obj
 
 def keyed(rows: Sequence[StepPrediction], wanted: Callable[[StepRow], bool]) -> dict[object, StepPrediction]:
     """The rows of some table by network and image."""
-    return {
-        (each.row.model, each.row.image, each.row.batch, each.row.precision): each for each in rows if wanted(each.row)
-    }
+    return {(each.row.model, each.row.image, each.row.precision): each for each in rows if wanted(each.row)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -95,7 +95,7 @@ def test_rows_know_their_table_and_the_sizes_of_their_network(steps, tmp_path):
 def test_three_numbers_fit_what_three_numbers_made(steps, tmp_path):
     sizes = [(1.0, 9.0), (4.0, 2.0), (8.0, 1.0), (3.0, 7.0), (6.0, 6.0), (0.5, 4.0)]
     rows = [
-        steps.StepRow(model=str(n), image=224, gpu="g", torch="2", compiled=False, mode="inference", layout="NCHW",
+        steps.StepRow(model=str(n), image=224, gpu="g", torch="2", how="0", mode="inference", layout="NCHW",
                       batch=2, step_us=2 * 30 * macs + 2 * 11 * acts + 100, gmacs=macs, activations=acts)
         for n, (macs, acts) in enumerate(sizes)
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def test_three_numbers_fit_what_three_numbers_made(steps, tmp_path):
 def test_a_row_is_predicted_at_its_batch_and_a_compiled_one_is_shorter(steps):
     network = told(resnet50(N=1))
     rows = [
-        steps.StepRow(model="resnet50", image=224, gpu="rtx-4090", torch="2.4", compiled=compiled, mode="inference",
+        steps.StepRow(model="resnet50", image=224, gpu="rtx-4090", torch="2.4", how="1" if compiled else "0", mode="inference",
                       layout="NHWC", batch=batch, step_us=1e4, gmacs=4.1, activations=11.1)
         for compiled, batch in ((False, 128), (False, 256), (True, 256))
     ]  # fmt: skip

@@ -140,11 +140,11 @@ class Whole:
         precision: Callable[[Dtype], tuple[Dtype, int, bool]],
         held: Held,
         on_host: Hosted | None = None,
-        time_at: Callable[[int], float] | None = None,
+        waits_at: Callable[[int], bool] | None = None,
     ) -> None:
-        """`time_at` gives what the GPU needs for all layers at a batch, in us."""
+        """`waits_at` says whether the GPU waits for its host at a batch."""
         self.layers, self.edges, self.precision, self.held = layers, edges, precision, held
-        self.time_at = time_at
+        self.waits_at = waits_at
         self.on_host = on_host or Hosted(tuple(estimates), None, 0.0)
         self.priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
         self.time_us = sum(estimate.time_us for _, estimate in self.priced)
@@ -217,21 +217,16 @@ class Whole:
     def batch_for_the_host(self) -> Any:
         """About the largest batch at which the GPU needs no longer than its host, as far as there is memory for it."""
         now = next((layer.N for layer in self.layers), None)
-        left_us, following_us, time_at = self.on_host.host_us, self.on_host.following_us, self.time_at
-        if time_at is None or not self.on_host.is_bound or left_us is None or not now:
+        if self.waits_at is None or not self.on_host.is_bound or self.on_host.host_us is None or not now:
             return UNKNOWN
-
-        def waits(N: int) -> bool:
-            return time_at(N) + following_us * (N / now - 1) <= left_us
-
         fits = None if self.held.needs else self.held.largest_batch
         most = _MOST_IMAGES if fits is None else min(fits, _MOST_IMAGES)
         low, high = now, 2 * now
-        while high <= most and waits(high):
+        while high <= most and self.waits_at(high):
             low, high = high, 2 * high
         for _ in range(_HALVINGS):
             middle = (low + high) // 2
-            if low < middle <= most and waits(middle):
+            if low < middle <= most and self.waits_at(middle):
                 low = middle
             else:
                 high = middle

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
-from convlint.estimate.host import Hosted
+from convlint.estimate.host import NO_HOST, Hosted, left_us
 from convlint.estimate.results import problem_of
 from convlint.facts.network import NETWORK, Held, Whole
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
@@ -438,11 +438,13 @@ class TargetFacts:
             kind = layer_identity(layer)
             kinds[kind] = layer, kinds[kind][1] + 1 if kind in kinds else 1
 
-        def time_at(N: int) -> float:
+        def waits_at(N: int) -> bool:
             times = ((n, time_us(replace(one, N=N), self.gpu, self.runtime, self.mode)) for one, n in kinds.values())
-            return sum(n * (time or 0.0) for n, time in times)
+            host = NO_HOST if on_host is None else on_host.host
+            left = left_us([replace(one, N=N) for one in layers], self.mode, host)
+            return sum(n * (time or 0.0) for n, time in times) <= left
 
-        whole = Whole(layers, edges, estimates, self.precision, held, on_host, time_at)
+        whole = Whole(layers, edges, estimates, self.precision, held, on_host, waits_at)
         self.whole = whole
         self.time_us = whole.time_us
         self.network_us = whole.time_us if whole.is_predicted else None

@@ -253,8 +253,16 @@ def time_us(result: NetworkResult) -> float:
     return sum(each.time_us for each in times if each is not None)
 
 
+def whole_us(result: NetworkResult) -> float:
+    """What a stopwatch would see: the convolutions and what usually follows them."""
+    (network,) = result.networks
+    assert network.host_us is not None
+    assert network.gpu_us is not None
+    return max(network.host_us, network.gpu_us)
+
+
 def test_resnet50_with_amp_on_v100_takes_as_long_for_one_image_as_for_sixteen() -> None:
-    one, sixteen = (time_us(resnet50(N, "v100", mixed_precision=True)) for N in (1, 16))
+    one, sixteen = (whole_us(resnet50(N, "v100", mixed_precision=True)) for N in (1, 16))
     assert sixteen / one == pytest.approx(14.0 / 12.8, rel=0.1)
 
 
@@ -274,7 +282,7 @@ def test_the_batch_that_takes_no_longer_does_not(N: int) -> None:
     found = only(resnet50(N, mode="inference"), "CL306")
     named = re.search(r"up to about N=(\d+)", found.fix.describe)
     now, there, beyond = (
-        time_us(resnet50(each, mode="inference")) for each in (N, int(named[1]), int(int(named[1]) * 1.3))
+        whole_us(resnet50(each, mode="inference")) for each in (N, int(named[1]), int(int(named[1]) * 1.3))
     )
     assert there == pytest.approx(now)
     assert beyond > now
