@@ -56,8 +56,8 @@ def test_no_group_of_public_timings_falls_below_its_floor(scripts, predicted):
         assert figures.factor_clocked <= most_factor, key
 
 
-# The same of the rows that were timed on an H100; of layers of timm's networks that were drawn by lot, on an H200, and in
-# JAX; and of those of networks for segmentation, diffusion, audio and video, which nothing was fitted on.
+# The same of the rows that were timed on an H100; of layers of timm's networks that were drawn by lot, on an H200, and
+# in JAX; and of those of networks for segmentation, diffusion, audio and video, which nothing was fitted on.
 FLOORS_ON_HOPPER = {
     "measured_h100-sxm": (7107, {
         ("bf16", "fprop"): (0.985, 1.20), ("bf16", "dgrad"): (0.98, 1.20), ("bf16", "wgrad"): (0.98, 1.24),

@@ -107,9 +107,9 @@ def test_three_numbers_fit_what_three_numbers_made(steps, tmp_path):
 def test_a_row_is_predicted_at_its_batch_and_a_compiled_one_is_shorter(steps):
     network = told(resnet50(N=1))
     rows = [
-        steps.StepRow(model="resnet50", image=224, gpu="rtx-4090", torch="2.4", how="1" if compiled else "0", mode="inference",
+        steps.StepRow(model="resnet50", image=224, gpu="rtx-4090", torch="2.4", how=how, mode="inference",
                       layout="NHWC", batch=batch, step_us=1e4, gmacs=4.1, activations=11.1)
-        for compiled, batch in ((False, 128), (False, 256), (True, 256))
+        for how, batch in (("0", 128), ("0", 256), ("1", 256))
     ]  # fmt: skip
     small, large, compiled = (steps.predict(row, network, load_gpu(row.gpu)).step.time_us for row in rows)
     assert large == pytest.approx(2 * small, rel=0.05)
