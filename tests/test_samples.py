@@ -158,7 +158,7 @@ REASONS: dict[str, dict[Key, str]] = {
         ("aspp.rate36", "CL005", "warning"): "36 steps from any place of a 16x16 map lie outside it",
     },
     "squeezenet": {
-        ("conv1", "CL103", "warning"): "three channels in fp16 and NHWC at a stride of 2: four take 5 % less of the time",
+        ("conv1", "CL103", "warning"): "three channels in fp16 and NHWC, stride 2: four take 5 % less of the time",
     },
     "m11_waveform": {
         ("conv1", "CL103", "warning"): "one channel of a waveform, once CL401 makes it an image",
