@@ -228,7 +228,7 @@ class _NetworkCheck:
         best = search.best([(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing])
         new_hit = partial(self._came_to_light, facts=facts)
         joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
-        return Promise(best, search, advice, joint, estimates, timing.host)
+        return Promise(best, search, advice, joint, estimates)
 
     def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
         """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""

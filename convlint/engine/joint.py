@@ -14,7 +14,7 @@ from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import LEAST_GAIN, Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
-from convlint.estimate.host import Host, Hosted, hosted
+from convlint.estimate.host import Hosted, hosted
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer
@@ -452,7 +452,6 @@ class Promise(Struct, frozen=True):
     advice: Advice
     settled: Settled
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
-    host: Host
 
     def step_us(
         self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
@@ -554,7 +553,7 @@ class Promise(Struct, frozen=True):
         timing, numbers = self.search.timing, range(len(setting.running))
         estimates = [timing.estimate(setting, index, changes.get(index, NOTHING)) for index in numbers]
         layers = [timing.layer(setting, index, changes.get(index, NOTHING)) for index in numbers]
-        return hosted(layers, estimates, self.host).estimates
+        return hosted(layers, estimates, timing.host_in(setting)).estimates
 
 
 def _written(choices: Choices) -> Choices:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
-from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_eager, left_us
+from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_autocast, is_eager, left_us
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
 from convlint.facts.target import layout_picks
@@ -181,7 +181,7 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     estimates = [
         None if layer.dtype in refused else estimate_layer(layer, gpu, network.runtime, mode) for layer in running
     ]
-    host = host_of(network, gpu)
+    host = host_of(network, gpu, mode)
     if not network.tells_step or None in estimates:
         return hosted(network.layers, estimates, host)
     from convlint.estimate.step import Steps, step_of  # of whole networks alone
@@ -221,14 +221,19 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
     return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
 
 
-def host_of(network: Network, gpu: Gpu) -> Host:
+def host_of(network: Network, gpu: Gpu, mode: Mode) -> Host:
     """What holds up the layers of one network, heads of another batch included.
 
     A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
     """
     calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
     is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
-    return host_us(gpu, network.runtime) if is_one else NO_HOST
+    return paced(network.layers, gpu, network.runtime, mode) if is_one else NO_HOST
+
+
+def paced(layers: Sequence[ConvLayer], gpu: Gpu, runtime: Runtime, mode: Mode) -> Host:
+    """The pace of the host that starts these layers."""
+    return host_us(gpu, replace(runtime, mixed_precision=True) if is_autocast(layers, runtime, mode) else runtime)
 
 
 class NetworkSetting:
@@ -324,10 +329,15 @@ class NetworkTiming:
         """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace."""
         if self.host_us is None:
             return gpu_us
-        if setting.host_us is None:  # what follows the convolutions is shorter in 16 bits than in 32
-            same = setting is self.now
-            setting.host_us = self.host_us if same else left_us(setting.running, self.mode, self.host)
+        if setting.host_us is None:
+            setting.host_us = left_us(setting.running, self.mode, self.host_in(setting))
         return max(gpu_us, setting.host_us)
+
+    def host_in(self, setting: NetworkSetting) -> Host:
+        """The pace of the host in a setting, which autocast changes."""
+        if self.host == NO_HOST:
+            return NO_HOST
+        return paced(setting.layers, self.gpu, setting.runtime, self.mode)
 
     def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
         """Of one layer on the GPU if it wasted neither tiles nor waves."""

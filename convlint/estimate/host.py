@@ -20,19 +20,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
+from convlint.estimate.board import board_of
+from convlint.estimate.passes import running_passes
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate, PassEstimate, StepEstimate
-from convlint.model.layer import PASSES, ConvLayer, Dtype, Loss, Mode, Pass
+from convlint.model.layer import ConvLayer, Dtype, Loss, Mode, Pass
 from convlint.model.runtime import Runtime, framework_of
 
 
 class Host(NamedTuple):
-    """The us that a host needs for each pass of one convolution and what follows it; and those of a byte on the GPU."""
+    """The us that a host needs for each pass of one convolution and what follows it; and those of a byte on the GPU.
+
+    `fuses`: what follows is one kernel.
+    """
 
     fprop: float = 0.0
     dgrad: float = 0.0
     wgrad: float = 0.0
     us_per_byte: float = 0.0
+    fuses: bool = False
 
 
 NO_HOST: Final = Host()
@@ -45,6 +51,7 @@ OPERATIONS: Final = 3  # per convolution
 # pull requests 543 to 553, 706), under autocast 4 to 5.5 times (17 networks on three virtual machines with H100 and
 # H200, PyTorch 2.11, bf16: 163 to 227 us for an operation, in inference 33 to 57).
 BACKWARD: Final = 2.4
+TENSORFLOW_BACKWARD: Final = 1.2  # of its graphs. Assumed
 # Autocast looks at every operation and casts weights: 1.20 to 1.31 for ResNet-50 and EfficientNets (the README above).
 # In training their gradients are cast back.
 AUTOCAST: Final = 1.25
@@ -63,10 +70,23 @@ LEAST_CALLS: Final = 10
 # Times what the GPU needs that the host needs before it is the bound for sure: desktops are twice as fast.
 SURELY: Final = 2.0
 # How often what follows a convolution reads or writes its output: a batch norm in inference, in training and back, and
-# an activation forward and back; and its kernels.
+# an activation forward and back; and its kernels. In 16 bits, whatever the layers have: it is the least, and what 16
+# bits save of it is no change of the convolutions' time.
 _NORM: Final = (2, 3, 5)
 _NORM_KERNELS: Final = (1, 2, 2)
 _ACTIVATION: Final = (2, 3)
+_BYTES: Final = 2
+_SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
+
+
+def is_autocast(layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> bool:
+    """Whether 16-bit layers run in PyTorch beside weights and norms in fp32.
+
+    Where nobody says so: in training, whose weights are fp32 unless a master copy stands beside them.
+    """
+    if framework_of(runtime) not in (None, "pytorch") or not any(layer.dtype in _SIXTEEN for layer in layers):
+        return False
+    return mode == "training" if runtime.mixed_precision is None else runtime.mixed_precision
 
 
 def host_us(gpu: Gpu, runtime: Runtime) -> Host:
@@ -77,9 +97,10 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
     whole = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
     autocast = AUTOCAST if runtime.mixed_precision and framework == "pytorch" else 1.0
-    backward = whole * (autocast if framework == "pytorch" else share) * BACKWARD / 2
-    us_per_byte = 1e6 / (gpu.dram_bytes_per_s * const.STREAMED)
-    return Host(whole * share * (1.0 if runtime.compile else autocast), backward, backward, us_per_byte)
+    backward = whole * (autocast * BACKWARD if framework == "pytorch" else share * TENSORFLOW_BACKWARD) / 2
+    forward = whole * share * (1.0 if runtime.compile else autocast)
+    us_per_byte = 1e6 / (gpu.dram_bytes_per_s * board_of(gpu).factors.bandwidth * const.STREAMED)
+    return Host(forward, backward, backward, us_per_byte, fuses=bool(runtime.compile))
 
 
 def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:
@@ -101,12 +122,12 @@ def is_eager(runtime: Runtime) -> bool:
 class Hosted(Struct, frozen=True):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
-    `host_us` is what the host needs for the convolutions and what usually follows them, less what that takes on the
-    GPU, `following_us`; `gpu_us` what the GPU needs for the convolutions; None where that is not known. Where that is
-    less, the host is the bound, and the layers share its time: each pass takes as long as the host lets it. `step` is
-    the whole step, and `compiled` the same behind torch.compile, where all operations are known: it tells whether the
-    host is the bound, layers take what the GPU needs for them, and `host_us` is None. `host` is the pace that holds for
-    layers.
+    `host_us` is what of the host's time for the convolutions and what usually follows them, `all_host_us`, is left for
+    the former beside what the latter take on the GPU, `following_us`; `gpu_us` what the GPU needs for the convolutions;
+    None where that is not known. Where that is less, the host is the bound, and the layers share its time: each pass
+    takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind torch.compile, where all
+    operations are known: it tells whether the host is the bound, layers take what the GPU needs for them, and `host_us`
+    is None. `host` is the pace that holds for layers.
     """
 
     estimates: tuple[LayerEstimate | None, ...]
@@ -116,6 +137,8 @@ class Hosted(Struct, frozen=True):
     step: StepEstimate | None = None
     compiled: StepEstimate | None = None
     following_us: float = 0.0
+    kernels_us: float = 0.0  # of it what is the same for every batch
+    all_host_us: float | None = None
 
     @property
     def is_bound(self) -> bool:
@@ -134,9 +157,7 @@ class Hosted(Struct, frozen=True):
     @property
     def whole_host_us(self) -> float | None:
         """What the host needs for all operations; those that are not told are the usual ones."""
-        if self.step is not None:
-            return self.step.host_us
-        return None if self.host_us is None else self.host_us + self.following_us
+        return self.all_host_us if self.step is None else self.step.host_us
 
     @property
     def whole_gpu_us(self) -> float | None:
@@ -147,11 +168,11 @@ class Hosted(Struct, frozen=True):
 
     @property
     def pace(self) -> tuple[float, float]:
-        """What the host needs to start a step, and the GPU for all in it but convolutions; zeros without a bound."""
+        """What the host needs to start a step, and the GPU for all in it but convolutions, as far as that follows N."""
         if not self.is_bound:
             return 0.0, 0.0
         if self.step is None:
-            return self.host_us or 0.0, 0.0
+            return self.all_host_us or 0.0, self.following_us - self.kernels_us
         return self.step.host_us or 0.0, self.step.beside_us
 
     @property
@@ -176,28 +197,24 @@ class Hosted(Struct, frozen=True):
     @property
     def is_surely_bound(self) -> bool:
         """Whether it would wait for a faster host too, so that no kernel that ends sooner saves time."""
-        gpu_us, host_us = (us + self.following_us for us in (self.gpu_us or 0.0, self.host_us or 0.0))
-        return self.is_bound and gpu_us * SURELY < host_us
+        return self.is_bound and (self.whole_gpu_us or 0.0) * SURELY < (self.whole_host_us or 0.0)
 
 
 def left_us(layers: Sequence[ConvLayer], mode: Mode, host: Host) -> float:
     """What of the host's time is left for the convolutions of these layers, beside what follows them."""
-    shares = _shares(layers, [_passes(layer, mode) for layer in layers], host)
-    return _left(layers, shares)
+    whole = _summed(layers, _shares(layers, [running_passes(layer, mode) for layer in layers], host))
+    return max(0.0, whole.host_us - whole.following_us)
 
 
 class _Share(NamedTuple):
-    """Of one pass of a layer: what its host needs, and what follows the convolution on the GPU."""
+    """Of one pass of a layer: what its host needs, what follows it on the GPU, and of that what kernels start with."""
 
     host_us: float
     following_us: float
+    kernels_us: float
 
 
 _Shares = Sequence[dict[Pass, _Share]]
-
-
-def _passes(layer: ConvLayer, mode: Mode) -> Collection[Pass]:
-    return ("fprop",) if mode == "inference" else ("fprop", "wgrad") if layer.first else PASSES
 
 
 def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], host: Host) -> _Shares:
@@ -208,24 +225,26 @@ def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], hos
         has_norm = bool(layer.norm_follows) or not norms
         known = layer.N and layer.K and layer.Z and layer.P and layer.Q
         size = (layer.N or 0) * (layer.K or 0) * (layer.Z or 0) * (layer.P or 0) * (layer.Q or 0) if known else 0
-        moved = size * (layer.dtype or Dtype.fp32).bytes * host.us_per_byte
+        moved = size * _BYTES * host.us_per_byte
         trains = "wgrad" in running
         of_host = 1.0 if has_norm else (OPERATIONS - 1) / OPERATIONS
         own: dict[Pass, _Share] = {}
         for which in running:
             way = 2 if which != "fprop" else 1 if trains else 0
             back = which != "fprop"
-            accesses = has_norm * _NORM[way] + _ACTIVATION[back]
-            kernels = has_norm * _NORM_KERNELS[way] + 1
-            us = (accesses * moved + kernels * const.KERNEL_US) / (len(running) - 1 if back else 1)
-            own[which] = _Share(getattr(host, which) * of_host, us)
+            fused = has_norm and host.fuses
+            accesses = has_norm * _NORM[way] + (0 if fused else _ACTIVATION[back])
+            kernels = has_norm * _NORM_KERNELS[way] + (0 if fused else 1)
+            parts = len(running) - 1 if back else 1  # dgrad and wgrad have halves
+            own_us = kernels * const.KERNEL_US / parts
+            own[which] = _Share(getattr(host, which) * of_host, accesses * moved / parts + own_us, own_us)
         found.append(own)
     return found
 
 
-def _left(layers: Sequence[ConvLayer], shares: _Shares) -> float:
+def _summed(layers: Sequence[ConvLayer], shares: _Shares) -> _Share:
     parts = [(layer.calls, share) for layer, own in zip(layers, shares, strict=True) for share in own.values()]
-    return max(0.0, sum(calls * (share.host_us - share.following_us) for calls, share in parts))
+    return _Share(*(sum(calls * one[place] for calls, one in parts) for place in range(3)))
 
 
 def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], host: Host) -> Hosted:
@@ -242,17 +261,20 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
         for (layer, estimate), own in zip(known, shares, strict=True)
         for which, one in estimate.passes.items()
     ]
-    host_us = _left(layers, shares)
-    following_us = sum(calls * own.following_us for calls, _, own in parts)
+    whole = _summed(layers, shares)
+    host_us = max(0.0, whole.host_us - whole.following_us)
+    alone = Hosted(
+        tuple(estimates), host_us, gpu_us, host, following_us=whole.following_us, kernels_us=whole.kernels_us,
+        all_host_us=whole.host_us,
+    )  # fmt: skip
     if gpu_us >= host_us:
-        return Hosted(tuple(estimates), host_us, gpu_us, host, following_us=following_us)
+        return alone
     low, high = 0.0, 1.0  # the GPU catches up in long passes: of what the host needs, this share is waited for
     for _ in range(_BISECTIONS):
         share = (low + high) / 2
-        whole = sum(calls * max(time, share * own.host_us - own.following_us) for calls, time, own in parts)
-        low, high = (share, high) if whole < host_us else (low, share)
-    bound = Hosted(tuple(estimates), host_us, gpu_us, host, following_us=following_us)
-    sure = bound.is_surely_bound
+        sum_us = sum(calls * max(time, share * own.host_us - own.following_us) for calls, time, own in parts)
+        low, high = (share, high) if sum_us < host_us else (low, share)
+    sure = alone.is_surely_bound
     waiting: dict[tuple[int, float], PassEstimate] = {}
     found = []
     for (layer, estimate), shared in zip(known, shares, strict=True):
@@ -264,7 +286,7 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
             layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
         )
         found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
-    return replace(bound, estimates=tuple(found))
+    return replace(alone, estimates=tuple(found))
 
 
 def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:

@@ -91,7 +91,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
         return None
     estimates = dict[Pass, PassEstimate]()
     time = unquantized = 0.0
-    for which in _running(layer, mode):
+    for which in running_passes(layer, mode):
         estimate = passes.describe(layer, which)
         if estimate is None:
             return None
@@ -161,11 +161,11 @@ def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
     # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
-    if passes.scales and all(which in passes.scales for which in _running(layer, mode)):
+    if passes.scales and all(which in passes.scales for which in running_passes(layer, mode)):
         return "measured"
     if passes.refused or passes.runs_without_cudnn():  # the factor was seen on other layers, and on GPUs not named
         rests_on = BASES.index("extrapolated")
-    for which in _running(layer, mode):
+    for which in running_passes(layer, mode):
         turned = _turned(which, layer.op)
         timed = board.groups.get((kind, situation.compute, turned))
         # The user's own timings count as measured, whatever was timed for the model.
@@ -205,7 +205,7 @@ def _each(
     if passes is None or mode in passes.situation.absent:
         return None
     values = []
-    for which in _running(layer, mode):
+    for which in running_passes(layer, mode):
         priced = passes.price(which)
         if priced is None:
             return None
@@ -213,7 +213,7 @@ def _each(
     return values
 
 
-def _running(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
+def running_passes(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
     """The passes of a layer that `mode` runs: of an int8 layer fprop alone, of one in a trace those that ran."""
     if mode == "inference" or layer.dtype == Dtype.int8:
         return ("fprop",)

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, board_of, compute_dtype
-from convlint.estimate.host import steps_host_us
+from convlint.estimate.host import is_autocast, steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import pass_time_us, time_us
@@ -70,7 +70,7 @@ _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2
 # HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
 # measured time without it).
 _CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
-_HELD_CHANNEL: Final = 1 << 14  # 12,544 are, 50,176 are not
+_HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
 # In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16
 # bits nothing was timed.
 _CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.0}
@@ -120,16 +120,6 @@ class Steps(Struct, frozen=True):
     convolution_us: float
     runtime: Runtime
     mode: Mode
-
-
-def is_autocast(layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> bool:
-    """Whether 16-bit layers run in PyTorch beside weights and norms in fp32.
-
-    Where nobody says so: in training, whose weights are fp32 unless a master copy stands beside them.
-    """
-    if framework_of(runtime) not in (None, "pytorch") or not any(layer.dtype in _SIXTEEN for layer in layers):
-        return False
-    return mode == "training" if runtime.mixed_precision is None else runtime.mixed_precision
 
 
 def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
@@ -339,17 +329,20 @@ class _Walk:
 
     def _batch_norm_us(self, number: int, size: int, *, forward: bool) -> float:
         """The least that PyTorch's own kernels take of a batch norm, or those of cuDNN."""
-        work, in_nhwc = self.operations[number].work, self.in_nhwc[number]
-        assert work is not None
+        operation, in_nhwc = self.operations[number], self.in_nhwc[number]
+        work = _work(operation)
         elements = self.writes(number, work)
         if size == 2 and (self.sixteen == Dtype.bf16 or not self.autocast):
             return self._own_batch_norm_us(elements, in_nhwc, forward=forward)
-        channel = elements * 2 / work.weights if work.weights > 1 else 0.0
         if not self.training:
-            return _CUDNN_INFERENCE[size] * elements / self.board.clocks_per_us
-        if in_nhwc or channel <= _HELD_CHANNEL:
+            return _CUDNN_INFERENCE.get(size, 0.0) * elements / self.board.clocks_per_us
+        clocks, channels = _CUDNN_BATCH_NORM.get(size), operation.C or work.weights // 2
+        if in_nhwc or clocks is None or not channels:
             return 0.0
-        return _CUDNN_BATCH_NORM[size][not forward] * channel * self.gpu.sms / self.board.clocks_per_us
+        channel = work.writes * self.images / channels  # however many channels a change makes of them
+        held, slow = _HELD_CHANNEL
+        share = min(1.0, max(0.0, (channel - held) / (slow - held)))
+        return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
 
     def _own_batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
         """What PyTorch's own kernels take."""
@@ -451,7 +444,9 @@ class _Walk:
             return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
         tiles = ceil(M / _PRODUCT_TILE) * ceil(N / _PRODUCT_TILE)
         if tiles >= self.gpu.sms:
-            return 2e6 * M * N * K / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
+            flops = 2 * tiles * _PRODUCT_TILE**2 * K
+            compute_us = 1e6 * flops / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
+            return max(compute_us, (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte) + const.KERNEL_US
         rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
         found = [
             (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)

@@ -161,7 +161,8 @@ class Operations:
         if writes is None or small or any(shape is None or None in shape for shape in (*reads, writes)):
             self._sizeless += 1
             return Work(kind="unknown", op=op[:MOST_TEXT], reads=(0,) * len(reads))
-        weights = sum(map(elements, constants)) if kind in WITH_WEIGHTS else 0
+        own = constants[:2] if kind == "batch norm" else constants  # ONNX has running statistics behind them
+        weights = sum(map(elements, own)) if kind in WITH_WEIGHTS else 0
         product: tuple[int, ...] = ()
         if kind in ("linear", "product"):
             columns, rows = writes[-1] or 1, elements(writes) // (writes[-1] or 1)

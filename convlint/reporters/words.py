@@ -639,8 +639,8 @@ def host_notes(report: Report) -> list[str]:
     """For each input and target where the GPU waits for its host: how long either needs."""
     return [
         say(
-            "times{where}: at the pace of the host, which needs about {host}; the GPU needs {gpu}, and what fixes save "
-            "shows on a host that keeps up",
+            "times{where}: at the pace of the host, which needs about {host} for the convolutions and what follows "
+            "them; the GPU needs {gpu}, and what fixes save shows on a host that keeps up",
             where=_where(report, network),
             host=duration(network.host_us or 0),
             gpu=duration(network.gpu_us or 0),

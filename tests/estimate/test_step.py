@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from convlint.estimate import time_us
-from convlint.estimate.step import Steps, is_autocast, step_of
+from convlint.estimate.host import is_autocast
+from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
@@ -152,6 +153,21 @@ def test_cudnns_batch_norm_in_nchw_gives_a_channel_to_one_block() -> None:
     assert norm(16, "NHWC") < norm(64, "NHWC") / 3 < norm(64, "NCHW") / 3
     held = network(work("batch norm", 64 * 12_544, writes=64 * 12_544, weights=128))  # on chip: nothing of the kind
     assert of(held, 2, mode="training", gpu="h100-sxm").time_us < 30
+    wider = network(work("batch norm", 64 * elements, writes=64 * elements, weights=128))
+    wider = replace(wider, layers=(with_output(replace(wider.layers[0], K=4 * C, layout="NCHW", dtype=Dtype.fp32)),))
+    fourfold = of(wider, 2, mode="training", gpu="h100-sxm").time_us  # 256 channels, for which memory is the bound
+    assert fourfold < 2.5 * norm(64, "NCHW")
+
+
+@pytest.mark.parametrize("dtype", list(Dtype))
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("weights", [2 * C, 0])
+def test_batch_norms_of_every_dtype_have_a_time(dtype: Dtype, mode: Mode, weights: int) -> None:
+    one = network(work("batch norm", weights=weights))
+    one = replace(one, layers=(replace(one.layers[0], layout="NCHW", dtype=dtype),))
+    found = step_of(Steps(one, one.layers, 1.0, replace(EAGER, mixed_precision=None), mode), load_gpu("h100-sxm"))
+    assert found is not None
+    assert found.parts["normalisation"] > 0
 
 
 def test_a_model_of_16_bits_has_pytorchs_own_batch_norms() -> None:
@@ -174,6 +190,10 @@ def test_cublas_splits_the_sum_of_a_small_product_on_cuda_cores() -> None:
     assert product(49, 768, 3072, "training") < 200
     large = 2 * 50_176 * 768 * 192 / product(50_176, 768, 192) / 1e6
     assert 35 < large < 50  # TFLOP/s
+    few, more = product(16_000, 10, 512), product(17_000, 10, 512)  # of the second, tiles fill the SMs
+    memory = 1e6 * 4 * 512 * 16_000 / load_gpu("h100-sxm").dram_bytes_per_s
+    assert memory < few < 1.5 * more
+    assert memory < more
 
 
 def test_gradients_of_a_bias_are_summed_up() -> None:

@@ -419,8 +419,8 @@ def test_the_host_is_named_only_where_it_is_the_bound() -> None:
     assert host_notes(report(NETWORK)) == []
     assert host_notes(report(replace(NETWORK, host_us=None))) == []
     assert host_notes(report(slow)) == [
-        "times: at the pace of the host, which needs about 6.04 ms; the GPU needs 550 us, and what fixes save shows on "
-        "a host that keeps up"
+        "times: at the pace of the host, which needs about 6.04 ms for the convolutions and what follows them; the GPU "
+        "needs 550 us, and what fixes save shows on a host that keeps up"
     ]
 
 
