@@ -28,7 +28,7 @@ from convlint.engine.findings import (
 from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
-from convlint.engine.hits import Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
+from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
 from convlint.engine.joint import Promise, settled
 from convlint.engine.levers import (
     KINDS,
@@ -45,6 +45,7 @@ from convlint.engine.levers import (
 )
 from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, estimated, weighed
+from convlint.estimate.host import Hosted
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import duration
@@ -153,8 +154,8 @@ class _NetworkCheck:
 
         timing = NetworkTiming(network, target.gpu, self.mode, on_host, self.running)
         if len(hits) < len(in_force):
-            self._meet_again(in_force, heard, timing, facts)
-        promise = self._promise(hits, heard, timing, facts, estimates)
+            self._meet_again(in_force, heard, timing, facts, on_host)
+        promise = self._promise(hits, heard, timing, facts, estimates, on_host)
         if self.on_promise is not None:
             self.on_promise(target.label, promise)
         priced = promise.settled
@@ -183,19 +184,19 @@ class _NetworkCheck:
         self.times[target.label] = times = promise.times(on_host)
         whole = sum_of(times)
         best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
-        step_us = promise.step_us(best.choices, best.levers)
-        shorter = [us for _, us in promise.shortened(best.choices, best.levers, step_us, advised.__contains__)]
-        step_us = min(shorter, default=step_us)
+        step_us = promise.shortest_us(best.choices, best.levers, advised.__contains__)
         report = network_report(
             network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
         )
         self.networks.append(report)
 
-    def _meet_again(self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts) -> None:
+    def _meet_again(
+        self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
+    ) -> None:  # fmt: skip
         """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""
         known, self.known = self.known, None
         identities, self.identities = self.identities, self.identities.copied()
-        again = self._promise(hits, heard, timing, facts, (), anew=True)
+        again = self._promise(hits, heard, timing, facts, (), on_host, anew=True)
         self.known, self.identities = known, identities
         for hit in again.settled.hits if known is not None else ():
             if hit.emerged and known is not None:
@@ -205,7 +206,7 @@ class _NetworkCheck:
 
     def _promise(
         self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts,
-        estimates: Sequence[LayerEstimate | None], *, anew: bool = False,
+        estimates: Sequence[LayerEstimate | None], on_host: Hosted, *, anew: bool = False,
     ) -> Promise:  # fmt: skip
         """B, the fastest network that advice leads to, and what each hit earns in it; `anew` ignores the baseline."""
         layers = self.network.layers
@@ -224,11 +225,22 @@ class _NetworkCheck:
             kind: frozenset(heard.kinds.get(kind, set()) | (set() if anew else heard.known.get(kind, set())))
             for kind in KINDS
         }
-        search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
-        best = search.best([(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing])
+        flaws = [(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing]
         new_hit = partial(self._came_to_light, facts=facts)
-        joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
-        return Promise(best, search, advice, joint, estimates)
+        least_us = STEP_SHARE * (on_host.step_us or 0.0)
+        shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
+
+        def promised() -> Promise:
+            search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
+            best = search.best(flaws)
+            joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
+            return Promise(best, search, advice, joint, estimates)
+
+        promise = promised()
+        if promise.dtypes_lengthen(shorten.__contains__):
+            silenced["dtype"] = frozenset(range(len(layers)))
+            promise = promised()
+        return promise
 
     def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
         """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""

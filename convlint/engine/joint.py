@@ -135,6 +135,7 @@ class _Dealing:
 
 
 NewHit = Callable[[Flaw, int], Hit]  # of a flaw that stands only once others are mended
+_FOR_SURE = 0.9  # of a step that waits for its host: what is known of hosts is no better
 _NAMED = 4
 
 
@@ -475,6 +476,29 @@ class Promise(Struct, frozen=True):
             if step_us is not None and step_us < before_us * (1 - LEAST_GAIN):
                 yield loss, step_us
                 compiled, before_us = True, step_us
+
+    def shortest_us(self, choices: Choices, levers: Levers, wanted: Callable[[str], bool]) -> float | None:
+        """The step with this advice, and with what of `shortened` is wanted."""
+        step_us = self.step_us(choices, levers)
+        return min((us for _, us in self.shortened(choices, levers, step_us, wanted)), default=step_us)
+
+    def dtypes_lengthen(self, wanted: Callable[[str], bool]) -> bool:
+        """Whether B's dtype makes the step longer than it is, or surely longer than it would be without.
+
+        Autocast has more operations than a busy host can start.
+        """
+        best = self.optimum
+        if "dtype" not in best.choices:
+            return False
+        others: Choices = {kind: choice for kind, choice in best.choices.items() if kind != "dtype"}
+        us, without_us, plain_us = (
+            self.shortest_us(choices, levers, wanted)
+            for choices, levers in ((best.choices, best.levers), (others, best.levers), ({}, {}))
+        )
+        now_us = self.step_us({}, {})
+        if us is None or without_us is None or plain_us is None or now_us is None:
+            return False
+        return us > now_us or min(without_us, plain_us) < us * _FOR_SURE
 
     def beside_us(self) -> dict[Kind, float]:
         """What each setting of B saves of the step beside the convolutions, in the order of kinds; {} where unknown."""

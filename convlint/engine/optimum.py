@@ -404,8 +404,15 @@ class Search:
                 us = self.total_us(fewer, again)
                 if us <= least_us * (1 + LEAST_GAIN):
                     way, levers, least_us = fewer, again, us
-        if timing.host_us is not None and levers and self.total_us(way, {}) <= least_us * (1 + LEAST_GAIN):
-            levers = {}
+        if timing.host_us is not None and levers:
+            most_us = least_us * (1 + LEAST_GAIN)
+            if self.total_us(way, {}) <= most_us:
+                return way, {}
+            if len(timing.network.layers) <= MOST_SEARCHED:
+                for key in reversed([*levers]):
+                    fewer_levers = {one: lever for one, lever in levers.items() if one != key}
+                    if self.total_us(way, fewer_levers) <= most_us:
+                        levers = fewer_levers
         return way, levers
 
     def total_us(self, way: Choices, levers: Levers) -> float:

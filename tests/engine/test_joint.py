@@ -254,6 +254,16 @@ def test_what_settings_save_of_the_step_is_what_the_next_step_lacks(layout: Layo
     assert sum(finding.lost_step_us for finding in settings) == pytest.approx(now.step.time_us - then_us, rel=0.01)
 
 
+@pytest.mark.parametrize(("N", "dtypes"), [(16, True), (20, False), (32, True)])
+def test_autocast_is_no_advice_where_its_own_launches_make_the_step_longer(N: int, dtypes: bool) -> None:
+    """16 images wait for the host, which CUDA graphs take away; 20 would wait for it once they are behind autocast."""
+    network = told(resnet50(N=N, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")))
+    result, _ = promised(network)
+    (report,) = result.networks
+    assert report.step_after_us < report.step.time_us
+    assert ("CL106" in {finding.rule.code for finding in result.findings if finding.advised}) == dtypes
+
+
 def test_one_image_waits_for_the_host() -> None:
     network = told(resnet50(N=1, runtime=EAGER))
     result, _ = promised(network, mode="inference")
