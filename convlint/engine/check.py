@@ -29,7 +29,7 @@ from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
 from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
-from convlint.engine.joint import Promise, settled
+from convlint.engine.joint import FoundSteps, Promise, settled
 from convlint.engine.levers import (
     KINDS,
     NOTHING_KEPT,
@@ -230,17 +230,14 @@ class _NetworkCheck:
         least_us = STEP_SHARE * (on_host.step_us or 0.0)
         shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
 
-        def promised() -> Promise:
+        search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
+        best = search.best(flaws)
+        if FoundSteps(best, search, advice).dtypes_lengthen(shorten.__contains__):
+            silenced["dtype"] = frozenset(range(len(layers)))
             search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
             best = search.best(flaws)
-            joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
-            return Promise(best, search, advice, joint, estimates)
-
-        promise = promised()
-        if promise.dtypes_lengthen(shorten.__contains__):
-            silenced["dtype"] = frozenset(range(len(layers)))
-            promise = promised()
-        return promise
+        joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
+        return Promise(best, search, advice, joint, estimates)
 
     def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
         """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""

@@ -445,14 +445,12 @@ def _further(hit: Hit, lever: Lever) -> str:
     return Text("{fix}; then {then}", fix=hit.flaw.describe, then=last.describe)
 
 
-class Promise(Struct, frozen=True):
-    """B of a network on one target, how it was found, and the hits with what they earn in it."""
+class FoundSteps(Struct, frozen=True):
+    """B of a network on one target, how it was found, and the whole steps that it leads to."""
 
     optimum: Optimum
     search: Search
     advice: Advice
-    settled: Settled
-    estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
 
     def step_us(
         self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
@@ -526,6 +524,13 @@ class Promise(Struct, frozen=True):
             return compiled_step(network, layers, timing.gpu, timing.mode)
         us = timing.gpu_us(setting, after)
         return step_of(Steps(network, layers, us, setting.runtime, timing.mode), timing.gpu)
+
+
+class Promise(FoundSteps, frozen=True):
+    """The same with the hits and what they earn in B."""
+
+    settled: Settled
+    estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
         """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
