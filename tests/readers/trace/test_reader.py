@@ -457,7 +457,7 @@ def test_a_step_recorded_on_an_h100_took_what_is_predicted(layout: str) -> None:
 
 @pytest.mark.slow
 def test_what_channels_last_is_promised_to_save_of_a_step_is_what_it_saved() -> None:
-    """The step in NCHW was bound by the GPU, the same in NHWC by its host: 29.7 ms by the stopwatch on such a machine."""
+    """In NCHW the GPU was the bound, in NHWC the host: 29.7 ms by the stopwatch on such a machine."""
     before, after = recorded_on_an_h100("nchw")["summary"], recorded_on_an_h100("nhwc")["summary"]
     in_nchw, in_nhwc = (sum(one["step_parts"].values()) for one in (before, after))
     assert before["step_us"] == pytest.approx(in_nchw)
