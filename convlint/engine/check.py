@@ -229,7 +229,6 @@ class _NetworkCheck:
         new_hit = partial(self._came_to_light, facts=facts)
         least_us = STEP_SHARE * (on_host.step_us or 0.0)
         shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
-
         search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
         best = search.best(flaws)
         if FoundSteps(best, search, advice).dtypes_lengthen(shorten.__contains__):

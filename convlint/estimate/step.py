@@ -286,11 +286,8 @@ class _Walk:
             if work.kind in PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
                 passes -= 1
             if wrong and passes:
-                time, moved, kernels = (
-                    passes * (wrong * _CAST * self.us_per_byte + const.KERNEL_US),
-                    wrong * _CAST,
-                    passes,
-                )
+                moved, kernels = wrong * _CAST, passes
+                time = passes * (moved * self.us_per_byte + const.KERNEL_US)
         if work.kind in _PRODUCTS:
             taken, flops = self._product(work, sum(reads) + writes, size)
             if self.autocast and work.weights:
