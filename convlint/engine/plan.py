@@ -45,6 +45,7 @@ STORED = "fp32 is how the file stores its weights, which may run in another dtyp
 WRAPPED = "the model's weights are fp32; where autocast stands around it, it runs in 16 bits already: --dtype says so"
 ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
 STILL = "the check of the planned network still warns of "
+THEN = "the check of the planned network advises further: "
 ERRORS = "the check of the planned network has errors, and its times are of what may not run: "
 _FIELDS: Mapping[Lot, frozenset[str]] = {
     "dtype": frozenset(("dtype", "runtime.tf32")), "layout": frozenset(("layout", "copies_input")),
@@ -121,9 +122,11 @@ class _Planning:
         unpriced = tuple(filter(self._is_unpriced, after.findings))
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
+        notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached)]
         if not reached:
-            found += self._of_whole_step(taken, planned, after, states[-1])
-        notes = (*self._notes(found), *self._wrong(after), *self._still(after, reached=reached))
+            of_step, then = self._of_whole_step(taken, planned, after, states[-1])
+            found += of_step
+            notes += then
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
             batch=sizes.pop() if len(sizes) == 1 else None,
@@ -132,7 +135,7 @@ class _Planning:
             target_us=self.wishes.target_us,
             is_reached=reached,
             without_time=tuple(index for index, each in enumerate(times) if each is None),
-            unpriced=unpriced, notes=notes,
+            unpriced=unpriced, notes=tuple(notes),
         )  # fmt: skip
 
     def _ideal_us(self, taken: Members) -> float | None:
@@ -179,30 +182,26 @@ class _Planning:
 
     def _of_whole_step(
         self, taken: Members, planned: Network, judged: NetworkResult, before: State
-    ) -> list[PlannedStep]:  # fmt: skip
-        """What shortens the step and no convolution: torch.compile, then what takes the host away."""
-        found: list[PlannedStep] = []
-        findings: dict[str, Finding] = {}  # by what is lost: what the check advises now, or once all of it is done
+    ) -> tuple[list[PlannedStep], list[str]]:  # fmt: skip
+        """What shortens the step and no convolution: torch.compile, then what takes the host away; and a note.
 
-        def wanted(loss: str) -> bool:
-            nonlocal judged
+        The plan ends where the check says that its advice leads. What comes up only then is named.
+        """
+        found: list[PlannedStep] = []
+        advised = {one.rule.loss: one for one in self.result.findings if _shortens_step(one)}
+        for loss, step_us in self.promise.shortened(*taken, before.step_us, advised.__contains__):
             if found:  # a compiled network waits for less
                 judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
-            own = [one for one in judged.findings if one.rule.loss == loss and one.fix is not None]
-            advised = [one for one in self.result.findings if one.rule.loss == loss and one.severity == "warning"]
-            if advised or any(one.severity == "warning" for one in own):
-                findings[loss] = (*own, *advised)[0]
-            return loss in findings
-
-        for loss, step_us in self.promise.shortened(*taken, before.step_us, wanted):
-            fix, after = findings[loss].fix, replace(before, step_us=step_us)
+            own = (one for one in judged.findings if one.rule.loss == loss and one.fix is not None)
+            fix, after = next(own, advised[loss]).fix, replace(before, step_us=step_us)
             describe = "" if fix is None else fix.describe
             found.append(
                 PlannedStep(describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={},
                             by_layer=(), before=before, after=after)
             )  # fmt: skip
             before = after
-        return found
+        then = [one for one in judged.findings if _shortens_step(one) and one.rule.loss not in advised]
+        return found, [f"{THEN}{one.rule.code}: {one.fix.describe}" for one in then if one.fix is not None]
 
     def _within_limits(self, members: Members) -> Members:
         """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""
@@ -381,6 +380,11 @@ class _Planning:
         if finding.severity == "info" or finding.fix is None or rule is None:
             return False
         return rule.loss == "none" or (rule.loss in OF_STEPS and not self.network.tells_step)
+
+
+def _shortens_step(finding: Finding) -> bool:
+    """Whether it warns of what the whole step waits for or could leave out."""
+    return finding.rule.loss in OF_STEPS and finding.severity == "warning"
 
 
 def _parts(step: Members) -> list[SettingChoice | Lever]:

@@ -18,7 +18,7 @@ from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
-from convlint.engine.plan import ALONE, NO_DATAFLOW, plan
+from convlint.engine.plan import ALONE, NO_DATAFLOW, THEN, plan
 from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.memory import parameters
 from convlint.gpus.gpu import load_gpu
@@ -337,10 +337,14 @@ def test_a_plan_ends_where_the_check_says_that_all_advice_leads(N: int) -> None:
     assert planned(network, mode="inference").after.step_us == pytest.approx(checked.step_after_us)
 
 
-def test_a_plan_goes_on_where_its_steps_leave_the_gpu_waiting() -> None:
+def test_what_comes_up_once_a_plan_is_done_is_named_and_no_part_of_it() -> None:
+    """So that the plan ends where the check says that its advice leads."""
     network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
     checked, _ = promised(network)
     assert "host" not in {finding.rule.loss for finding in checked.findings if finding.severity == "warning"}
     plan = planned(network)
-    assert plan.steps[-1].describe.startswith('torch.compile with mode="reduce-overhead"')
-    assert plan.after.step_us < checked.networks[0].step_after_us  # type: ignore[operator]
+    assert plan.after.step_us == pytest.approx(checked.networks[0].step_after_us)
+    (then,) = (note for note in plan.notes if note.startswith(THEN))
+    assert then.removeprefix(THEN).startswith('CL306: torch.compile with mode="reduce-overhead"')
+    again, _ = promised(plan.network)
+    assert "CL306" in {finding.rule.code for finding in again.findings if finding.severity == "warning"}
