@@ -198,6 +198,21 @@ def test_a_baseline_of_one_entry_hides_nothing_of_another(project: Path) -> None
     assert "(neck of two)" in convlint("check", "--models", "--select", "CL102", "-o", "concise").out
 
 
+def test_pruning_a_baseline_without_the_models_keeps_what_it_holds_of_them(project: Path) -> None:
+    """Their layers stand in files of Python, which are checked without them too."""
+    config(project, one="mynet.net:Net", two="mynet.net:Net")
+    convlint("check", ".", "--models", "--write-baseline", "b.json")
+    before = Path("b.json").read_bytes()
+    ran = convlint("check", ".", "--baseline", "b.json", "--prune-baseline")
+    assert (ran.code, ran.err) == (0, "")
+    assert Path("b.json").read_bytes() == before
+    config(project, one="mynet.net:Net")
+    ran = convlint("check", "--models", "--select", "CL102", "--baseline", "b.json", "--prune-baseline")
+    left = {entry.get("model") for entry in json.loads(Path("b.json").read_text())["findings"]}
+    assert {"one", "two"} <= left
+
+
+
 def test_comments_in_the_encoding_that_the_module_declares(project: Path) -> None:
     net = project / "mynet" / "net.py"
     text = PROJECT.format(first="# convlint: ignore[CL102, CL103] -- größe", above="", last="")

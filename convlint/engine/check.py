@@ -249,12 +249,12 @@ class _NetworkCheck:
         return hits
 
     def _not_known(self, hits: list[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
-        """The hits that are not known: what a baseline holds does not play, nor a group of which it has a member."""
+        """The hits that are not known: what a baseline holds does not play, nor a group whose width it holds."""
         known = self.known
         if known is not None:
             held = [hit for hit in hits if known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))]
             heard.silenced = frozenset(heard.groups)
-            heard.groups |= {(hit.rule.info.code, hit.flaw.group) for hit in held if hit.flaw.group is not None}
+            heard.groups |= _held_groups(hits, held)
             # One finding may speak for several flaws of a rule in a layer, and for all on the batch.
             places = {(hit.rule.info.code, index) for hit in held for index in hit.indices}
             batch = any(hit.sets_batch for hit in held)
@@ -393,6 +393,22 @@ class _NetworkCheck:
         """Whether the versions at fault are those of this machine, which may not be the one with the GPU."""
         at_fault = [name for name in VERSIONS if f"runtime.{name}" in hit.flaw.places]
         return bool(at_fault) and all(INSTALLED in self.network.origins.get(name, "") for name in at_fault)
+
+
+def _held_groups(hits: Sequence[Hit], held: Sequence[Hit]) -> set[tuple[str, int]]:
+    """The groups of channels, by rule, whose width a baseline holds: a layer that writes them, which decides it.
+
+    Where no layer writes them, as of the network's input, any that reads them.
+    """
+
+    def of(hits: Iterable[Hit], sides: str) -> set[tuple[str, int]]:
+        return {
+            (hit.rule.info.code, hit.flaw.group)
+            for hit in hits
+            if hit.flaw.group is not None and hit.flaw.side in sides
+        }
+
+    return of(held, "K") | (of(held, "C") - of(hits, "K"))
 
 
 class _Heard:

@@ -17,7 +17,7 @@ from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake
 from convlint.estimate.host import Hosted, hosted
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, Loss
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined
 
@@ -460,14 +460,15 @@ class FoundSteps(Struct, frozen=True):
         return None if step is None else step.time_us if hosted else step.gpu_us
 
     def shortened(
-        self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[str], bool]
-    ) -> Iterator[tuple[str, float]]:  # fmt: skip
+        self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss], bool]
+    ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
         """What shortens the step beside this advice, `compile` and `host`, and the step then; `before_us` without them.
 
         Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
         """
         compiled = False
-        for loss in ("compile", "host"):
+        of_steps: tuple[Loss, Loss] = ("compile", "host")
+        for loss in of_steps:
             if before_us is None or not wanted(loss):
                 continue
             step_us = self.step_us(choices, levers, compiled=compiled or loss == "compile", hosted=loss != "host")
@@ -475,12 +476,12 @@ class FoundSteps(Struct, frozen=True):
                 yield loss, step_us
                 compiled, before_us = True, step_us
 
-    def shortest_us(self, choices: Choices, levers: Levers, wanted: Callable[[str], bool]) -> float | None:
+    def shortest_us(self, choices: Choices, levers: Levers, wanted: Callable[[Loss], bool]) -> float | None:
         """The step with this advice, and with what of `shortened` is wanted."""
         step_us = self.step_us(choices, levers)
         return min((us for _, us in self.shortened(choices, levers, step_us, wanted)), default=step_us)
 
-    def dtypes_lengthen(self, wanted: Callable[[str], bool]) -> bool:
+    def dtypes_lengthen(self, wanted: Callable[[Loss], bool]) -> bool:
         """Whether B's dtype makes the step longer than it is, or surely longer than it would be without.
 
         Autocast has more operations than a busy host can start.

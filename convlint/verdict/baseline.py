@@ -21,12 +21,13 @@ VERSION = 2  # 1 had one entry for all layers that a finding joined
 # bounds a baseline takes some 350 MB of memory while it is read.
 MAX_BYTES = 64 * 2**20
 MOST_ENTRIES = 500_000
-MOST_VALUES = 10 * MOST_ENTRIES  # five an entry; names have commas too
+MOST_VALUES = 10 * MOST_ENTRIES  # six an entry at most; names have commas too
 MAX_WIDE_BYTES = 8 * 2**20  # one character beyond Latin-1 makes every byte of a text take four; ours are ASCII
 _VERSION_KEY, _ENTRIES_KEY = "convlint_baseline", "findings"
 _REQUIRED = frozenset(("fingerprint", "code", "path"))
 Kind = tuple[str, str, str | None]  # rule, path and GPU
-_TEXTS = ("code", "path", "layer", "gpu")  # beside the fingerprint: for people, and to tell what no longer occurs
+# Beside the fingerprint: for people, and to tell what no longer occurs.
+_TEXTS = ("code", "path", "layer", "gpu", "model")
 _KEYS = frozenset(("fingerprint", *_TEXTS))
 
 
@@ -38,6 +39,7 @@ class BaselineEntry(Struct, frozen=True, kw_only=True, gc=False):
     path: str
     layer: str | None = None
     gpu: str | None = None
+    model: str | None = None  # of the config, whose layers stand in files that are checked without it too
     joined: bool = False  # of version 1, and names no layer: it may stand for any of them
 
     @staticmethod
@@ -55,6 +57,7 @@ class BaselineEntry(Struct, frozen=True, kw_only=True, gc=False):
                 path=clean_path(finding.location.path),
                 layer=None if layer is None else clean(layer),
                 gpu=None if finding.gpu is None else clean(finding.gpu),
+                model=clean_path(finding.location.model) or None,
             )
 
     @property
@@ -200,7 +203,7 @@ def parse_baseline(raw: bytes, path: str) -> Baseline:
             line, column = _place_of_item(text, number)
             raise UsageError(
                 f'{path}:{line}:{column}: must be an object with "fingerprint", "code" and "path", and perhaps '
-                '"layer" and "gpu", all of them text'
+                '"layer", "gpu" and "model", all of them text'
             )
         joined = version == 1 and entry.layer is None
         baseline[entry.fingerprint] = replace(entry, joined=True) if joined else entry
@@ -248,7 +251,7 @@ def stale(
 ) -> tuple[BaselineEntry, ...]:
     """Entries that no longer occur, of those that a run on `paths` could find; `seen` are those that do.
 
-    An entry of an input, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
+    An entry of an input, model, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
     """
     checked = {clean_path(path) for path in paths} | {clean_path(entry.layer.path) for entry in report.layers}
     unread = {clean_path(error.path) for error in report.errors}
@@ -263,7 +266,7 @@ def stale(
             return True
         if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
             return False
-        return entry.path in checked or not may_exist(entry.path)
+        return (entry.model or entry.path) in checked or not may_exist(entry.path)
 
     return tuple(entry for entry in baseline.values() if gone(entry))
 

@@ -434,6 +434,14 @@ def test_a_group_of_which_one_member_is_known_stays() -> None:
     assert {each.layer for each in left if each.rule.code == "CL102"} <= {"b"}
 
 
+@pytest.mark.parametrize(("known", "new"), [("ac", ["b"]), ("ab", [])])
+def test_a_width_is_known_where_a_layer_that_writes_it_is(known: str, new: list[str]) -> None:
+    """A new layer is new though a known one reads it; one that reads what a known layer writes is not."""
+    top = "defaults: { N: 32, dtype: fp16, layout: NHWC }\n"
+    left = against(lambda finding: finding.rule.code == "CL102" and (finding.layer or "") in known, top=top)
+    assert [each.layer for each in left.findings if each.rule.code == "CL102"] == new
+
+
 # --- settings are the network's
 
 
