@@ -212,7 +212,6 @@ def test_pruning_a_baseline_without_the_models_keeps_what_it_holds_of_them(proje
     assert {"one", "two"} <= left
 
 
-
 def test_comments_in_the_encoding_that_the_module_declares(project: Path) -> None:
     net = project / "mynet" / "net.py"
     text = PROJECT.format(first="# convlint: ignore[CL102, CL103] -- größe", above="", last="")

@@ -15,6 +15,7 @@ from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import parameters
 from convlint.facts.network import Held, shortened
+from convlint.facts.target import layout_picks
 from convlint.gpus.gpu import Gpu, merged
 from convlint.gpus.support import lack_of
 from convlint.model.estimates import Basis, LayerEstimate
@@ -188,6 +189,7 @@ def network_report(
         capacity_bytes=gpu.memory_bytes,
         largest_batch=held.largest_batch if details and not needs else None,
         unbatched=network.unbatched,
+        layout_assumed=_assumes_layout(network, gpu, mode),
         host_us=on_host.whole_host_us,
         gpu_us=on_host.whole_gpu_us,
         following_us=on_host.following_us,
@@ -201,6 +203,15 @@ def network_report(
         },
         version_notes=network.version_notes,
         recorded=network.recorded,
+    )
+
+
+def _assumes_layout(network: Network, gpu: Gpu, mode: Mode) -> bool:
+    """Whether layers are priced in NHWC although nobody says their layout, where that decides their time."""
+    picks = layout_picks(network.runtime, network.layers, mode)
+    return gpu.tensor_cores and any(
+        layer.layout == "auto" and not layer.depthwise and not layer.pointwise_map and not picks[layer.dims != 2]
+        for layer in network.layers
     )
 
 

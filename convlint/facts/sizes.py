@@ -375,11 +375,9 @@ def _is_lacking(facts: LayerFacts) -> Any:
 
 def _eight_bits(facts: LayerFacts) -> Any:
     context, operator = facts.context, facts.layer.operator
-    half = context.gpu.peak(Dtype.fp16, tensor=True) or 0.0
     for dtype in (Dtype.int8, Dtype.fp8):
         runs = dtype.value in context.allow and dtype.value in context.gpu.tensor_dtypes and context.mode == "inference"
-        # Blackwell Ultra multiplies int8 far more slowly than 16 bits: nothing to advise there
-        pays = (context.gpu.peak(dtype, tensor=True) or half) >= half
+        pays = dtype != Dtype.int8 or context.gpu.fast_int8
         if runs and pays and lack_of(context.runtime, dtype, context.mode, context.gpu, operator) is None:
             return dtype
     return UNKNOWN

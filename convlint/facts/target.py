@@ -217,6 +217,7 @@ GPU: Table = {
     "tensor_cores": _of_gpu("truth", "tensor_cores", "has Tensor Cores"),
     "fast_fp16": _of_gpu("truth", "fast_fp16", "fp16 arithmetic at fp32's rate or more"),
     "fast_tf32": _of_gpu("truth", "fast_tf32", "TF32 on Tensor Cores beyond fp32's rate on CUDA cores"),
+    "fast_int8": _of_gpu("truth", "fast_int8", "int8 on Tensor Cores at the rate of 16 bits or more"),
     "hyper_q": _of_gpu("truth", "hyper_q", "32 hardware work queues"),
     "geforce": _of_gpu("truth", "geforce", "a consumer board"),
     "integrated": _of_gpu("truth", "integrated", "shares memory with the CPU (Jetson, GB10)"),

@@ -243,6 +243,12 @@ class Gpu(Struct, frozen=True, kw_only=True):
         fp32, tf32 = self.peak(Dtype.fp32, tensor=False), self.peak(Dtype.tf32, tensor=True)
         return "tf32" in self.tensor_dtypes and (fp32 is None or tf32 is None or tf32 > 1.01 * fp32)
 
+    @property
+    def fast_int8(self) -> bool:
+        """int8 on Tensor Cores at the rate of 16 bits or more: not on Blackwell Ultra."""
+        int8, half = self.peak(Dtype.int8, tensor=True), self.peak(Dtype.fp16, tensor=True)
+        return "int8" in self.tensor_dtypes and (int8 is None or half is None or int8 >= half)
+
     def peak(self, dtype: Dtype, *, tensor: bool, fp16_accumulate: bool = False) -> float | None:
         """Dense FLOP/s (int8: OP/s) of a compute dtype on Tensor Cores or on CUDA cores.
 

@@ -307,6 +307,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     mode: Mode
     batch: int | None = None
     unbatched: str = ""  # see Network
+    layout_assumed: bool = False  # nobody says it: priced in NHWC
     layers: int = 0  # how many it has
     times: LayerTimes | None = None
     parameters: int | None = None

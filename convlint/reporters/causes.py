@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.files.languages import duration, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
-from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals
+from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals, two_digits
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
@@ -156,7 +156,7 @@ def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:
     saved, share = cause.saved_us(gpu), cause.share(gpu)
     if saved is None:
         return ""
-    return duration(saved) + (f", {share:.2g} %" if with_share and share is not None else "")
+    return duration(saved) + (f", {two_digits(share)} %" if with_share and share is not None else "")
 
 
 def causes(report: Report) -> list[Cause]:

@@ -210,6 +210,7 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         **_total(network.times),
         "batch": network.batch,
         "batch_assumed": bool(network.unbatched),
+        **fields(network, "layout_assumed"),
         **fields(network, "parameters", "flops"),
         "memory_bytes": None if network.memory_needs else {**network.memory, "total": sum(network.memory.values())},
         **fields(network, "memory_needs", "capacity_bytes", "largest_batch", "host_us", "gpu_us"),

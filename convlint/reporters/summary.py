@@ -298,6 +298,7 @@ def _about_times(report: Report) -> list[str]:
         *words.step_notes(report),
         *words.weak_notes(report),
         *words.batch_notes(report),
+        *words.layout_notes(report),
         *words.dtype_notes(report),
     ]
 

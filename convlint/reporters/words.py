@@ -240,7 +240,7 @@ def _share(finding: Finding, lost_us: float) -> str:
         return "" if _is_something(finding.lost_alone_us) else say(_NOTHING)
     text = price(lost_us, finding.lost_percent)
     if finding.lost_step_percent is not None and finding.lost_step_us is None and _is_something(lost_us):
-        text += say(", {share:.2g} % of the step", share=finding.lost_step_percent)
+        text += say(", {share} % of the step", share=two_digits(finding.lost_step_percent))
     if finding.pays_with:
         codes = say(" and ").join(company(finding.rule.code, finding.pays_with))
         text += say(_how_much(lost_us, finding.lost_alone_us), codes=codes)
@@ -252,11 +252,16 @@ def company(own: str, codes: Iterable[str]) -> list[str]:
     return [say("another {code}", code=clean(code)) if code == own else clean(code) for code in codes]
 
 
+def two_digits(percent: float) -> str:
+    """`0.12`, `4.3`, `99`, `100`: of the numbers that people compare, no more than they can be held to."""
+    return f"{float(f'{percent:.2g}'):g}"
+
+
 def _of_step(lost_us: float, percent: float | None) -> str:
     """What a flaw of the whole step costs; its share where all of the step is known."""
     if percent is None:
         return say("{time} of the step", time=duration(lost_us))
-    return say("{time}, {share:.2g} % of the step", time=duration(lost_us), share=percent)
+    return say("{time}, {share} % of the step", time=duration(lost_us), share=two_digits(percent))
 
 
 def _how_much(lost_us: float, alone_us: float | None) -> str:
@@ -684,6 +689,18 @@ def batch_notes(report: Report) -> list[str]:
     """Which networks get images without a batch, so that their times are those of one image."""
     unbatched = {network.path: network.unbatched for network in report.networks if network.unbatched}
     return [batch_note(sizes, clean_path(path) if _several(report) else "") for path, sizes in unbatched.items()]
+
+
+def layout_notes(report: Report) -> list[str]:
+    """Of which networks nobody says the layout, and what they are priced as."""
+    paths = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
+    return [
+        say(
+            "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked",
+            where=say(" of {path}", path=clean_path(path)) if _several(report) else "",
+        )
+        for path in paths
+    ]
 
 
 def batch_note(sizes: str, path: str = "") -> str:

@@ -35,7 +35,7 @@ def test_json_keys_are_the_contracts() -> None:
     kinds = {"weights": 9408, "gradients": 9408, "optimizer": 0, "activations": 488000000, "workspace": 0}
     assert network == {
         "path": "nets/spec.yaml", "gpu": "a100", "mode": "training", "layers": 0, **comes_to, "batch": 256,
-        "batch_assumed": False,
+        "batch_assumed": False, "layout_assumed": False,
         "parameters": 4704, "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
         "capacity_bytes": 42949672960, "largest_batch": 22530, "gpu_us": 3250.0,
         **of_step, "host_us": 228.0, "runtime": {},

@@ -42,6 +42,7 @@ from convlint.reporters.words import (
     step_line,
     step_lines,
     step_notes,
+    two_digits,
     verdict,
     verdicts,
     weak_notes,
@@ -556,3 +557,10 @@ def test_widths_that_all_take_longer_ask_for_nothing(changes: tuple[float | None
     one = replace(one, rule=replace(one.rule, loss="tile"), alternatives=others)
     assert asks_for_nothing(one) is hidden
     assert not asks_for_nothing(replace(one, severity="warning"))
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"), [(0.123, "0.12"), (4.26, "4.3"), (99.4, "99"), (99.7, "100"), (100, "100")]
+)
+def test_a_share_is_no_power_of_ten(percent: float, text: str) -> None:
+    assert two_digits(percent) == text
