@@ -39,7 +39,7 @@ class WishFlags(Flags, frozen=True, kw_only=True):
     )
     target_time: Annotated[
         str | None,
-        option("--target-time", metavar="TIME", help_="Of one step, such as 10ms: no more than that needs."),
+        option("--target-time", metavar="TIME", help_="Of the whole step, or of its convolutions where those alone are known: no more than 10ms needs."),
     ] = None
 
     def wishes(self, *stays: str) -> "Wishes":

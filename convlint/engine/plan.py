@@ -125,6 +125,11 @@ class _Planning:
         notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached)]
         if not reached:
             of_step, then = self._of_whole_step(taken, planned, after, states[-1])
+            wanted_us = self.wishes.target_us
+            for number, one in enumerate(of_step, 1):
+                if wanted_us is not None and one.after.stopwatch_us <= wanted_us:
+                    of_step, then, reached = of_step[:number], [], True
+                    break
             found += of_step
             notes += then
         return NetworkPlan(
@@ -162,7 +167,7 @@ class _Planning:
                 if len(step):
                     taken = taken.plus(step)
                     states.append(self._state(taken))
-                if states[-1].time_us <= wanted_us:
+                if states[-1].stopwatch_us <= wanted_us:
                     return tried[:number], states, True
         return steps, states, False
 

@@ -134,7 +134,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """`max_parameters` and `max_flops` are shares of today's, 0.05 for 5 % more; None: as many as it takes.
 
     `keeps_results`: only what leaves the network's results as they are. `target_us` is a time for one step at today's
-    batch: no more is changed than that needs.
+    batch, the whole of it where that is known: no more is changed than that needs.
     """
 
     keeps_results: bool = False
@@ -196,6 +196,11 @@ class State(Struct, frozen=True, kw_only=True):
     parameters: int | None
     flops: int | None
     step_us: float | None = None
+
+    @property
+    def stopwatch_us(self) -> float:
+        """The whole step where it is known, else its convolutions."""
+        return self.time_us if self.step_us is None else self.step_us
 
 
 class PlannedStep(Struct, frozen=True, kw_only=True):

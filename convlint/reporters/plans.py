@@ -69,7 +69,7 @@ def verdict(plan: NetworkPlan) -> str:
     """What all steps come to."""
     now, after = plan.now, plan.after
     if not plan.steps:
-        words = _NO_STEP if plan.is_reached is None else "no step is needed"
+        words = "no step is needed" if plan.is_reached else _NO_STEP
         return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"

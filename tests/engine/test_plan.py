@@ -337,6 +337,17 @@ def test_a_plan_ends_where_the_check_says_that_all_advice_leads(N: int) -> None:
     assert planned(network, mode="inference").after.step_us == pytest.approx(checked.step_after_us)
 
 
+def test_a_time_is_one_of_the_whole_step_where_that_is_known() -> None:
+    network = told(resnet50(BAD, N=48, layout="NHWC", runtime=Runtime(framework="pytorch")))
+    every = planned(network, mode="inference")
+    compiled = next(step for step in every.steps if step.describe.startswith("model = torch.compile"))
+    assert every.now.time_us < compiled.after.step_us < every.now.step_us  # type: ignore[operator]
+    some = planned(network, mode="inference", target_us=compiled.after.step_us)
+    assert (some.is_reached, some.after.step_us) == (True, compiled.after.step_us)
+    none = planned(network, mode="inference", target_us=every.after.step_us * 0.99)  # type: ignore[operator]
+    assert (none.is_reached, none.after) == (False, every.after)
+
+
 def test_what_comes_up_once_a_plan_is_done_is_named_and_no_part_of_it() -> None:
     """So that the plan ends where the check says that its advice leads."""
     network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
