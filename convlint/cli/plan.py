@@ -39,7 +39,11 @@ class WishFlags(Flags, frozen=True, kw_only=True):
     )
     target_time: Annotated[
         str | None,
-        option("--target-time", metavar="TIME", help_="Of the whole step, or of its convolutions where those alone are known: no more than 10ms needs."),
+        option(
+            "--target-time",
+            metavar="TIME",
+            help_="Of the whole step, or of its convolutions where those alone are known: no more than 10ms needs.",
+        ),
     ] = None
 
     def wishes(self, *stays: str) -> "Wishes":

@@ -620,9 +620,11 @@ def described(
     last = 0 if direct else tiles % wave
     efficiency = tile_efficiency(choice)
     sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
+    roof = _roof(unit, board, situation, direct=direct)
+    computes_longer = choice.compute_us >= choice.memory_us
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
-    elif choice.compute_us >= choice.memory_us:
+    elif computes_longer and flops * roof.bandwidth >= bytes_ * roof.peak:  # CG 4.2
         bound = "compute"
     else:
         bound = "memory"
@@ -666,7 +668,8 @@ def described(
         unquantized_us=unquantized,
         workspace_bytes=workspace_bytes(priced),
         grid=None if direct else Grid(lowering.batch, lowering.M, lowering.N, *sides),
-        roof=_roof(unit, board, situation, direct=direct),
+        roof=roof,
+        computes_longer=computes_longer,
     )
 
 

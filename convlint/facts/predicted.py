@@ -111,8 +111,10 @@ def of_pass(facts: LayerFacts, which: Pass) -> Any:
 
 
 def worst_tiles(facts: LayerFacts) -> Any:
-    """The compute-bound pass with the emptiest tiles; a view without flaws where no pass is compute-bound."""
-    return _worst(facts, "tile_efficiency", lambda _, estimate: estimate.bound_by == "compute")
+    """The pass with the emptiest tiles among those whose tiles take longer than their bytes; else one without flaws."""
+    return _worst(
+        facts, "tile_efficiency", lambda _, estimate: estimate.computes_longer and estimate.bound_by != "launch"
+    )
 
 
 def worst_waves(facts: LayerFacts) -> Any:

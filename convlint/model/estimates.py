@@ -93,6 +93,7 @@ class PassEstimate(Struct, frozen=True, gc=False):
     workspace_bytes: int  # what the kernels of this pass keep beside its tensors
     grid: Grid | None
     roof: Roof  # of the unit that it runs on
+    computes_longer: bool = True  # than it moves bytes, padding and empty parts of tiles included
 
 
 class LayerEstimate(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_o
 
 _NAME = "\x00"  # stands for a layer in what several findings share
 _FIRST = 5  # causes with what to do and what it gives
+_LEAST_BESIDE = 0.01  # of the time: what warns from there on where it is advised
 _ROUNDED = 1.02  # a sum that is larger by less is the same to a reader
 _PLACES = 2  # that are named of one cause
 
@@ -76,6 +77,11 @@ class Cause(Struct, frozen=True, kw_only=True):
         gpus = {finding.gpu for finding in self.findings}
         return any((self.saved_us(gpu) or 0.0) >= NOTHING_US for gpu in gpus)
 
+    def beside_us(self, gpu: str | None) -> float:
+        """What the change of an info saves on a target: no part of what all advice saves."""
+        fixes = (finding.fix for finding in self._on(gpu) if finding.fix is not None and "N" not in finding.fix.set)
+        return sum(-fix.time_change_us for fix in fixes if not fix.advised and (fix.time_change_us or 0.0) < 0.0)
+
     @property
     def alike(self) -> bool:
         """Whether all have one message, but for names of layers."""
@@ -122,6 +128,7 @@ class Ranked(Struct, frozen=True):
     first: Sequence[Cause]  # the warnings that save most
     others: Sequence[Cause]  # all further warnings
     infos: Sequence[Cause]
+    beside: Sequence[Cause]  # of the infos, those whose change saves much all the same
 
 
 def ranked(report: Report) -> Ranked:
@@ -136,9 +143,16 @@ def ranked(report: Report) -> Ranked:
         return max((saved / us for gpu, us in whole.items() if us and (saved := cause.saved_us(gpu))), default=0.0)
 
     found = sorted(causes(report), key=lambda cause: -largest_part(cause))
+
+    def saves_much(cause: Cause) -> bool:
+        """Whether an info that the rule states as such, whatever it costs, says how to save a good part of the time."""
+        free = cause.rule.loss == "none"
+        return free and any(cause.beside_us(gpu) >= _LEAST_BESIDE * us > 0 for gpu, us in whole.items())
+
     errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
     first = [cause for cause in warnings if cause.pays][:_FIRST]
-    return Ranked(errors, first, [cause for cause in warnings if cause not in first], infos)
+    others = [cause for cause in warnings if cause not in first]
+    return Ranked(errors, first, others, infos, [cause for cause in infos if saves_much(cause)])
 
 
 def overlap(report: Report, found: Sequence[Cause]) -> bool:

@@ -134,6 +134,20 @@ def test_errors_then_what_saves_most_then_the_rest() -> None:
     assert [cause.first.layer for cause in found.infos] == ["z"]
 
 
+@pytest.mark.parametrize(
+    ("change_us", "loss", "said"), [(-100.0, "none", True), (-1.0, "none", False), (-100.0, "tile", False)]
+)
+def test_an_info_that_saves_much_is_said_though_it_is_in_no_total(change_us: float, loss: str, said: bool) -> None:
+    fix = Fix(describe="use bias=False", safety="unsafe", set={"bias": False}, time_change_us=change_us, advised=False)
+    info = finding(replace(FEW_OUTPUTS, loss=loss), "the bias is cancelled", spot(9), "z", fix=fix, gpu="a100")
+    found = report(info)
+    assert [cause.first.layer for cause in ranked(found).beside] == ["z"] * said
+    text = rendered("text", found)
+    assert ("also, not in the total" in text) == said
+    words = "the bias is cancelled; use bias=False (changes the network), 100 us faster"
+    assert (words in " ".join(text.split())) == said
+
+
 def test_annotations_are_one_for_each_cause() -> None:
     text = rendered("github", report(narrow("conv_a", 5), narrow("conv_b", 6), narrow("conv_c", 7)))
     (line,) = [line for line in text.split("\n") if line.startswith("::warning")]
