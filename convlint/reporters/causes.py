@@ -80,7 +80,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     def beside_us(self, gpu: str | None) -> float:
         """What the change of an info saves on a target: no part of what all advice saves."""
         fixes = (finding.fix for finding in self._on(gpu) if finding.fix is not None and "N" not in finding.fix.set)
-        return sum(-fix.time_change_us for fix in fixes if not fix.advised and (fix.time_change_us or 0.0) < 0.0)
+        return sum(max(0.0, -(fix.time_change_us or 0.0)) for fix in fixes if not fix.advised)
 
     @property
     def alike(self) -> bool:
