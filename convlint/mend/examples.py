@@ -128,6 +128,7 @@ class _ExampleProgram(Struct, forbid_unknown_fields=True):
     deterministic: bool | None = None
     cudnn_enabled: bool | None = None
     tf32: bool | None = None
+    in_autocast: bool = False
     fixed_input_size: bool | None = None
     evidence: list[str] = field(default_factory=list)
     conflict: tuple[_Statement, _Statement] | None = None

@@ -48,14 +48,15 @@ def main():
 if __name__ == "__main__":
     main()
 """
+_IN_AUTOCAST = (
+    'with torch.autocast("cuda", torch.bfloat16):\n    output = model(images)\n'
+    "    loss = criterion(output, labels)\nloss.backward()"
+)
 _CLEAN: Mapping[str, str] = {
     "layers": "self.stem = nn.Conv2d(3, 64, 3, padding=1, bias=False)",
     "settings": "torch.backends.cudnn.benchmark = True",
     "data": 'data = datasets.CIFAR100("data", transform=transforms.ToTensor())',
-    "step": (
-        'with torch.autocast("cuda", torch.bfloat16):\n    output = model(images)\n'
-        "    loss = criterion(output, labels)\nloss.backward()"
-    ),
+    "step": "output = model(images)\nloss = criterion(output, labels)\nloss.backward()",
 }
 _INDENTS = {"layers": 8, "settings": 4, "data": 4, "step": 8}
 
@@ -100,13 +101,13 @@ PAIRS: Mapping[str, Pair] = {
         "step",
         'with torch.autocast("cuda", torch.bfloat16):\n    output = model(images)\n'
         "    loss = criterion(output, labels)\n    loss.backward()",
-        _CLEAN["step"],
+        _IN_AUTOCAST,
     ),
     "CL509": Pair(
         "step",
         'output = model(images)\nwith torch.autocast("cuda", torch.bfloat16):\n'
         "    loss = criterion(output, labels)\nloss.backward()",
-        _CLEAN["step"],
+        _IN_AUTOCAST,
     ),
 }
 

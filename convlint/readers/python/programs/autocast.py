@@ -1,4 +1,4 @@
-"""Find two misuses of autocast within a function: the backward pass inside of it, and the forward pass outside."""
+"""Find what stands in blocks of autocast: the forward pass, as it should; and two misuses within a function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,18 @@ _AUTOCAST = {
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
 # Ends of names of models
+_MOVES = ("cuda", "to", "long")  # calls that bring targets where the loss is computed
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
+
+
+def runs_model(unit: SourceUnit) -> bool:
+    """Whether a model is called in a block of autocast that is always on."""
+    for block in _blocks(unit):
+        if all(literal(each) for call in _entered(block, unit) for each in _enabled(call)):
+            calls = (node for node in _within(block.body, unit) if isinstance(node, ast.Call))
+            if any(_is_model(call.func) for call in calls):
+                return True
+    return False
 
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
@@ -60,11 +71,12 @@ def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
 
 def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
     """Whether a `with` enters torch's autocast, and does not disable it."""
-    for call in _entered(node, unit):
-        enabled = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "enabled")]
-        if (False,) not in map(literal, enabled):
-            return True
-    return False
+    return any((False,) not in map(literal, _enabled(call)) for call in _entered(node, unit))
+
+
+def _enabled(call: ast.Call) -> list[ast.expr]:
+    """Return what may say whether it is on; the first argument of others is the device."""
+    return [*call.args[:1], *(each.value for each in call.keywords if each.arg == "enabled")]
 
 
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
@@ -91,9 +103,13 @@ def _model_call(node: ast.stmt) -> str:
     """Return the name bound in `output = model(images)`; '' for any other statement."""
     match node:
         case ast.Assign(targets=[ast.Name(id=output)], value=ast.Call(func=function, args=[_, *_])):
-            name = last_name(function).lower()
-            return output if any(name == each or name.endswith("_" + each) for each in _MODELS) else ""
+            return output if _is_model(function) else ""
     return ""
+
+
+def _is_model(function: ast.expr) -> bool:
+    name = last_name(function).lower()
+    return any(name == each or name.endswith("_" + each) for each in _MODELS)
 
 
 def _only_loss(body: list[ast.stmt], output: str) -> bool:
@@ -106,6 +122,8 @@ def _only_loss(body: list[ast.stmt], output: str) -> bool:
             if not isinstance(each, ast.Call):
                 continue
             name = last_name(each.func).lower()
+            if isinstance(each.func, ast.Attribute) and name in _MOVES:
+                continue
             if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
                 return False
             given = [*each.args, *(keyword.value for keyword in each.keywords)]

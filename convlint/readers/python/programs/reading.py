@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import Closure, ProjectImports
-from convlint.readers.python.programs.autocast import around_loss, backward_inside
+from convlint.readers.python.programs.autocast import around_loss, backward_inside, runs_model
 from convlint.readers.python.programs.entries import (
     beginning,
     candidates,
@@ -59,22 +59,30 @@ def read_programs(
 
 
 def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iterable[str]) -> list[TrainingProgram]:
-    """Add misuses of autocast in the files of `paths` to the programs; other files become programs of their own.
+    """Add what the files of `paths` do with autocast to the programs; files that misuse it become some of their own.
 
     Such a misuse is local to a function, whatever calls it: it belongs to the program of its own file.
     """
     by_path = {each.path: each for each in programs}
+    running = set[str]()  # files that run a model in it
     for path in paths:
         if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
             continue
         unit = reader.units.get(path)
         with suppress(RecursionError):
-            backward, loss = (backward_inside(unit), around_loss(unit)) if unit is not None else ((), ())
+            if unit is None:
+                continue
+            if runs_model(unit):
+                running.add(path)
+            backward, loss = backward_inside(unit), around_loss(unit)
             if backward or loss:
                 bare = TrainingProgram(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
                 own = by_path.get(path, bare)
                 by_path[path] = replace(own, backward_in_autocast=backward, autocast_around_loss=loss)
-    return list(by_path.values())
+    return [
+        each if running.isdisjoint((each.path, *each.closure)) else replace(each, in_autocast=True)
+        for each in by_path.values()
+    ]
 
 
 def _may_train(content: bytes) -> bool:

@@ -235,6 +235,35 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
     assert programs(tmp_path, {"tests/engine.py": AMP + body}, paths=["tests/engine.py"]) == ()
 
 
+@pytest.mark.parametrize(
+    ("block", "inside"),
+    [
+        ("autocast()", True),
+        ("autocast(True)", True),
+        ("torch.autocast('cuda', dtype=torch.bfloat16)", True),
+        ("torch.autocast('cuda', enabled=True)", True),
+        ("autocast(args.amp)", False),
+        ("torch.autocast('cuda', enabled=args.amp)", False),
+        ("torch.autocast('cuda', enabled=False)", False),
+        ("torch.no_grad()", False),
+    ],
+)
+def test_a_program_runs_its_model_in_autocast(tmp_path: Path, block: str, inside: bool) -> None:
+    """Also where the call stands in another file."""
+    engine = AMP + f"    with {block}:\n        loss = criterion(model(x), y)\n"
+    train = """
+import torch
+from engine import step
+model = torch.nn.Conv2d(3, 8, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(data):
+    step(model, criterion, optimizer, None, x, y).backward()
+    optimizer.step()
+"""
+    found = programs(tmp_path, {"train.py": train, "engine.py": engine})
+    assert {each.in_autocast for each in found if each.path == "train.py"} == {inside}
+
+
 class TestGrowingImages:
     """A loop that makes its data anew in another size: what is tuned for one is of no use for the next."""
 
