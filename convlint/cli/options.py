@@ -194,7 +194,7 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
         option(
             "--min-loss",
             metavar="PERCENT",
-            help_="Findings that lose less of the convolutions' time do not fail. Default: 0.",
+            help_="Findings that lose less of the convolutions, or of the whole step, do not fail. Default: 0.",
             min_=0.0,
             max_=100.0,
         ),

@@ -42,6 +42,10 @@ from convlint.rulebook.book import Rulebook
 NO_DATAFLOW = "channels of layers that read each other are not known to be one: nothing says what lies between them"
 LIMITED = "within limits, widths that bring least for what they add are left out: others may be faster still"
 STORED = "fp32 is how the file stores its weights, which may run in another dtype: --dtype says in which"
+BUILT = (
+    "fp32, as modules are built, is left as it is: --dtype fp32 plans mixed precision; if autocast runs them already, say "
+    "--dtype fp16 --runtime mixed_precision=true"
+)
 WRAPPED = "the model's weights are fp32; where autocast stands around it, it runs in 16 bits already: --dtype says so"
 ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"
 STILL = "the check of the planned network still warns of "
@@ -330,7 +334,16 @@ class _Planning:
             notes.append(STORED)
         elif "module" in sources and any("dtype" in step.kinds for step in steps):
             notes.append(WRAPPED)
+        elif "module" in sources and self._asks_for_halves():
+            notes.append(BUILT)
         return notes
+
+    def _asks_for_halves(self) -> bool:
+        """Whether a rule would have other dtypes, were it sure that nothing around the module has them."""
+        return any(
+            "dtype" in one.fix.set and (one.fix.time_change_us or 0.0) < 0
+            for one in self.result.findings if one.fix is not None and not one.fix.advised
+        )  # fmt: skip
 
     def _wrong(self, result: NetworkResult) -> list[str]:
         """What the check of the planned network finds wrong, whatever it costs."""

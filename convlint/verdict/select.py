@@ -106,12 +106,11 @@ def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str
 
 
 def counts(finding: Finding, policy: Policy) -> bool:
-    """Whether this finding alone fails the run; one that loses too little of the network's time does not."""
+    """Whether this finding alone fails the run; one that loses too little of the network's time, or step, does not."""
     if policy.fail_on == "never" or SEVERITIES.index(finding.severity) > SEVERITIES.index(policy.fail_on):
         return False
-    if finding.severity == "error" or finding.lost_percent is None:
-        return True
-    return finding.lost_percent >= policy.min_loss
+    lost = finding.lost_percent if finding.lost_percent is not None else finding.lost_step_percent
+    return finding.severity == "error" or lost is None or lost >= policy.min_loss
 
 
 def verdict(report: Report, *, failing: bool) -> int:

@@ -18,12 +18,12 @@ from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept
-from convlint.engine.plan import ALONE, NO_DATAFLOW, THEN, plan
+from convlint.engine.plan import ALONE, BUILT, NO_DATAFLOW, THEN, plan
 from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.memory import parameters
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
-from convlint.model.layer import Mode
+from convlint.model.layer import Dtype, Mode
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.rulebook.book import load_rulebook
@@ -335,6 +335,16 @@ def test_a_plan_ends_where_the_check_says_that_all_advice_leads(N: int) -> None:
     network = told(resnet50(BAD, N=N, layout="NHWC", runtime=Runtime(framework="pytorch")))
     (checked,) = promised(network, mode="inference")[0].networks
     assert planned(network, mode="inference").after.step_us == pytest.approx(checked.step_after_us)
+
+
+@pytest.mark.parametrize(("source", "said"), [("module", True), ("stated", False)])
+def test_a_module_in_fp32_is_planned_as_it_is_built_and_that_is_said(source: str, said: bool) -> None:
+    """Autocast may stand around it."""
+    network = resnet50(N=64, layout="NHWC")
+    layers = tuple(replace(layer, dtype=Dtype.fp32, dtype_source=source) for layer in network.layers)
+    found = planned(replace(network, layers=layers))
+    assert (BUILT in found.notes) == said
+    assert any("dtype" in step.kinds for step in found.steps) != said
 
 
 def test_a_time_is_one_of_the_whole_step_where_that_is_known() -> None:

@@ -128,6 +128,8 @@ def test_the_least_severity_that_fails(fail_on: Any, severities: list[str]) -> N
 )
 def test_what_loses_too_little_does_not_fail(severity: Severity, lost_percent: float | None, counted: bool) -> None:
     assert counts(finding(severity=severity, lost_percent=lost_percent), Policy(min_loss=2.0)) is counted
+    of_step = finding(severity=severity, lost_percent=None, lost_step_percent=lost_percent)
+    assert counts(of_step, Policy(min_loss=2.0)) is counted
 
 
 UNREAD, DEFECT = InputError(path="a", message="m"), InputError(path="a", message="m", internal=True)
