@@ -43,8 +43,8 @@ NO_DATAFLOW = "channels of layers that read each other are not known to be one: 
 LIMITED = "within limits, widths that bring least for what they add are left out: others may be faster still"
 STORED = "fp32 is how the file stores its weights, which may run in another dtype: --dtype says in which"
 BUILT = (
-    "fp32, as modules are built, is left as it is: --dtype fp32 plans mixed precision; if autocast runs them already, say "
-    "--dtype fp16 --runtime mixed_precision=true"
+    "fp32, as modules are built, is left as it is: --dtype fp32 plans mixed precision; if autocast runs them already, "
+    "say --dtype fp16 --runtime mixed_precision=true"
 )
 WRAPPED = "the model's weights are fp32; where autocast stands around it, it runs in 16 bits already: --dtype says so"
 ALONE = "nothing connects some of these layers to others: their channels are planned as if nothing else had to fit them"

@@ -377,6 +377,17 @@ def test_a_module_does_not_see_our_command_line(project, monkeypatch):
     assert sys.argv == ["convlint", "check", "parser:net"]
 
 
+def test_a_first_layer_of_one_channel_has_the_layout_that_it_writes(project):
+    """Its input is the same in both, and what reads its output follows."""
+    project(
+        "spectrum",
+        "def net():\n    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.Conv2d(8, 1, 3), nn.Conv2d(1, 1, 3))\n",
+    )
+    assert [layer.layout for layer in one("spectrum:net", "2x1x9x9").layers] == ["NCHW", "NCHW", "auto"]
+    layers = one("spectrum:net", "2x1x9x9:fp16:channels_last").layers
+    assert [layer.layout for layer in layers][:2] == ["NHWC", "NHWC"]
+
+
 def test_maps_of_one_pixel_have_no_layout(project):
     """Squeeze-and-excite in a channels_last network: nothing is transposed in front of its 1x1 maps."""
     project(
