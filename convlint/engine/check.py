@@ -188,7 +188,7 @@ class _NetworkCheck:
         report = network_report(
             network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
         )
-        self.networks.append(report)
+        self.networks.append(replace(report, after_waits=promise.leaves_waiting(advised.__contains__)))
 
     def _meet_again(
         self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted

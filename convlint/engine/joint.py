@@ -481,6 +481,12 @@ class FoundSteps(Struct, frozen=True):
         step_us = self.step_us(choices, levers)
         return min((us for _, us in self.shortened(choices, levers, step_us, wanted)), default=step_us)
 
+    def leaves_waiting(self, wanted: Callable[[Loss], bool]) -> bool:
+        """Whether the host sets the pace of the step with all of B, and what would mend that is not `wanted`."""
+        best, compiled = self.optimum, wanted("compile")
+        step = None if wanted("host") else self._step(best.choices, best.levers, compiled=compiled)
+        return step is not None and step.idle_us > LEAST_GAIN * step.time_us
+
     def dtypes_lengthen(self, wanted: Callable[[Loss], bool]) -> bool:
         """Whether B's dtype makes the step longer than it is, or surely longer than it would be without.
 

@@ -321,6 +321,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     following_us: float = 0.0  # of the GPU's, what is taken to follow the convolutions, where no step is known
     step: StepEstimate | None = None
     step_after_us: float | None = None
+    after_waits: bool = False  # in that step, the GPU waits for its host, and no advice is against it
     operations: tuple[Operation, ...] = ()
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of libraries: the version, and who says so
     version_notes: tuple[str, ...] = ()  # what lock files pin and could not be taken

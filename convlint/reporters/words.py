@@ -467,7 +467,9 @@ def step_line(total: NetworkTotal) -> str:
     rate = say(" ({rate:,.0f} images/s)", rate=batch / time_us * 1e6) if batch else ""
     after = ""
     if after_us is not None and after_us < time_us * (1 - _LEAST_PART):
-        after = say(", {time} with all of it", time=duration(after_us))
+        waits = any(network.after_waits for network in total.networks)
+        pace = say(" at the pace of the host") if waits else ""
+        after = say(", {time} with all of it{pace}", time=duration(after_us), pace=pace)
     parts = sorted(total.step_parts.items(), key=lambda part: -part[1])
     named = [say(_PARTS[part], share=100 * us / time_us) for part, us in parts if us >= _LEAST_PART * time_us]
     idle_us = sum(step.idle_us for step in total.steps)

@@ -365,6 +365,8 @@ def test_what_comes_up_once_a_plan_is_done_is_named_and_no_part_of_it() -> None:
     assert "host" not in {finding.rule.loss for finding in checked.findings if finding.severity == "warning"}
     plan = planned(network)
     assert plan.after.step_us == pytest.approx(checked.networks[0].step_after_us)
+    assert checked.networks[0].after_waits
+    assert not promised(replace(network, runtime=replace(network.runtime, cuda_graphs=True)))[0].networks[0].after_waits
     (then,) = (note for note in plan.notes if note.startswith(THEN))
     assert then.removeprefix(THEN).startswith('CL306: torch.compile with mode="reduce-overhead"')
     again, _ = promised(plan.network)
