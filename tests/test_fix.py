@@ -187,6 +187,31 @@ def test_what_would_make_another_target_slower_is_not_fixed() -> None:
     assert "is not fixed" in ran.err
 
 
+BUSY = """version: 1
+mode: training
+target: h100
+runtime: {{ framework: pytorch, cudnn_benchmark: true, fixed_input_size: true }}
+defaults: {{ N: {N}, dtype: fp32, layout: NCHW }}
+layers:
+  - {{ name: image, op: input, C: 64, H: 160, W: 160 }}
+"""
+
+
+@pytest.mark.parametrize("N", [1, 6, 12])
+def test_no_fix_makes_the_step_longer_that_the_host_sets_the_pace_of(N: int) -> None:
+    """Mixed precision pays once the host is out of the way, which no fix of a file is: check, fix and check agree."""
+    layers = (
+        f"  - {{ name: c{i}, K: 64, kernel_size: 3, padding: 1 }}\n  - {{ name: r{i}, op: relu }}\n" for i in range(12)
+    )
+    write("net.yaml", BUSY.format(N=N) + "".join(layers))
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)["summary"]
+    said = convlint("check", "net.yaml", "--fix", "--unsafe-fixes").err
+    after = json.loads(convlint("check", "net.yaml", "-o", "json").out)["summary"]
+    assert after["step_us"] <= before["step_us"] * 1.001
+    assert after["time_us"] == pytest.approx(before["time_after_fix_us"], rel=0.01)
+    assert ("the step would take" in said) == (N == 1)
+
+
 def test_what_depends_on_channels_that_stay_says_so() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")

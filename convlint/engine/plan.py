@@ -373,7 +373,7 @@ class _Planning:
         settings: dict[str, Scalar] = {}
         for finding in unpriced:
             fix = finding.fix
-            if fix is not None and "N" in fix.set:
+            if fix is not None and "N" in fix.set and "batch" not in self.wishes.fixed:
                 layers = tuple(with_fix(layer, {"N": fix.set["N"]}) for layer in network.layers)
                 network = replace(network, layers=layers)
             if fix is not None and fix.safety == "safe" and all(name.startswith("runtime.") for name in fix.set):

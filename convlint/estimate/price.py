@@ -622,9 +622,12 @@ def described(
     sides = FUSED_TILE if lowering.fused_tiles else (program.tm, program.tn)
     roof = _roof(unit, board, situation, direct=direct)
     computes_longer = choice.compute_us >= choice.memory_us
+    moving_us = bytes_ / roof.reached_bandwidth * 1e6 + priced.copies.transposes_us + priced.copies.padding_us
+    # CG 4.2; but what its kernel computes on padding, or one instruction at a time, is no wait for memory.
+    waits = flops * roof.bandwidth < bytes_ * roof.peak and moving_us >= const.LEAST_OF_MOVING * priced.time_us
     if priced.overhead_us > (priced.time_us - priced.overhead_us):
         bound: Bound = "launch"
-    elif computes_longer and flops * roof.bandwidth >= bytes_ * roof.peak:  # CG 4.2
+    elif computes_longer and not waits:
         bound = "compute"
     else:
         bound = "memory"

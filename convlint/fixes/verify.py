@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
+from convlint.engine.timing import SAME
 from convlint.files.languages import duration
 from convlint.fixes.plan import EditPlan, is_its_own, wishes
+from convlint.model.estimates import StepEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding
@@ -219,6 +221,26 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or found
+
+
+Steps = Mapping[str, StepEstimate | None]  # by target
+
+
+def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
+    """The advised changes of dtype, by position, where the whole step takes longer on a target once a plan is written.
+
+    Autocast has more operations than a busy host can start, and what takes the host away is nothing that is written.
+    """
+    for gpu, now in before.items():
+        then = after.get(gpu)
+        if now is not None and then is not None and then.time_us > now.time_us * (1 + SAME):
+            why = Text(
+                "the step would take {then} for {now}: the host starts all operations of autocast",
+                then=duration(then.time_us), now=duration(now.time_us),
+            )  # fmt: skip
+            asking = (number for number, wish in enumerate(plan.granted) if "dtype" in wish.sets)
+            return {number: why for number in asking if plan.granted[number].finding.advised}
+    return {}
 
 
 def takes_longer(target: str, added_us: float) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import edge_after, with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.timing import SAME, times_of
+from convlint.engine.timing import SAME, as_laid_out, estimated, times_of
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
@@ -67,6 +67,10 @@ def with_applicability(
         dropped |= undone
         plan, reasons = _planned(network, job, result, asked, of, edits_of, dropped)
     reasons |= {finding: reason for (finding, _), reason in dropped.items()}
+    if longer := _lengthening(result, network, plan, checked.promises):
+        asked = [each for each in asked if id(each[0]) not in longer]
+        plan, _ = _planned(network, job, result, asked, of, edits_of, dropped)
+        reasons |= longer
     if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
@@ -82,6 +86,24 @@ def with_applicability(
     if len(result.labels) == 1 and not last and granted.keys() == whole == advice:
         return found  # all advice is written: the times after it are those of the check already
     return _promised(found, network, plan, checked.promises, last)
+
+
+def _lengthening(
+    result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise]
+) -> dict[int, str]:
+    """Why findings on the dtype are not mended, by their id: the whole step would take longer."""
+    if not network.tells_step or not any("dtype" in wish.sets for wish in plan.granted):
+        return {}
+    from convlint.fixes.verify import lengthening
+
+    changed = _changed(network, plan)
+    running = as_laid_out(changed, result.mode)
+    after = {
+        label: estimated(changed, running, promise.search.timing.gpu, result.mode).step
+        for label, promise in promises.items()
+    }
+    longer = lengthening(plan, {each.gpu: each.step for each in result.networks}, after)
+    return {id(plan.granted[number].finding): reason for number, reason in longer.items()}
 
 
 def _is_slower(then: NetworkResult, plan: EditPlan) -> bool:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from convlint.engine.joint import Promise
 from convlint.files.located_yaml import text_of
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
-from convlint.fixes.verify import slower, takes_longer, unkept, unwilling
+from convlint.fixes.verify import lengthening, slower, takes_longer, unkept, unwilling
 from convlint.mend.applicability import with_applicability, with_edits
 from convlint.mend.attempt import (
     Attempt,
@@ -38,6 +38,7 @@ from convlint.mend.checking import (
     check_input,
     check_read,
     content_of,
+    is_advice,
     last_resort,
     read_input,
 )
@@ -69,6 +70,8 @@ class Mending(Generic[D]):
         self._alone: set[WishKey] = set()  # what did wait
         self._staying: set[int] = set()  # layers that do not follow others into another layout
         self._batch_is_set = False
+        advised = filter(is_advice, () if checked.result is None else checked.result.findings)
+        self._dtypes_may_change = any("dtype" in wish.sets for wish in wishes(advised))
         self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
         self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
@@ -142,6 +145,9 @@ class Mending(Generic[D]):
             return False
         if any((wish.layer, field, value) in self._former for field, value in wish.sets.items()):
             self._refuse([wish], "it would undo what another fix set")
+            return False
+        if "dtype" in wish.sets and is_advice(wish.finding) and not self._dtypes_may_change:
+            self._refuse([wish], "it comes up only now that the others are written: the next check has its price")
             return False
         if "N" in wish.sets and self._batch_is_set:
             self._refuse([wish], "another fix has set the batch already")
@@ -230,7 +236,8 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, takes_longer(*why))
-        failing = whole_settings(plan, failing)
+        steps = ({one.gpu: one.step for one in each.networks} for each in (before.result, result))
+        failing = whole_settings(plan, {**lengthening(plan, *steps), **failing})
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:

@@ -28,7 +28,7 @@ def brief_lines(report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Gl
     brief.listed(say("errors"), found.errors, len(found.errors))
     brief.first(found.first)
     brief.listed(say("other warnings") if found.first else say("warnings"), found.others, _OTHERS)
-    brief.listed(say("also, not in the total"), found.beside, _OTHERS)
+    brief.listed(say("also, not in the total"), found.beside, _OTHERS, saves=True)
     if not (report.layers or brief.lines):  # of source alone, nearly all that is said is an info
         brief.listed(say("infos"), found.infos, _OTHERS)
     notes = list(ink.note_lines(brief_notes(report), glyphs, width))
@@ -147,8 +147,8 @@ class _Brief:
         if overlap(self.report, found):
             self._more(say("These overlap: the step with all of them stands above."))
 
-    def listed(self, title: str, found: Sequence[Cause], most: int) -> None:
-        """A line for each cause: the rule, where, and what is wrong."""
+    def listed(self, title: str, found: Sequence[Cause], most: int, *, saves: bool = False) -> None:
+        """A line for each cause: the rule, where, and what is wrong; for what `saves`, by what and how much."""
         if not found:
             return
         self._title(ink.shown(title, self.glyphs))
@@ -156,8 +156,8 @@ class _Brief:
             text = self._identity(cause, with_what=True)
             if cause.severity == "error" and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
-            elif saves := self._saves_beside(cause):
-                text = say("{what}; {fix}, {saves}", what=text, fix=cause.change, saves=saves)
+            elif saves:
+                text = say("{what}; {fix}, {time} faster", what=text, fix=cause.change, time=duration(cause.beside_us))
             first, *rest = ink.wrap(ink.shown(text, self.glyphs), self.width - 4)
             code = cause.rule.code
             first = first.replace(code, self.link(words.page_of(cause.rule), self.paint(cause.severity, code)), 1)
@@ -165,13 +165,6 @@ class _Brief:
         if len(found) > most:
             more = say("and {count} more: --verbose", count=len(found) - most)
             self.lines.append(f"  {ink.shown(more, self.glyphs)}")
-
-    def _saves_beside(self, cause: Cause) -> str:
-        """`5.18 ms faster`, with the GPU where there are several."""
-        saved = {gpu: us for gpu in self.targets if (us := cause.beside_us(gpu)) >= words.NOTHING_US}
-        if len(self.targets) == 1 and saved:
-            return say("{time} faster", time=duration(saved[self.targets[0]]))
-        return say(", ").join(say("{time} faster on {gpu}", time=duration(us), gpu=gpu) for gpu, us in saved.items())
 
     def _identity(self, cause: Cause, *, with_what: bool) -> str:
         """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""

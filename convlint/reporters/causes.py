@@ -77,9 +77,10 @@ class Cause(Struct, frozen=True, kw_only=True):
         gpus = {finding.gpu for finding in self.findings}
         return any((self.saved_us(gpu) or 0.0) >= NOTHING_US for gpu in gpus)
 
-    def beside_us(self, gpu: str | None) -> float:
-        """What the change of an info saves on a target: no part of what all advice saves."""
-        fixes = (finding.fix for finding in self._on(gpu) if finding.fix is not None and "N" not in finding.fix.set)
+    @property
+    def beside_us(self) -> float:
+        """What the change of an info saves on the only target, no part of what all advice saves; of several, 0."""
+        fixes = (finding.fix for finding in self.findings if finding.fix is not None and "N" not in finding.fix.set)
         return sum(max(0.0, -(fix.time_change_us or 0.0)) for fix in fixes if not fix.advised)
 
     @property
@@ -147,7 +148,7 @@ def ranked(report: Report) -> Ranked:
     def saves_much(cause: Cause) -> bool:
         """Whether an info that the rule states as such, whatever it costs, says how to save a good part of the time."""
         free = cause.rule.loss == "none"
-        return free and any(cause.beside_us(gpu) >= _LEAST_BESIDE * us > 0 for gpu, us in whole.items())
+        return free and len(whole) == 1 and cause.beside_us >= _LEAST_BESIDE * sum(whole.values()) > 0
 
     errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
     first = [cause for cause in warnings if cause.pays][:_FIRST]

@@ -70,6 +70,8 @@ def verdict(plan: NetworkPlan) -> str:
     now, after = plan.now, plan.after
     if not plan.steps:
         words = "no step is needed" if plan.is_reached else _NO_STEP
+        if plan.target_us is not None and now.step_us is not None:
+            words += f", and the whole step takes {duration(now.step_us)}"
         return words if plan.is_reached is not False else f"{words}: {_missed(plan)}"
     words = f"{duration(after.time_us)} after {plural(len(plan.steps), 'step')} ({percent(now.time_us, after.time_us)})"
     words += f"{_graded(after)}; parameters {percent(now.parameters, after.parameters)}"

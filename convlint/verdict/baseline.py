@@ -264,7 +264,11 @@ def stale(
             return False
         if entry.code not in rules:
             return True
-        if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
+        if (
+            entry.code not in codes
+            or unread.intersection((entry.path, entry.model))
+            or (entry.gpu and entry.gpu not in report.targets)
+        ):
             return False
         return (entry.model or entry.path) in checked or not may_exist(entry.path)
 
