@@ -110,7 +110,9 @@ PROGRAM: Table = {
         "the variables that switch tuning off, such as MXNET_CUDNN_AUTOTUNE_DEFAULT=0 (empty: none)",
         lambda program: ", ".join(f"{each.name}={_shown(each)}" for each in program.autotune_disabled),
     ),
-    "in_autocast": truth("a model is called in a block of autocast that is always on", attrgetter("in_autocast")),
+    "in_autocast": truth(
+        "the model that trains is called in a block of autocast that is always on", attrgetter("in_autocast")
+    ),
     "backward_in_autocast": number(
         "calls of .backward() inside of an autocast block", lambda program: len(program.backward_in_autocast)
     ),

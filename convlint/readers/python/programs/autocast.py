@@ -11,14 +11,9 @@ from convlint.readers.python.programs.unit import SourceUnit, literal
 from convlint.readers.python.source_file import last_name
 from convlint.readers.python.walking import every
 
-_AUTOCAST = {
-    "torch.autocast",
-    "torch.cuda.amp.autocast",
-    "torch.amp.autocast",
-    "torch.cpu.amp.autocast",
-    "torch.cuda.amp.autocast_mode.autocast",
-    "torch.amp.autocast_mode.autocast",
-}
+# Those that are of one device, whose first argument is `enabled`
+_OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"}
+_AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
 # Ends of names of models
@@ -26,14 +21,33 @@ _MOVES = ("cuda", "to", "long")  # calls that bring targets where the loss is co
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
 
 
-def runs_model(unit: SourceUnit) -> bool:
-    """Whether a model is called in a block of autocast that is always on."""
-    for block in _blocks(unit):
-        if all(literal(each) for call in _entered(block, unit) for each in _enabled(call)):
-            calls = (node for node in _within(block.body, unit) if isinstance(node, ast.Call))
-            if any(_is_model(call.func) for call in calls):
+def trains_inside(unit: SourceUnit) -> bool:
+    """Whether a function that calls `.backward()` calls its model in a block of autocast that is always on for CUDA."""
+    for body in _bodies(unit.file.tree):
+        if not any(
+            isinstance(node, ast.Attribute) and node.attr == "backward" for each in body for node in every(each)
+        ):
+            continue
+        for block in (each for each in body if isinstance(each, ast.With) and _is_autocast(each, unit)):
+            calls = [node for node in _within(block.body, unit) if isinstance(node, ast.Call)]
+            if _is_surely_on(block, unit) and any(_is_model(call.func) for call in calls):
                 return True
     return False
+
+
+def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
+    entered = _entered(block, unit)
+    beside = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
+    if any(unit.full_name(call.func) in ("torch.no_grad", "torch.inference_mode") for call in beside):
+        return False
+    on = all(literal(each) == (True,) for call in entered for each in _enabled(call, unit))
+    return on and not any(literal(each) == ("cpu",) for call in entered for each in _devices(call, unit))
+
+
+def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
+    """Return what may say for which device it is: torch.autocast's first argument."""
+    first = [] if unit.full_name(call.func) in _OF_DEVICES else call.args[:1]
+    return [*first, *(each.value for each in call.keywords if each.arg == "device_type")]
 
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
@@ -71,12 +85,13 @@ def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
 
 def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
     """Whether a `with` enters torch's autocast, and does not disable it."""
-    return any((False,) not in map(literal, _enabled(call)) for call in _entered(node, unit))
+    return any((False,) not in map(literal, _enabled(call, unit)) for call in _entered(node, unit))
 
 
-def _enabled(call: ast.Call) -> list[ast.expr]:
-    """Return what may say whether it is on; the first argument of others is the device."""
-    return [*call.args[:1], *(each.value for each in call.keywords if each.arg == "enabled")]
+def _enabled(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
+    """Return what says whether it is on: the first argument, or the third behind a device and a dtype."""
+    place = 0 if unit.full_name(call.func) in _OF_DEVICES else 2
+    return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "enabled")]
 
 
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:

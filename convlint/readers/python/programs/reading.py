@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import Closure, ProjectImports
-from convlint.readers.python.programs.autocast import around_loss, backward_inside, runs_model
+from convlint.readers.python.programs.autocast import around_loss, backward_inside, trains_inside
 from convlint.readers.python.programs.entries import (
     beginning,
     candidates,
@@ -64,7 +64,7 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
     Such a misuse is local to a function, whatever calls it: it belongs to the program of its own file.
     """
     by_path = {each.path: each for each in programs}
-    running = set[str]()  # files that run a model in it
+    training = set[str]()  # files that train in it
     for path in paths:
         if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
             continue
@@ -72,15 +72,15 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
         with suppress(RecursionError):
             if unit is None:
                 continue
-            if runs_model(unit):
-                running.add(path)
+            if trains_inside(unit):
+                training.add(path)
             backward, loss = backward_inside(unit), around_loss(unit)
             if backward or loss:
                 bare = TrainingProgram(path=path, at=(*backward, *loss)[0], incomplete_for="is no program that trains")
                 own = by_path.get(path, bare)
                 by_path[path] = replace(own, backward_in_autocast=backward, autocast_around_loss=loss)
     return [
-        each if running.isdisjoint((each.path, *each.closure)) else replace(each, in_autocast=True)
+        each if training.isdisjoint((each.path, *each.closure)) else replace(each, in_autocast=True)
         for each in by_path.values()
     ]
 

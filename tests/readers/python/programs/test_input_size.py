@@ -246,18 +246,24 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
         ("torch.autocast('cuda', enabled=args.amp)", False),
         ("torch.autocast('cuda', enabled=False)", False),
         ("torch.no_grad()", False),
+        ("torch.no_grad(), autocast()", False),
+        ("autocast(), autocast(False)", False),
+        ("torch.autocast(device.type)", True),
+        ("torch.autocast('cpu')", False),
+        ("torch.autocast('cuda', torch.float16, False)", False),
     ],
 )
-def test_a_program_runs_its_model_in_autocast(tmp_path: Path, block: str, inside: bool) -> None:
+def test_a_program_trains_its_model_in_autocast(tmp_path: Path, block: str, inside: bool) -> None:
     """Also where the call stands in another file."""
-    engine = AMP + f"    with {block}:\n        loss = criterion(model(x), y)\n"
+    engine = AMP + f"    with {block}:\n        loss = criterion(model(x), y)\n    loss.backward()\n"
     train = """
 import torch
 from engine import step
 model = torch.nn.Conv2d(3, 8, 3).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in torch.utils.data.DataLoader(data):
-    step(model, criterion, optimizer, None, x, y).backward()
+    step(model, criterion, optimizer, None, x, y)
+    penalty(model).backward()
     optimizer.step()
 """
     found = programs(tmp_path, {"train.py": train, "engine.py": engine})
