@@ -38,7 +38,7 @@ from convlint.model.report import (
     SkippedRule,
     Suppressed,
 )
-from convlint.model.runtime import STATED, VERSIONS, Runtime
+from convlint.model.runtime import STATED, VERSIONS, Runtime, framework_of
 from convlint.model.source import SourceReport
 from convlint.model.text import filled
 from convlint.rulebook.book import Rulebook
@@ -189,7 +189,7 @@ def network_report(
         capacity_bytes=gpu.memory_bytes,
         largest_batch=held.largest_batch if details and not needs else None,
         unbatched=network.unbatched,
-        layout_assumed=_assumes_layout(network, gpu, mode),
+        layout_assumed=_assumes_layout(network, on_host, mode),
         host_us=on_host.whole_host_us,
         gpu_us=on_host.whole_gpu_us,
         following_us=on_host.following_us,
@@ -206,13 +206,17 @@ def network_report(
     )
 
 
-def _assumes_layout(network: Network, gpu: Gpu, mode: Mode) -> bool:
-    """Whether layers are priced in NHWC although nobody says their layout, where that decides their time."""
-    picks = layout_picks(network.runtime, network.layers, mode)
-    return gpu.tensor_cores and any(
+def _assumes_layout(network: Network, on_host: Hosted, mode: Mode) -> bool:
+    """Whether layers run on Tensor Cores, priced in NHWC, although nobody says their layout, nor chooses it."""
+    runtime = network.runtime
+    picks = layout_picks(runtime, network.layers, mode)
+    if framework_of(runtime) == "onnxruntime" and runtime.tensorrt is not None:
+        return False
+    return any(
         layer.layout == "auto" and not layer.depthwise and not layer.pointwise_map and not picks[layer.dims != 2]
-        for layer in network.layers
-    )
+        and any(one.tensor_cores for one in estimate.passes.values())
+        for layer, estimate in zip(network.layers, on_host.estimates, strict=True) if estimate is not None
+    )  # fmt: skip
 
 
 def layer_reports(

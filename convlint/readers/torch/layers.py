@@ -147,7 +147,7 @@ def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bo
     fields = axis_fields(sizes, taps, _each(call.stride, dims), begin, end, dilations, _each(call.output_padding, dims))
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])
     # In memory, tensors of one channel, or of maps of 1x1, are the same in both layouts.
-    either = (C == 1 and K == 1) or all(size == 1 for size in arrives[2:])
+    either = (C == 1 and K == 1) or all(size == 1 for size in (*arrives[2:], *output[2:]))
     layout: Layout = "NHWC" if call.nhwc else "auto" if either else "NCHW"
     where, spans, library = _place(call, path, entry=entry)
     layer = with_output(

@@ -388,6 +388,11 @@ def test_a_first_layer_of_one_channel_has_the_layout_that_it_writes(project):
     assert [layer.layout for layer in layers][:2] == ["NHWC", "NHWC"]
 
 
+def test_a_generator_of_one_pixel_has_the_layout_that_it_writes(project):
+    project("dcgan", "def net():\n    return nn.Sequential(nn.ConvTranspose2d(8, 8, 4), nn.Conv2d(8, 8, 3))\n")
+    assert [layer.layout for layer in one("dcgan:net", "2x8x1x1").layers] == ["NCHW", "NCHW"]
+
+
 def test_maps_of_one_pixel_have_no_layout(project):
     """Squeeze-and-excite in a channels_last network: nothing is transposed in front of its 1x1 maps."""
     project(
