@@ -336,12 +336,7 @@ def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     if "tensorrt" in asked.settings and (network.stored or framework_of(network.runtime) is None):
         settings.setdefault("framework", "tensorrt")  # whoever asks about a release of it means to run it
     spans = {name: span for name, span in network.runtime.spans.items() if name not in asked.settings}
-    runtime = replace(network.runtime, **settings, spans=spans)
-    # ONNX has NCHW alone, which ONNX Runtime's CUDA provider runs unless asked otherwise (`prefer_nhwc = false` in
-    # core/providers/cuda); its TensorRT provider chooses.
-    if framework_of(runtime) == "onnxruntime" and not runtime.prefer_nhwc and runtime.tensorrt is None:
-        layers = tuple(replace(layer, layout="NCHW") if layer.layout == "auto" else layer for layer in layers)
-    return replace(network, layers=layers, runtime=runtime)
+    return replace(network, layers=layers, runtime=replace(network.runtime, **settings, spans=spans))
 
 
 def _said(runtime: Runtime) -> set[str]:
