@@ -7,7 +7,7 @@ are taken than that needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -126,7 +126,7 @@ class _Planning:
         unpriced = tuple(filter(self._is_unpriced, after.findings))
         sizes = {layer.N for layer in self.network.layers}
         found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
-        notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached)]
+        notes: list[str] = []
         if not reached:
             of_step, then = self._of_whole_step(taken, planned, after, states[-1])
             wanted_us = self.wishes.target_us
@@ -135,7 +135,8 @@ class _Planning:
                     of_step, then, reached = of_step[:number], [], True
                     break
             found += of_step
-            notes += then
+            notes = then
+        notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached), *notes]
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
             batch=sizes.pop() if len(sizes) == 1 else None,
@@ -167,13 +168,27 @@ class _Planning:
         series = [step for step in steps if all(map(self._is_safe, _parts(step)))]
         for tried in (series, steps):
             states, taken = [self._state(NONE, now_us)], NONE
+            kept: int | None = None  # so many of them, and then what shortens the whole step alone,
+            fewest = len(tried) + len(OF_STEPS)  # which are so many together
             for number, step in enumerate((NONE, *tried)):
                 if len(step):
                     taken = taken.plus(step)
                     states.append(self._state(taken))
+                if number > fewest:
+                    break
                 if states[-1].stopwatch_us <= wanted_us:
                     return tried[:number], states, True
+                for count, us in enumerate(self._shortened(taken, states[-1]), number + 1):
+                    if us <= wanted_us and (kept is None or count < fewest):
+                        kept, fewest = number, count
+            if kept is not None:
+                return tried[:kept], states[: kept + 1], False
         return steps, states, False
+
+    def _shortened(self, taken: Members, state: State) -> Iterator[float]:
+        """The whole step behind what the check advises of it: torch.compile, then CUDA graphs."""
+        advised = {one.rule.loss for one in self.result.findings if _shortens_step(one)}
+        return (us for _, us in self.promise.shortened(*taken, state.step_us, advised.__contains__))
 
     def _state(self, taken: Members, time_us: float | None = None) -> State:
         layers = [

@@ -44,7 +44,7 @@ VOLUMES_WITHOUT_CUDNN: Final = 4.0
 DILATED_WITHOUT_CUDNN: Final = 10.0
 # A pass below the ratio of arithmetic to bandwidth is bound by memory where its bytes and copies take so much of its
 # time at least; else its kernel is, which people take for compute.
-LEAST_OF_MOVING: Final = 1 / 3
+LEAST_OF_MOVING: Final = 1 / 2
 # One transpose or padding kernel beside its bytes, in us. Assumed; reproduces V100's published NCHW ratios.
 COPY_KERNEL_US: Final = 5.0
 # A kernel that moves little, and the way to the next one's first bytes, of what the host has queued. Fit: networks of

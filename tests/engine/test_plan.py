@@ -354,6 +354,9 @@ def test_a_time_is_one_of_the_whole_step_where_that_is_known() -> None:
     assert every.now.time_us < compiled.after.step_us < every.now.step_us  # type: ignore[operator]
     some = planned(network, mode="inference", target_us=compiled.after.step_us)
     assert (some.is_reached, some.after.step_us) == (True, compiled.after.step_us)
+    alone = planned(network, mode="inference", target_us=every.now.step_us * 0.95)  # type: ignore[operator]
+    assert [step.kinds for step in alone.steps] == [("runtime",)]  # safe, and one step: nothing of the network changes
+    assert alone.is_reached
     none = planned(network, mode="inference", target_us=every.after.step_us * 0.99)  # type: ignore[operator]
     assert (none.is_reached, none.after) == (False, every.after)
 
