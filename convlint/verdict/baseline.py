@@ -253,7 +253,9 @@ def stale(
 
     An entry of an input, model, rule or GPU that was not checked says nothing, unless its file or its rule is gone.
     """
-    checked = {clean_path(path) for path in paths} | {clean_path(entry.layer.path) for entry in report.layers}
+    layers = (entry.layer for entry in report.layers)  # those of a model of the config say nothing of their file
+    checked = {clean_path(path) for path in (*paths, *(layer.path for layer in layers if not layer.model))}
+    models = {clean_path(network.path) for network in report.networks}  # those that could be built
     unread = {clean_path(error.path) for error in report.errors}
     rules = {rule.code for rule in report.rules}
     kinds = {entry.kind for entry in seen.values()}
@@ -264,13 +266,10 @@ def stale(
             return False
         if entry.code not in rules:
             return True
-        if (
-            entry.code not in codes
-            or unread.intersection((entry.path, entry.model))
-            or (entry.gpu and entry.gpu not in report.targets)
-        ):
+        if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
             return False
-        return (entry.model or entry.path) in checked or not may_exist(entry.path)
+        found = entry.path in checked if entry.model is None else entry.model in models
+        return found or not may_exist(entry.path)
 
     return tuple(entry for entry in baseline.values() if gone(entry))
 

@@ -27,6 +27,9 @@ from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 
 _OF_ITEMS = ("C", "K", "groups", "N")  # sizes that an item may leave out, to have those of its input
+_ANEW = (
+    "# Written anew, without comments and anchors: no edit of single values makes this of the file that was planned.\n"
+)
 _TARGET = ("target", "targets", "gpu")
 
 
@@ -34,8 +37,10 @@ def written(plan: NetworkPlan, source: Input) -> str:
     """The spec of a plan, on the GPU and in the mode that it is for."""
     network = replace(plan.network, targets=(plan.gpu,), mode=plan.mode)
     text = _text(source)
-    edited = None if text is None else _edited(text, network)
-    return spec_text(network) if edited is None else edited
+    if text is None:
+        return spec_text(network)
+    edited = _edited(text, network)
+    return _ANEW + spec_text(network) if edited is None else edited
 
 
 def opened(source: Input) -> tuple[Input, tuple[InputError, ...]]:

@@ -87,6 +87,7 @@ layers:
     found = planned("net.yaml", "--fixed", "batch")
     assert found["steps"]
     assert time_us("better.yaml") == pytest.approx(found["time_after_us"], abs=0.01)
+    assert (here / "better.yaml").read_text().startswith("# Written anew, without comments and anchors")
 
 
 @pytest.mark.slow
