@@ -159,6 +159,7 @@ def test_the_models_of_a_project_without_a_spec(tmp_path: Path) -> None:
     project = Project(tmp_path, hooks=example["repos"][0]["hooks"])
     project.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     torch_project(project.folder)
+    (project.folder / ".gitignore").write_text("__pycache__/\n")  # which Python writes where the environment lets it
     subprocess.run(["git", "add", "--all"], cwd=project.folder, env=project.environment, check=True)
     ran = project.run()
     assert ran.returncode == 1, ran.stdout + ran.stderr

@@ -34,7 +34,7 @@ from convlint.engine.steps import (
 )
 from convlint.estimate.memory import parameters
 from convlint.facts.network import shortened
-from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Mode, flops
+from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, Mode, flops
 from convlint.model.network import Network
 from convlint.model.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
@@ -130,11 +130,14 @@ class _Planning:
         if not reached:
             of_step, then = self._of_whole_step(taken, planned, after, states[-1])
             wanted_us = self.wishes.target_us
-            for number, one in enumerate(of_step, 1):
-                if wanted_us is not None and one.after.stopwatch_us <= wanted_us:
-                    of_step, then, reached = of_step[:number], [], True
-                    break
-            found += of_step
+            if wanted_us is None and "host" in of_step:
+                found = self._host_first(found, steps, of_step)
+            else:
+                for one in of_step.values():
+                    found.append(one)
+                    if wanted_us is not None and one.after.stopwatch_us <= wanted_us:
+                        then, reached = [], True
+                        break
             notes = then
         notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached), *notes]
         return NetworkPlan(
@@ -206,12 +209,12 @@ class _Planning:
 
     def _of_whole_step(
         self, taken: Members, planned: Network, judged: NetworkResult, before: State
-    ) -> tuple[list[PlannedStep], list[str]]:  # fmt: skip
+    ) -> tuple[dict[Loss, PlannedStep], list[str]]:  # fmt: skip
         """What shortens the step and no convolution: torch.compile, then what takes the host away; and a note.
 
         The plan ends where the check says that its advice leads. What comes up only then is named.
         """
-        found: list[PlannedStep] = []
+        found: dict[Loss, PlannedStep] = {}
         advised = {one.rule.loss: one for one in self.result.findings if _shortens_step(one)}
         for loss, step_us in self.promise.shortened(*taken, before.step_us, advised.__contains__):
             if found:  # a compiled network waits for less
@@ -219,13 +222,34 @@ class _Planning:
             own = (one for one in judged.findings if one.rule.loss == loss and one.fix is not None)
             fix, after = next(own, advised[loss]).fix, replace(before, step_us=step_us)
             describe = "" if fix is None else fix.describe
-            found.append(
-                PlannedStep(describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={},
-                            by_layer=(), before=before, after=after)
+            found[loss] = PlannedStep(
+                describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={}, by_layer=(),
+                before=before, after=after,
             )  # fmt: skip
             before = after
         then = [one for one in judged.findings if _shortens_step(one) and one.rule.loss not in advised]
         return found, [f"{THEN}{one.rule.code}: {one.fix.describe}" for one in then if one.fix is not None]
+
+    def _host_first(
+        self, found: Sequence[PlannedStep], steps: Sequence[Members], of_step: Mapping[Loss, PlannedStep]
+    ) -> list[PlannedStep]:  # fmt: skip
+        """All of them, first what takes the host away that sets the pace now.
+
+        What comes before that shortens no step, and autocast, which has more operations to start, makes it longer.
+        """
+        series: list[PlannedStep] = []
+        before, taken, compiled = found[0].before if found else of_step["host"].before, NONE, "compile" in of_step
+        for loss, one in of_step.items():
+            us = self.promise.step_us(*NONE, compiled=compiled, hosted=loss != "host")
+            after = replace(before, step_us=us)
+            series.append(replace(one, before=before, after=after))
+            before = after
+        for one, step in zip(found, steps, strict=True):
+            taken = taken.plus(step)
+            after = replace(one.after, step_us=self.promise.step_us(*taken, compiled=compiled, hosted=False))
+            series.append(replace(one, before=before, after=after))
+            before = after
+        return series
 
     def _within_limits(self, members: Members) -> Members:
         """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""

@@ -320,13 +320,19 @@ def test_a_plan_ends_with_what_shortens_the_step_alone() -> None:
     assert plan.after.step_us == pytest.approx(checked.step_after_us)
 
 
-def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_last() -> None:
-    plan = planned(told(resnet50(N=1, runtime=Runtime(framework="pytorch"))), mode="inference")
-    compiled, hosted = plan.steps[-2:]
+def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_first() -> None:
+    """What comes before that would shorten no step, and autocast would make it longer."""
+    plan = planned(told(resnet50(BAD, N=1, dtype="fp32", runtime=Runtime(framework="pytorch"))))
+    compiled, hosted, *others = plan.steps
     assert compiled.describe.startswith("model = torch.compile(model)")
     assert hosted.describe.startswith('torch.compile with mode="reduce-overhead"')  # as the compiled network needs it
-    assert hosted.before.step_us == compiled.after.step_us
+    series = [plan.now.step_us, *(step.after.step_us for step in plan.steps)]
+    assert series[:-1] == [step.before.step_us for step in plan.steps]
+    assert series == sorted(series, reverse=True)  # type: ignore[type-var]
+    assert {"dtype", "channels"} <= {kind for step in others for kind in step.kinds}
     assert plan.after.step_us < plan.now.step_us / 5
+    (checked,) = promised(told(resnet50(BAD, N=1, dtype="fp32", runtime=Runtime(framework="pytorch"))))[0].networks
+    assert plan.after.step_us == pytest.approx(checked.step_after_us)
 
 
 @pytest.mark.parametrize("N", [4, 36, 48])
