@@ -238,7 +238,7 @@ class _Planning:
         What comes before that shortens no step, and autocast, which has more operations to start, makes it longer.
         """
         series: list[PlannedStep] = []
-        before, taken, compiled = found[0].before if found else of_step["host"].before, NONE, "compile" in of_step
+        before, taken, compiled = (*found, *of_step.values())[0].before, NONE, "compile" in of_step
         for loss, one in of_step.items():
             us = self.promise.step_us(*NONE, compiled=compiled, hosted=loss != "host")
             after = replace(before, step_us=us)

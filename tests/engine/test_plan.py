@@ -320,6 +320,14 @@ def test_a_plan_ends_with_what_shortens_the_step_alone() -> None:
     assert plan.after.step_us == pytest.approx(checked.step_after_us)
 
 
+def test_a_plan_that_only_records_the_step_begins_where_it_is() -> None:
+    network = told(resnet50(N=1, runtime=Runtime(framework="pytorch")))
+    first, *_ = steps = planned(network, mode="inference", fixed=frozenset({"channels", "layout", "dtype"})).steps
+    assert {step.kinds for step in steps} == {("runtime",)}
+    (checked,) = promised(network, mode="inference")[0].networks
+    assert first.before.step_us == pytest.approx(checked.step.time_us)
+
+
 def test_a_plan_for_the_whole_step_on_a_slow_host_records_it_first() -> None:
     """What comes before that would shorten no step, and autocast would make it longer."""
     plan = planned(told(resnet50(BAD, N=1, dtype="fp32", runtime=Runtime(framework="pytorch"))))
