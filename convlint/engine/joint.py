@@ -17,7 +17,7 @@ from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake
 from convlint.estimate.host import Hosted, hosted
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
-from convlint.model.layer import ConvLayer, Loss
+from convlint.model.layer import OF_STEPS, ConvLayer, Loss
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.text import Text, filled, joined
 
@@ -467,8 +467,7 @@ class FoundSteps(Struct, frozen=True):
         Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
         """
         compiled = False
-        of_steps: tuple[Loss, Loss] = ("compile", "host")
-        for loss in of_steps:
+        for loss in reversed(OF_STEPS):
             if before_us is None or not wanted(loss):
                 continue
             step_us = self.step_us(choices, levers, compiled=compiled or loss == "compile", hosted=loss != "host")

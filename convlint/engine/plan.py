@@ -96,6 +96,7 @@ class _Planning:
         self.result = judge(network, kept=kept, on_promise=lambda _, promise: promises.append(promise))
         (self.promise,) = promises
         self.search = self.promise.search
+        self._of_steps = {one.rule.loss: one for one in self.result.findings if _shortens_step(one)}  # by what is lost
 
     def plan(self) -> NetworkPlan | None:
         """None where no layer's time is known."""
@@ -190,8 +191,7 @@ class _Planning:
 
     def _shortened(self, taken: Members, state: State) -> Iterator[float]:
         """The whole step behind what the check advises of it: torch.compile, then CUDA graphs."""
-        advised = {one.rule.loss for one in self.result.findings if _shortens_step(one)}
-        return (us for _, us in self.promise.shortened(*taken, state.step_us, advised.__contains__))
+        return (us for _, us in self.promise.shortened(*taken, state.step_us, self._of_steps.__contains__))
 
     def _state(self, taken: Members, time_us: float | None = None) -> State:
         layers = [
@@ -215,7 +215,7 @@ class _Planning:
         The plan ends where the check says that its advice leads. What comes up only then is named.
         """
         found: dict[Loss, PlannedStep] = {}
-        advised = {one.rule.loss: one for one in self.result.findings if _shortens_step(one)}
+        advised = self._of_steps
         for loss, step_us in self.promise.shortened(*taken, before.step_us, advised.__contains__):
             if found:  # a compiled network waits for less
                 judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
