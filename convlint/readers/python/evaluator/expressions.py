@@ -407,7 +407,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
         def visit(level: int, values: Value) -> None:
             items = machine.iterate(values, ordered=kind != "set")
             if items is not None:
-                each_of(level, operations.going_through(machine, values, items))
+                each_of(level, operations.going_through(machine, values, items, LONGEST + 1))
                 return
             found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
             # Of unknown items, one round shows what the element constructs.
@@ -417,6 +417,9 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
             store, _, tests = rounds[level]
             for item in items:
                 machine.step()
+                if len(found.items) + len(keyed.items) >= LONGEST:
+                    found.complete = False
+                    return
                 store(scope, item)
                 open_ = ""
                 for test, text in tests:
@@ -434,8 +437,6 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
         def inside(level: int) -> None:
             if level + 1 < len(rounds):
                 visit(level + 1, rounds[level + 1][1](scope))
-            elif len(found.items) + len(keyed.items) >= LONGEST:
-                found.complete = False
             elif make_key is None:
                 found.items.append(make(scope))
             else:

@@ -579,8 +579,11 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
     return None
 
 
-def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterator[Value]:
-    """Yield the items of a loop over a list or iterator, which the rounds may change; `items` are those left now."""
+def going_through(machine: Machine, value: Value, items: list[Value], most: int = ROUNDS) -> Iterator[Value]:
+    """Yield the items of a loop over a list or iterator, which the rounds may change; `items` are those left now.
+
+    Of a list come `most` at most, however far the rounds make it grow.
+    """
     if not isinstance(value, List) or value.kind not in ("list", "iterator"):
         yield from items
         return
@@ -591,7 +594,7 @@ def going_through(machine: Machine, value: Value, items: list[Value]) -> Iterato
         return
     at = 0
     # Read anew in each round, as the body may append to the list.
-    while at < min(len(held := value.items if value.complete else items), ROUNDS):
+    while at < min(len(held := value.items if value.complete else items), most):
         yield held[at]
         at += 1
 

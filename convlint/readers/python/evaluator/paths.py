@@ -7,11 +7,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.limits import ROUNDS, ROUNDS_OF_NEST
 from convlint.readers.python.evaluator.state import Heap, HeapLayer
 from convlint.readers.python.evaluator.values import Entries, Instance, Items, List, Object, Table, Value, same, unknown
 
@@ -102,6 +104,7 @@ class Untaken:
 class Loop(Struct):
     """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
+    rounds: int = 1  # that are known before it begins
     again: list[HeapLayer] = []
     out: list[HeapLayer] = []
 
@@ -193,10 +196,10 @@ def gather(heap: Heap, waiting: list[HeapLayer], *, alive: bool) -> bool:
 
 
 def unrolled(
-    scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run
+    scope: Scope, items: Iterable[Value], put: Callable[[Scope, Value], None], body: Run, orelse: Run, rounds: int = 1
 ) -> int | None:
     """Run a loop round by round, then `orelse` on the path that no `break` left; return how the loop ends."""
-    machine, loop = scope.machine, Loop()
+    machine, loop = scope.machine, Loop(rounds)
     how: int | None = None
     scope.loops.append(loop)
     conditions = machine.conditions
@@ -223,6 +226,11 @@ def unrolled(
         _send(scope, how)
     gather(scope.heap, loop.out, alive=alive)
     return None
+
+
+def is_unrolled(scope: Scope, rounds: int) -> bool:
+    """Whether a loop of so many rounds is run round by round, within the loops around it."""
+    return rounds <= ROUNDS and rounds * prod(loop.rounds for loop in scope.loops) <= ROUNDS_OF_NEST
 
 
 def _stays(scope: Scope, how: int | None) -> bool:

@@ -26,6 +26,7 @@ from convlint.readers.python.evaluator.paths import (
     Test,
     doubtful,
     fork,
+    is_unrolled,
     nothing,
     once,
     under,
@@ -550,7 +551,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
             put(at, open_)
             return body(at)
 
-        if items is None or len(items) > ROUNDS:
+        if items is None or not is_unrolled(scope, len(items)):
             why = values.why if isinstance(values, (Unknown, Items)) else "limit" if items else "call"
             return once(scope, changes, why, doubtful(one_round)) or after(scope)
 
@@ -559,7 +560,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
             grown = isinstance(values, List) and values.complete and len(values.items) > ROUNDS
             return once(at, changes, "limit", doubtful(one_round)) or after(at) if grown else orelse(at)
 
-        return unrolled(scope, going_through(scope.machine, values, items), put, body, rest)
+        return unrolled(scope, going_through(scope.machine, values, items), put, body, rest, len(items))
 
     return run
 

@@ -16,6 +16,8 @@ HOSTILE = [
     ("x = 1 << 10**9", "?limit"),
     ("x = 9\nfor i in range(150): x = x * x", "?limit"),
     ("x = len([0] * 10**9)", "?limit"),
+    ("x = len([1 for _ in [0] * 300])", 300),
+    ("x = len([1 for _ in range(90) for _ in range(90)])", "?call"),
     ("x = '{:>999999999}'.format(1)", "?call"),
     ("x = '{:{}}'.format(1, 999999999)", "?call"),
     ("x = '%999999999d' % 1", "?limit"),

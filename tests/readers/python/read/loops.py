@@ -1,5 +1,6 @@
 """Loops over what is known are unrolled; all others run once, for any number of rounds."""
 
+import torch
 from torch import nn
 
 WIDTHS = {"a": [16, 24], "b": [40, 56]}
@@ -60,3 +61,30 @@ class ChangedInPlace(nn.Module):
             again |= {"mid": 16}
         # ? C=16 K=24
         self.third = nn.Conv2d(sure.get("mid", 8), 24, 3)
+
+
+class BiasedAttention(nn.Module):
+    """Tables of positions take more rounds than a network may have steps; the layers behind them are known."""
+
+    def __init__(self, width, side):
+        super().__init__()
+        points = [(row, column) for row in range(side) for column in range(side)]
+        offsets, places = {}, []
+        for first in points:
+            for second in points:
+                offset = abs(first[0] - second[0]), abs(first[1] - second[1])
+                if offset not in offsets:
+                    offsets[offset] = len(offsets)
+                places.append(offsets[offset])
+        self.biases = nn.Parameter(torch.zeros(8, len(offsets)))
+        self.register_buffer("places", torch.tensor(places).view(len(points), len(points)))
+        # ? C=72 K=72; C=88 K=88; C=104 K=104
+        self.project = nn.Conv2d(width, width, 1)
+
+
+class PositionalStages(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stages = nn.Sequential(*[BiasedAttention(width, 14) for width in (72, 88, 104)])
+        # ? C=104 K=1000
+        self.head = nn.Conv2d(104, 1000, 1)
