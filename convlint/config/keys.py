@@ -132,6 +132,7 @@ MODEL_KEYS: Mapping[str, str] = {
     "channels_last": "Whether the model is put into channels_last, as model.to(memory_format=...) does.",
     "autocast": "fp16 or bf16: what torch.autocast runs its convolutions in.",
     "mode": "training or inference.",
+    "optimizer": "sgd, momentum, adam, adamw or another: what the step's update reads and writes; default: none.",
     "trace": "train or eval: the mode in which it is followed. Default: train where its mode is training.",
     "runtime": "Settings of the runtime, as in a spec.",
     "target": "GPUs to check it for.",
@@ -178,11 +179,21 @@ def _model(value: Any, at: Spot, folder: str) -> ModelEntry:
         autocast=_autocast(table["autocast"], at.below("autocast")) if "autocast" in table else None,
         mode=choice_of(table["mode"], at.below("mode"), MODES) if "mode" in table else None,
         trace=choice_of(table["trace"], at.below("trace"), TRACES) if "trace" in table else None,
-        runtime=settings_of(table.get("runtime", {}), at.below("runtime")),
+        runtime=_runtime(table, at),
         target=texts_of(table.get("target", []), at.below("target")),
         at=at,
         folder=folder,
     )
+
+
+def _runtime(table: Mapping[str, Any], at: Spot) -> dict[str, tuple[Any, Spot]]:
+    """The settings of a model's runtime, of which its optimizer may stand outside."""
+    settings, place = settings_of(table.get("runtime", {}), at.below("runtime")), at.below("optimizer")
+    if "optimizer" not in table:
+        return settings
+    if "optimizer" in settings:
+        place.fail("says again what runtime says")
+    return {**settings, "optimizer": (text_of(table["optimizer"], place), place)}
 
 
 def _inputs(value: Any, at: Spot) -> dict[str, str]:

@@ -187,6 +187,12 @@ def test_autocast_has_torchs_spellings_too(word: str) -> None:
     assert model.autocast == "bf16"
 
 
+def test_a_models_optimizer_is_a_setting_of_its_runtime() -> None:
+    given = {"name": "a", "model": "b:c", "optimizer": "momentum", "runtime": {"compile": True}}
+    (model,) = models_of([given], MODELS_AT, "")
+    assert {name: value for name, (value, _) in model.runtime.items()} == {"compile": True, "optimizer": "momentum"}
+
+
 SOURCE_TEXT = '[source]\ninput = "3x224x224"\nentry = ["train.py", "tools/run.py"]\n'
 SOURCE_TOML = TomlSource("convlint.toml", SOURCE_TEXT)
 SOURCE_AT = Spot(SOURCE_TOML, ("source",))
@@ -233,6 +239,11 @@ MODEL = {"name": "a", "model": "b:c"}
             models_of, MODELS_AT, [{**MODEL, "runtime": {"a": [1]}}],
             "must be text, a boolean or a number, not a list",
         ),
+        (
+            models_of, MODELS_AT, [{**MODEL, "optimizer": "sgd", "runtime": {"optimizer": "adam"}}],
+            "says again what runtime says",
+        ),
+        (models_of, MODELS_AT, [{**MODEL, "optimizer": True}], "must be text, not a boolean"),
         (models_of, MODELS_AT, [{**MODEL, "runtime": []}], "must be a table, not a list"),
         (models_of, MODELS_AT, [MODEL] * 2, "there are two models 'a'"),
         (models_of, MODELS_AT, {}, "must be tables"),

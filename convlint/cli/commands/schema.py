@@ -9,6 +9,7 @@ from typing import Any
 
 from convlint.cli.streams.gate import write
 from convlint.config.keys import FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
+from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.errors import UsageError, suggestion
@@ -31,6 +32,7 @@ from convlint.readers.spec.reader import ALIASES as RUNTIME_ALIASES
 from convlint.readers.spec.reader import CHOICES, SETTINGS, TOP_ALIASES, TOP_KEYS
 from convlint.readers.spec.reader import MODES as SPEC_MODES
 from convlint.readers.spec.reader import NUMBERS as RUNTIME_NUMBERS
+from convlint.readers.spec.reader import WORDS as RUNTIME_WORDS
 from convlint.readers.spec.shapes import CARRIERS, CONVS
 from convlint.rulebook.book import Rulebook, load_rulebook
 from convlint.rulebook.file import MEANINGS
@@ -144,6 +146,8 @@ def _runtime() -> Schema:
             properties[name] = {"type": ["string", "number"]}
         elif name in RUNTIME_NUMBERS:
             properties[name] = _integer(0)
+        elif name in RUNTIME_WORDS:
+            properties[name] = {**_text(), "examples": list(OPTIMIZER_STATES)}
         else:
             properties[name] = {"enum": [True, False, 0, 1]}
         properties[name]["description"] = MEANINGS.get(f"runtime.{name}", name)
@@ -213,6 +217,7 @@ def _model() -> Schema:
         "channels_last": {"type": "boolean"},
         "autocast": {"enum": list(AUTOCAST)},
         "mode": {"enum": list(MODES)},
+        "optimizer": {**_text(), "examples": list(OPTIMIZER_STATES)},
         "trace": {"enum": list(TRACES)},
         "runtime": _runtime(),
         "target": _one_or_many(_gpu()),

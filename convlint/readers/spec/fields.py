@@ -22,7 +22,7 @@ from convlint.model.location import Span
 
 MAX_SIZE = 2**31  # along one axis; more is a typing mistake
 
-_BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 DTYPE_PREFIXES = ("torch.", "tf.", "np.", "jnp.")
 DTYPES = {
     "float64": "fp64", "double": "fp64", "f64": "fp64",
@@ -63,7 +63,7 @@ def _not_integer(value: Value, minimum: int) -> str:
         return f"{wanted}, not {value.kind}"
     if not value.plain:
         return f"{wanted}, not quoted text" + (f"; write {shown(text)} without quotes" if text.isdigit() else "")
-    if text.lower() in _BOOLS:
+    if text.lower() in TRUTHS:
         return f"{wanted}; YAML reads {text} as a boolean"
     if re.fullmatch(r"0[0-7_]+", text):
         plain = text.lstrip("0_") or "0"
@@ -82,8 +82,8 @@ def _not_integer(value: Value, minimum: int) -> str:
 def boolean(name: str, value: Value) -> bool:
     """True or false. Raises InputFault."""
     text = value.data
-    if isinstance(text, str) and value.plain and text.lower() in _BOOLS:
-        return _BOOLS[text.lower()]
+    if isinstance(text, str) and value.plain and text.lower() in TRUTHS:
+        return TRUTHS[text.lower()]
     raise fault(
         f"{name}: must be true or false, not {shown(text) if isinstance(text, str) else value.kind}", value.span
     )
@@ -92,10 +92,16 @@ def boolean(name: str, value: Value) -> bool:
 def word(name: str, value: Value) -> str:
     """Text that is not empty. Raises InputFault, also for an unquoted word that YAML 1.1 reads as a boolean."""
     text = value.data
+    if value.plain and isinstance(text, str) and text.lower() in TRUTHS:
+        raise fault(f'{name}: YAML reads {text} as a boolean; write "{text}"', value.span)
+    return text_in(name, value)
+
+
+def text_in(name: str, value: Value) -> str:
+    """Text of which there are a few, none of them a boolean. Raises InputFault."""
+    text = value.data
     if not isinstance(text, str) or value.is_null:
         raise fault(f"{name}: must be text, not {value.kind}", value.span)
-    if value.plain and text.lower() in _BOOLS:
-        raise fault(f'{name}: YAML reads {text} as a boolean; write "{text}"', value.span)
     if not text.strip() or len(text) > 500:
         raise fault(f"{name}: must be 1 to 500 characters long", value.span)
     return text
@@ -103,7 +109,7 @@ def word(name: str, value: Value) -> str:
 
 def choice(name: str, value: Value, options: Mapping[str, str]) -> str:
     """One of `options` (lower case spelling -> meaning). Raises InputFault with a suggestion."""
-    text = word(name, value)
+    text = text_in(name, value)
     found = options.get(text.lower().strip())
     if found is None:
         known = sorted(set(options.values()))

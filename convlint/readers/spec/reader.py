@@ -13,7 +13,7 @@ from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import VERSIONS, Runtime, Version
 from convlint.readers import Outcome, Reader, ReadOptions
-from convlint.readers.spec.fields import boolean, choice, integer, word
+from convlint.readers.spec.fields import TRUTHS, boolean, choice, integer, text_in, word
 from convlint.readers.spec.graph import Defaults, SpecErrors, SpecGraph, TooManyErrors
 
 FRAMEWORKS: Mapping[str, str] = {
@@ -77,7 +77,7 @@ def _setting(name: str, item: Value) -> Any:
     if name in VERSIONS:
         return _version(name, item)
     if name in WORDS:
-        return _optimizer(word(name, item), item)
+        return _optimizer(text_in(name, item), item)
     if name in NUMBERS:
         return integer(name, item, minimum=0)
     if item.data in ("0", "1"):  # as environment variables and options of ONNX Runtime spell a boolean
@@ -88,7 +88,7 @@ def _setting(name: str, item: Value) -> Any:
 def _optimizer(text: str, item: Value) -> str:
     """The name of an optimizer, `adamw` for `torch.optim.AdamW`; SGD with momentum has several names."""
     name = text.rpartition(".")[2].strip().lower().replace("-", "_")
-    if not name.replace("_", "").isalnum() or name.isdigit():
+    if not name.replace("_", "").isalnum() or name.isdigit() or name in TRUTHS:
         raise fault(f"optimizer: {shown(text)!r} is no optimizer's name such as adamw", item.span)
     return OPTIMIZERS.get(name, name)
 

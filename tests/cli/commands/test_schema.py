@@ -79,6 +79,7 @@ def test_what_convlint_reads_fits(layer: str) -> None:
         GOOD.replace("name: good", "op: convolve"),
         GOOD.replace("target: [a100]", "runtime: { framework: torsh }"),
         GOOD.replace("target: [a100]", "runtime: { cudnn_bench: true }"),
+        GOOD.replace("target: [a100]", "runtime: { optimizer: true }"),
         GOOD.replace("target: [a100]", "mode: trainin"),
         GOOD.replace("N: 256", "name: x"),
     ],
@@ -86,6 +87,12 @@ def test_what_convlint_reads_fits(layer: str) -> None:
 def test_what_convlint_refuses_does_not_fit(text: str) -> None:
     assert read_spec(text, "x")[1] != ()
     assert list(SPEC.iter_errors(yaml.safe_load(text)))
+
+
+def test_a_runtime_with_words_and_numbers_fits() -> None:
+    text = GOOD.replace("target: [a100]", "runtime: { optimizer: torch.optim.AdamW, cudnn: 9.1, tf32: false }")
+    assert read_spec(text, "x")[1] == ()
+    assert [error.message for error in SPEC.iter_errors(yaml.safe_load(text))] == []
 
 
 def test_wiring_fits() -> None:
@@ -136,6 +143,7 @@ model = "pkg.models:Net(3, width=1.5)"
 inputs = { x = "16x3x64x64:fp16:channels_last", t = "16:int64" }
 channels_last = true
 autocast = "bf16"
+optimizer = "momentum"
 mode = "training"
 runtime = { cudnn_benchmark = true }
 target = ["a100", "t4"]
