@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
+from convlint.engine.timing import as_laid_out
 from convlint.estimate.sweep import (
     PARAMETERS,
     Metric,
@@ -207,12 +208,21 @@ def _of_layers(
 ) -> Sweep:
     named = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
     targets, uses = calibrated(named, network.runtime, job.calibrations)
-    passes = passes_of(layers, job.mode or network.mode or job.default_mode or default_mode(network.runtime))
+    mode = job.mode or network.mode or job.default_mode or default_mode(network.runtime)
+    passes = passes_of(layers, mode)
+    varied = next((index for index, layer in enumerate(network.layers) if layer.name == name), 0)
+
+    def running_at(value: int) -> ConvLayer:
+        """The layer as it runs among the others: in the framework's own layout, with the copies around it."""
+        others = list(network.layers)
+        others[varied] = layer_at(value)
+        return as_laid_out(network, mode, others)[varied]
+
     if len(targets) * len(passes) > _MOST_LINES:
         raise UsageError(f"{len(targets)} GPUs are too many for one sweep; {_MOST_LINES // len(passes)} at most")
     lines: list[Series] = [
         series(
-            f"{which}, {target.label}" if len(targets) > 1 else which, which, values, layer_at,
+            f"{which}, {target.label}" if len(targets) > 1 else which, which, values, running_at,
             (target.label, target.gpu), network.runtime,
         )
         for target in targets

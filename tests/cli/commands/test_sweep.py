@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 
 import pytest
+from command_line import convlint
 from sweeps import FIG4, plain, sweep
 
 from convlint.reporters.ink import columns
@@ -44,6 +46,17 @@ def test_csv_has_one_row_per_pass_and_value():
     ]  # fmt: skip
     assert [row["tiles"] for row in found[:3]] == ["216", "220", "432"]
     assert all(0 < float(row["efficiency"]) < 1 for row in found)
+
+
+@pytest.mark.parametrize("runtime", ["framework: jax", "compile: true", "framework: pytorch"])
+def test_a_layer_takes_what_it_takes_in_its_network(tmp_path, runtime):
+    path = tmp_path / "net.yaml"
+    path.write_text(SPEC.replace("mode:", f"runtime: {{ {runtime} }}\nmode:").replace("NHWC }\n  -", "NCHW }\n  -"))
+    code, out, _ = sweep(str(path), "--layer", "two", "-N", "8,16", "-o", "csv")
+    whole = json.loads(convlint("estimate", str(path), "-o", "json").out)
+    estimated = whole["layers"][1]["estimates"][0]["passes"]["fprop"]["time_us"]
+    assert code == 0
+    assert float(rows(out)[0]["time_us"]) == pytest.approx(estimated, rel=0.01)
 
 
 def test_a_layer_of_a_file_with_the_files_mode_and_target(tmp_path):
