@@ -212,6 +212,46 @@ def test_no_fix_makes_the_step_longer_that_the_host_sets_the_pace_of(N: int) -> 
     assert ("the step would take" in said) == (N == 1)
 
 
+SKIPPING = """\
+version: 1
+target: [v100]
+defaults: { N: 128, dtype: fp16 }
+layers:
+  - { name: a, C: 16, D: 8, H: 8, W: 8, K: 250, kernel_size: [3, 1, 1], stride: [1, 2, 2] }
+"""
+# In NCHW this network needs 4.03 GiB, most of it the workspace of FFT, and the GPU has 4.
+FULL_IN_NCHW = """\
+version: 1
+target: [gtx-1650]
+defaults: { N: 16, dtype: fp32, layout: NHWC }
+layers:
+  - { name: l0, C: 2, H: 112, W: 112, K: 250, kernel_size: [7, 1] }
+  - { name: l1, K: 250, kernel_size: [5, 3], padding: [2, 1] }
+  - { name: l2, op: conv_transpose, K: 96, kernel_size: 2, stride: 2 }
+  - { name: l3, K: 96, kernel_size: 3 }
+  - { name: l4, K: 256, kernel_size: 5 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "why", "mended"),
+    [
+        (SKIPPING, "CL004", "longer on v100", SKIPPING.replace("K: 250", "K: 256")),
+        (FULL_IN_NCHW, "CL403", "it would lead to CL801", FULL_IN_NCHW),
+    ],
+)
+def test_the_check_knows_what_the_fix_refuses(text: str, code: str, why: str, mended: str) -> None:
+    write("net.yaml", text)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    finding = next(each for each in before["findings"] if each["code"] == code)
+    assert finding["fix"]["applicable"] is False
+    assert why in finding["fix"]["no_edit"]
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == mended
+    (after,) = json.loads(convlint("check", "net.yaml", "-o", "json").out)["networks"]
+    assert before["networks"][0]["time_after_fix_us"] == pytest.approx(after["time_us"], abs=0.01)
+
+
 def test_what_depends_on_channels_that_stay_says_so() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")

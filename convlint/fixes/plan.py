@@ -48,6 +48,11 @@ class Wish(Struct, frozen=True, kw_only=True):
         """What stays the same from one round to the next."""
         return self.finding.rule.code, self.layer, self.finding.gpu, tuple(sorted(self.sets.items()))
 
+    @property
+    def is_unpriced(self) -> bool:
+        """Whether it changes a layer to mend what no time was asked of: the layer may take longer with it."""
+        return self.layer is not None and self.finding.lost_us is None and self.finding.severity != "error"
+
 
 def applicability(finding: Finding) -> Applicability | None:
     """How safely its fix can be applied; None where there is nothing to apply, or where that is not advised.

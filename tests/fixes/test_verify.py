@@ -130,7 +130,12 @@ def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
     assert found[0][1] > 0
     assert slower(plan, result_of(after), result_of(before)) == {}
     unpriced = planned(before, wish("a", K=512))
-    assert slower(unpriced, result_of(before), result_of(after)) == {}
+    assert slower(unpriced, result_of(before), result_of(after)).keys() == {0}
+    error = planned(before, wish("a", K=512))
+    error = replace(
+        error, granted=[replace(each, finding=replace(each.finding, severity="error")) for each in error.granted]
+    )
+    assert slower(error, result_of(before), result_of(after)) == {}
 
 
 def test_what_a_fix_without_a_price_saves_pays_for_no_other() -> None:

@@ -258,6 +258,12 @@ def test_of_an_input_that_is_not_whole_no_spec_is_written(plan: Any) -> None:
     assert not Path("out.yaml").exists()
 
 
+def test_the_batch_stays_also_where_it_is_too_large(plan: Any) -> None:
+    ran = plan(FINE.replace("N: 256", "N: 100000"), "--gpu", "gk20a", "--write", "out.yaml")
+    assert "CL801" in ran.out
+    assert "N: 100000" in Path("out.yaml").read_text(encoding="utf-8")
+
+
 def test_that_the_planned_network_may_not_run_is_said(plan: Any) -> None:
     spec = FINE.replace("C: 64", "C: 62").replace("fp16", "int8")
     ran = plan(spec, "--gpu", "v100", "--mode", "inference", "--fixed", "dtype")
