@@ -28,6 +28,14 @@ version: 1
 layers:
   - { name: a, N: 256, C: 64, H: 56, W: 56, K: 128, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC, first: no }
 """
+# 16 channels, which fp16 alone asks for, save time; fp16 itself costs some.
+TINY = """\
+version: 1
+defaults: { N: 50, dtype: fp32, layout: NHWC }
+layers:
+  - { name: l1, C: 3, H: 16, W: 16, K: 12, kernel_size: 1 }
+  - { name: l2, K: 12, kernel_size: 3 }
+"""
 UNKNOWN = """\
 version: 1
 defaults: { N: 32, dtype: fp32, layout: NHWC }
@@ -256,6 +264,13 @@ def test_of_an_input_that_is_not_whole_no_spec_is_written(plan: Any) -> None:
     assert ran.code == 3
     assert "out.yaml is not written: the input is incomplete" in " ".join(ran.out.split())
     assert not Path("out.yaml").exists()
+
+
+def test_no_step_takes_longer_than_the_one_before_it(plan: Any) -> None:
+    found = document(plan(TINY, "-o", "json"))
+    assert found["steps"]
+    for step in found["steps"]:
+        assert step["time_after_us"] < step["time_before_us"]
 
 
 def test_the_batch_stays_also_where_it_is_too_large(plan: Any) -> None:
