@@ -47,11 +47,11 @@ def ordered(every: Members, search: Search) -> list[Members]:
     was_small = False
     for step, saved_us in _Order(every, search).steps():
         is_small = not step.choices and saved_us < least_us
-        while steps and (saved_us < 0 or (is_small and was_small)):
+        while steps and (saved_us < -least_us or (is_small and was_small)):
             before, before_us = steps.pop()
             step, saved_us, was_small = before.plus(step), before_us + saved_us, False
         steps.append((step, saved_us))
-        was_small = not step.choices and saved_us < least_us
+        was_small = is_small
     return [step for step, _ in steps]
 
 
