@@ -252,6 +252,30 @@ def test_the_check_knows_what_the_fix_refuses(text: str, code: str, why: str, me
     assert before["networks"][0]["time_after_fix_us"] == pytest.approx(after["time_us"], abs=0.01)
 
 
+def test_no_width_is_mended_that_the_norms_behind_it_pay_for() -> None:
+    """One channel for eight: the convolution saves 50 us, and the norm behind it costs 172 us more."""
+    text = """\
+version: 1
+target: [h100]
+mode: training
+defaults: { N: 100, dtype: bf16 }
+layers:
+  - { name: a, C: 1, H: 112, W: 112, K: 1, kernel_size: 5 }
+  - { name: b, op: norm }
+"""
+    write("net.yaml", text)
+    ran = convlint("check", "net.yaml", "-o", "json")
+    before = json.loads(ran.out)
+    (network,) = before["networks"]
+    finding = next(each for each in before["findings"] if each["code"] == "CL102")
+    assert ran.code == 0
+    assert network["step_after_us"] > network["step_us"]
+    assert (finding["severity"], finding["lost_us"] > 0, finding["lost_step_us"]) == ("info", True, 0)
+    assert "gets wider" in finding["fix"]["no_edit"]
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == text
+
+
 def test_what_depends_on_channels_that_stay_says_so() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")

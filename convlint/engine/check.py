@@ -173,7 +173,7 @@ class _NetworkCheck:
         validity = Validity(network.layers, self.running, estimates, facts, self.rulebook.of_networks, self.codes)
         hits = self._worth_saying(with_valid_fixes(hits, pricer, validity), applicable)
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
-        beside_us = _by_number(promise.beside_us(), hits)
+        beside_us = _by_number(promise.beside_us(), promise.wider_us(), hits)
         hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, beside_us, on_host.most_us)
         for hit in hits:
             fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
@@ -456,13 +456,19 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
     )
 
 
-def _by_number(beside_us: Mapping[Kind, float], hits: Sequence[Hit]) -> dict[int, float]:
-    """What settings save beside convolutions, by the number of the hit that advises each."""
+def _by_number(
+    beside_us: Mapping[Kind, float], wider_us: Mapping[int, float], hits: Sequence[Hit]
+) -> dict[int, float]:  # fmt: skip
+    """What settings save beside convolutions, and widths cost there, by the number of the hit that advises each."""
     found: dict[int, float] = {}
-    for hit in hits:
+    for hit in hits if beside_us or wider_us else ():
         kind = kind_of(hit.flaw.set) if hit.price.advised else None
         if kind is not None and kind in beside_us:
             found[hit.number] = beside_us[kind]
+        elif kind is None and hit.price.advised:
+            wider = [index for index, sets in zip(hit.indices, hit.sets, strict=True) if "K" in sets]
+            if not wider_us.keys().isdisjoint(wider):
+                found[hit.number] = -sum(wider_us.get(index, 0.0) for index in wider)
     return found
 
 

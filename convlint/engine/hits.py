@@ -486,7 +486,8 @@ def priced_by_step(
     """The same with what is lost of the whole step, where more than convolutions is at stake.
 
     Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
-    number of a hit: norms and activations of 16 bits move half of the bytes, for one. Less work for the GPU shortens
+    number of a hit: norms and activations of 16 bits move half of the bytes, for one. Wider layers cost some there
+    (it is negative), and do not warn where the step gets clearly longer. Less work for the GPU shortens
     the step by no more than `most_us` (None: no host): then it waits for the host.
     """
     found = []
@@ -497,8 +498,10 @@ def priced_by_step(
             severity: Severity = "warning" if lost >= STEP_SHARE * step_us else "info"
             hit = replace(hit, severity=severity, price=replace(hit.price, lost_step_us=lost))
         elif hit.number in beside_us:
-            lost_step_us = min(max(0.0, (hit.price.lost_us or 0.0) + beside_us[hit.number]), most_us)
-            hit = replace(hit, price=replace(hit.price, lost_step_us=lost_step_us))
+            saved_us = (hit.price.lost_us or 0.0) + beside_us[hit.number]
+            if hit.severity == "warning" and saved_us < -WARNING_SHARE * (step_us or 0.0):
+                hit = replace(hit, severity="info")
+            hit = replace(hit, price=replace(hit.price, lost_step_us=min(max(0.0, saved_us), most_us)))
         elif (hit.price.lost_us or 0.0) > most_us:
             hit = replace(hit, price=replace(hit.price, lost_step_us=most_us))
         found.append(hit)

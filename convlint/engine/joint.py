@@ -10,11 +10,12 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit
+from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit, with_fix
 from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import LEAST_GAIN, Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Hosted, hosted
+from convlint.estimate.memory import output_bytes
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import OF_STEPS, ConvLayer, Loss
@@ -516,6 +517,24 @@ class FoundSteps(Struct, frozen=True):
                 saved[kind] = before.beside_us - after.beside_us
             before = after
         return saved
+
+    def wider_us(self) -> dict[int, float]:
+        """What B's widths add to the step beside the convolutions, by the layers that write more: norms, activations.
+
+        It is shared out by the elements that each writes more; {} where nothing is added, or the step is unknown.
+        """
+        best = self.optimum
+        before, after = (
+            (self._step(best.choices, levers) for levers in ({}, best.levers)) if best.levers else (None, None)
+        )
+        added_us = 0.0 if before is None or after is None else after.beside_us - before.beside_us
+        layers, more = self.search.timing.network.layers, dict[int, float]()
+        for index, changes in self.advice.changes(best.levers).items() if added_us > 0 else ():
+            was, now = output_bytes(layers[index]), output_bytes(with_fix(layers[index], changes))
+            if now > was:
+                more[index] = (now - was) * layers[index].calls
+        whole = sum(more.values())
+        return {index: added_us * part / whole for index, part in more.items()}
 
     def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
         timing, setting = self.search.timing, self.search.setting(choices)

@@ -12,7 +12,6 @@ from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.timing import SAME
 from convlint.files.languages import duration
 from convlint.fixes.plan import EditPlan, is_its_own, wishes
-from convlint.model.estimates import StepEstimate
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding
@@ -226,23 +225,30 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     return of_others or found
 
 
-Steps = Mapping[str, StepEstimate | None]  # by target
+Steps = Mapping[str, float | None]  # the time of the whole step, by target
+_LONGER = 0.01  # of the step, from which on a width is not worth it
 
 
 def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
-    """The advised changes of dtype, by position, where the whole step takes longer on a target once a plan is written.
+    """The advised wishes, by position, because of which the whole step takes longer on a target once they are written.
 
     Autocast has more operations than a busy host can start, and what takes the host away is nothing that is written.
+    Where no dtype changes, norms and activations of wider layers may cost more than their convolutions save.
     """
     for gpu, now in before.items():
         then = after.get(gpu)
-        if now is not None and then is not None and then.time_us > now.time_us * (1 + SAME):
-            why = Text(
-                "the step would take {then} for {now}: the host starts all operations of autocast",
-                then=duration(then.time_us), now=duration(now.time_us),
-            )  # fmt: skip
-            asking = (number for number, wish in enumerate(plan.granted) if "dtype" in wish.sets)
-            return {number: why for number in asking if plan.granted[number].finding.advised}
+        if now is None or then is None or then <= now * (1 + SAME):
+            continue
+        times = {"then": duration(then), "now": duration(now)}
+        autocast: str = Text(
+            "the step would take {then} for {now}: the host starts all operations of autocast", **times
+        )
+        wider: str = Text("the step would take {then} for {now}: what is between convolutions gets wider too", **times)
+        for fields, why in ({"dtype"}, autocast), ({"C", "K"} if then > now * (1 + _LONGER) else set[str](), wider):
+            asking = {number for number, wish in enumerate(plan.granted) if not fields.isdisjoint(wish.sets)}
+            found = {number: why for number in asking if plan.granted[number].finding.advised}
+            if found:
+                return found
     return {}
 
 

@@ -92,18 +92,21 @@ def with_applicability(
 def _lengthening(
     result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise]
 ) -> dict[int, str]:
-    """Why findings on the dtype are not mended, by their id: the whole step would take longer."""
-    if not network.tells_step or not any("dtype" in wish.sets for wish in plan.granted):
+    """Why findings on dtypes or widths are not mended, by their id: the whole step would take longer."""
+    before = {each.gpu: each.step.time_us for each in result.networks if each.step is not None}
+    after = {each.gpu: each.step_after_us for each in result.networks if each.step is not None}
+    changes_dtypes = any("dtype" in wish.sets for wish in plan.granted)
+    if not before or not (changes_dtypes or any((us or 0.0) > before[gpu] for gpu, us in after.items())):
         return {}
     from convlint.fixes.verify import lengthening
 
-    changed = _changed(network, plan)
-    running = as_laid_out(changed, result.mode)
-    after = {
-        label: estimated(changed, running, promise.search.timing.gpu, result.mode).step
-        for label, promise in promises.items()
-    }
-    longer = lengthening(plan, {each.gpu: each.step for each in result.networks}, after)
+    if changes_dtypes:  # of the advice, what takes the host away is not written
+        changed = _changed(network, plan)
+        running = as_laid_out(changed, result.mode)
+        for label, promise in promises.items():
+            step = estimated(changed, running, promise.search.timing.gpu, result.mode).step
+            after[label] = None if step is None else step.time_us
+    longer = lengthening(plan, before, after)
     return {id(plan.granted[number].finding): reason for number, reason in longer.items()}
 
 

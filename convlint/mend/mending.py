@@ -236,7 +236,10 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, takes_longer(*why))
-        steps = ({one.gpu: one.step for one in each.networks} for each in (before.result, result))
+        steps = (
+            {one.gpu: one.step.time_us for one in each.networks if one.step is not None}
+            for each in (before.result, result)
+        )
         failing = whole_settings(plan, {**lengthening(plan, *steps), **failing})
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
