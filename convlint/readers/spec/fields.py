@@ -113,9 +113,8 @@ def choice(name: str, value: Value, options: Mapping[str, str]) -> str:
     found = options.get(text.lower().strip())
     if found is None:
         known = sorted(set(options.values()))
-        raise fault(
-            f"{name}: {shown(text)!r} is not one of {', '.join(known)}{suggestion(text.lower(), options)}", value.span
-        )
+        near = suggestion(text, known) or suggestion(text.lower(), options)
+        raise fault(f"{name}: {shown(text)!r} is not one of {', '.join(known)}{near}", value.span)
     return found
 
 
