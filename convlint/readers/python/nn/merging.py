@@ -450,7 +450,21 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
             says[key] = WrittenArguments(each.layer)
     written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
     layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
+    if _may_lack_bias(whole):  # whether a norm cancels one is then nothing that can be said of the place
+        layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=True) for each in layers]
     return _merged(_without_chains(whole, layers))
+
+
+def _may_lack_bias(seen: Iterable[Seen]) -> bool:
+    """Whether some caller gives a bias that is unknown, as in `**config`.
+
+    What is unknown of a root that knows it once its own defaults hold comes from no caller.
+    """
+    known: dict[str, bool] = {}
+    for each in seen:
+        is_known = isinstance(argument(each.layer, each.layer.signature.bias), Const)
+        known[each.root] = known.get(each.root, False) or is_known
+    return not all(known.values())
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:

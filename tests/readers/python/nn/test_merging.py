@@ -293,3 +293,28 @@ def test_a_layer_that_a_norm_and_a_parameter_read_in_turn_is_not_known_to_be_nor
     assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {False}
     text = CHOSEN.replace("return self.body(x)", "return self.body(x) + nn.BatchNorm2d(32)(self.body[0](x))")
     assert set(follows(tmp_path, text.replace("norm_layer=nn.BatchNorm2d", "norm_layer"))) == {None}
+
+
+BIASED = """
+class Block(nn.Module):
+    def __init__(self, cin, cout, **kwargs):
+        super().__init__()
+        self.conv = nn.Conv2d(cin, cout, 3, **kwargs)
+        self.norm = nn.BatchNorm2d(cout)
+    def forward(self, x):
+        return self.norm(self.conv(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        ("", True),
+        ("def make():\n    return Block(3, 8)\n", True),
+        ("def make():\n    return Block(3, 8, padding=1)\n", True),
+        ("def make(cfg):\n    return Block(3, 8, **cfg.block)\n", None),
+        ("def make(cfg):\n    return Block(3, 8, bias=cfg.bias)\n", None),
+    ],
+)
+def test_a_bias_that_a_caller_may_leave_out(tmp_path: Path, caller: str, expected: bool | None) -> None:
+    assert set(follows(tmp_path, BIASED + caller)) == {expected}
