@@ -23,13 +23,14 @@ _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
 
 def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, searched: bool) -> list[Lowering]:
-    """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass; none otherwise.
+    """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass without dilation; none otherwise.
 
+    (cuDNN API Reference, cudnnConvolutionForward: Winograd and FFT have "Dilation: 1 for all dimensions".)
     FFT is taken where all algorithms were `searched`: heuristics do not pick it. Assumed.
     """
     if problem.T != 1 or problem.D != 1 or problem.StrideD != 1 or problem.U != 1 or problem.V != 1:
         return []
-    if problem.groups != 1:
+    if problem.groups != 1 or problem.dilated:
         return []
     found = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:

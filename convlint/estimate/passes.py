@@ -420,7 +420,9 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
         return None
     if problem.dtype == Dtype.fp8 and "fp8" in gpu.tensor_dtypes and _falls_back(problem, runtime):
         problem = replace(problem, dtype=Dtype.fp16, element_bytes=2)
-    situation = _situation(problem, board, runtime)
+    own = framework_of(runtime) in (None, "pytorch")
+    # PyTorch allows TF32 in convolutions and not in products (torch.backends.cuda.matmul.allow_tf32 is False).
+    situation = _situation(problem, board, replace(runtime, tf32=False) if layer.unfolded and own else runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)
     # What was measured of a convolution says nothing of the matrix product in its place.

@@ -46,7 +46,7 @@ class Problem(Struct, frozen=True, gc=False):
     element_bytes: int
     nchw: bool  # the tensors are known to be NCHW
     strided: bool  # any stride is greater than 1
-    dilated: bool  # a depthwise layer; others take as long as without
+    dilated: bool  # a dense or depthwise layer; others take as long as without
     norm_copies: int  # of the layer's output
     copies_input: bool  # of the layer, which fprop and wgrad read: it arrives in another layout
     transposed: bool  # the layer is, and its groups are one channel wide: others take as long as those turned around
@@ -71,7 +71,7 @@ def problem_of(layer: ConvLayer) -> Problem | None:
         N, C, D, H, W, K, Z, P, Q, T, R, S, StrideD, U, V, groups, padded, layer.layout, layer.residual_inputs, dtype,
         taps, N * D * H * W, pixels_out, 2 * pixels_out * K * (C // groups) * taps, dtype.bytes,
         layer.layout == "NCHW" and not layer.pointwise_map, StrideD > 1 or U > 1 or V > 1,
-        groups == C > 1 and (layer.DilH > 1 or layer.DilW > 1), layer.norm_copies, layer.copies_input,
+        groups in (1, C) and (layer.DilH > 1 or layer.DilW > 1), layer.norm_copies, layer.copies_input,
         layer.op == "conv_transpose" and groups == C > 1,
     )  # fmt: skip
 

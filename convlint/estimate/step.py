@@ -400,7 +400,7 @@ class _Walk:
             M = round(M * self.images)
         else:
             batch = round(batch * self.images)
-        dtype = self._multiplied(size)
+        dtype = self._multiplied(2 if work.kind == "attention" and size == 1 else size)
         if work.kind == "linear" and batch == 1 and M and N and K:
             time = self._as_pointwise(M, N, K, dtype, self.steps.mode)
             if time is not None:
@@ -453,7 +453,14 @@ class _Walk:
         return min(found, default=inf)
 
     def _multiplied(self, size: int) -> Dtype:
-        return self.sixteen or Dtype.fp16 if size == 2 else Dtype.fp32
+        """What products of elements of this many bytes run in: 8 bits where the GPU has units for them, else 16."""
+        if size == 1:
+            eight = next(
+                (one.dtype for one in self.steps.layers if one.dtype is not None and one.dtype.bytes == 1), None
+            )
+            if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.of_products), False)[0]:
+                return eight
+        return self.sixteen or Dtype.fp16 if size <= 2 else Dtype.fp32
 
     @cached_property
     def _stored(self) -> int:

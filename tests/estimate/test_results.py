@@ -121,7 +121,7 @@ def test_unknown_sizes_and_invalid_layers_give_no_estimate(change):
     ("change", "same"),
     [
         ({"name": "other"}, True), ({"calls": 3}, True), ({"first": True}, True), ({"bias": True}, True),
-        ({"DilH": 2}, True), ({"PadH": 2}, True), ({"PadH": 0, "PadH_end": 0, "PadW": 0, "PadW_end": 0}, False),
+        ({"DilH": 2}, False), ({"PadH": 2}, True), ({"PadH": 0, "PadH_end": 0, "PadW": 0, "PadW_end": 0}, False),
         ({"N": 2}, False), ({"layout": "NCHW"}, False), ({"U": 2}, False), ({"groups": 2}, False),
         ({"residual_inputs": 1}, False), ({"dtype": Dtype.fp32}, False),
     ],
