@@ -337,6 +337,8 @@ def kinds(which="fprop", **sizes):
         ({"R": 3, "S": 3, "N": 11}, "fprop", {"fused winograd"}),  # small batches keep to the fused kernel
         ({"R": 3, "S": 3, "N": 1}, "wgrad", {"winograd"}),
         ({"R": 5, "S": 5, "N": 1}, "fprop", {"winograd", "fft"}),
+        ({"R": 3, "S": 3, "DilH": 2, "DilW": 2}, "fprop", set()),
+        ({"R": 5, "S": 5, "DilW": 2}, "wgrad", set()),
         ({"R": 3, "S": 5}, "fprop", set()),
         ({"R": 5, "S": 3}, "fprop", {"fft"}),
         ({"R": 4, "S": 4}, "fprop", set()),

@@ -241,6 +241,17 @@ def test_products_in_32_bits_use_tf32_where_the_framework_lets_them() -> None:
     assert pytorch > 2 * jax
 
 
+@pytest.mark.parametrize("gpu", ["t4", "a100", "h100"])
+def test_products_in_8_bits_take_no_longer_than_in_16(gpu: str) -> None:
+    rows = N * SIZE * SIZE
+    linear = work("linear", weights=4 * C * C, writes=4 * ELEMENTS, product=(1, rows, 4 * C, C))
+    runtime = Runtime(framework="tensorrt")
+    eight, sixteen = (
+        of(network(linear, dtype=dtype), 2, gpu=gpu, runtime=runtime) for dtype in (Dtype.int8, Dtype.fp16)
+    )
+    assert eight.time_us < sixteen.time_us
+
+
 def test_attention_takes_the_time_of_its_products() -> None:
     heads, length, width = N * 8, 1024, 64
     found = of(network(work("attention", 3 * ELEMENTS, product=(heads, length, length, width))), 2)
