@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
-from convlint.engine.hits import NOT_WRITTEN, Hit, with_settings
+from convlint.engine.hits import NOT_WRITTEN, Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
 from convlint.engine.optimum import SettingChoice
@@ -405,13 +405,17 @@ class _Planning:
         return [STILL + found] if found else []
 
     def _with_settings(self, network: Network, taken: Members, unpriced: Sequence[Finding]) -> Network:
-        """The network with the settings of the runtime that are advised although they have no price.
+        """The network with the settings of the runtime, and the batch, that are advised although they have no price.
 
         A setting that the predicted time depends on is left out, so that its check says the plan's last time.
         """
         settings: dict[str, Scalar] = {}
         for finding in unpriced:
             fix = finding.fix
+            # That of what is allowed; one that is too large stays, as the times of the plan are those of it.
+            if fix is not None and "N" in fix.set and finding.severity != "error":
+                layers = tuple(with_fix(layer, {"N": fix.set["N"]}) for layer in network.layers)
+                network = replace(network, layers=layers)
             if fix is not None and fix.safety == "safe" and all(name.startswith("runtime.") for name in fix.set):
                 settings = {**fix.set, **settings}
         if not settings:

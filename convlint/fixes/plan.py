@@ -49,9 +49,10 @@ class Wish(Struct, frozen=True, kw_only=True):
         return self.finding.rule.code, self.layer, self.finding.gpu, tuple(sorted(self.sets.items()))
 
     @property
-    def is_unpriced(self) -> bool:
-        """Whether it changes a layer to mend what no time was asked of: the layer may take longer with it."""
-        return self.layer is not None and self.finding.lost_us is None and self.finding.severity != "error"
+    def changes_filter(self) -> bool:
+        """Whether it changes a filter to mend what no time was asked of: the layer may take longer with it."""
+        priced = self.finding.lost_us is not None or self.finding.severity == "error"
+        return not priced and not self.sets.keys().isdisjoint(("T", "R", "S"))
 
 
 def applicability(finding: Finding) -> Applicability | None:

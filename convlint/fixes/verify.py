@@ -190,13 +190,13 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
 
     Where the network as a whole does not, some layers may: what others save pays for it.
-    Errors are mended whatever that costs: their layers are not looked at. Of layers whose batch changes, the time per
-    image counts. Where a wish of which no time was asked (a larger filter) changes them too, it is that one alone;
-    where findings on other targets ask for it, it is theirs.
+    Wishes without a price mend what is wrong whatever it costs: their layers are not looked at, but for a larger
+    filter, which is then blamed alone. Of layers whose batch changes, the time per image counts. Where findings on
+    other targets ask for it, it is their wishes alone.
     """
     mended = set[int]()
     for touched in {
-        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if _of_error(plan, n)
+        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if _unpriced(plan, n)
     }.values():
         mended |= touched
     found: dict[int, tuple[str, float]] = {}
@@ -207,7 +207,7 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
         sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
         for number, touched in enumerate(plan.touched):
-            if not _of_error(plan, number):
+            if not _unpriced(plan, number):
                 if id(touched) not in sums:
                     sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
                 own, whole_us = sums[id(touched)]
@@ -216,9 +216,9 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
                     found[number] = label, own
         whole = sum(added.values())
         if not found and whole > max(_CLOSE_US, share * sum(now.values())):
-            found = {n: (label, whole) for n in range(len(plan.granted)) if not _of_error(plan, n)}
-    if asked_no_time := {n: why for n, why in found.items() if plan.granted[n].is_unpriced}:
-        return asked_no_time
+            found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
+    if filters := {n: why for n, why in found.items() if plan.granted[n].changes_filter}:
+        return filters
     # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
     found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
@@ -296,8 +296,12 @@ def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | N
     return None
 
 
-def _of_error(plan: EditPlan, number: int) -> bool:
-    return plan.granted[number].finding.severity == "error"
+def _unpriced(plan: EditPlan, number: int) -> bool:
+    wish = plan.granted[number]
+    if wish.finding.severity == "error":
+        return True
+    asked = wish.finding.lost_us is not None or wish.changes_filter
+    return not asked and "N" not in wish.sets and wish.layer is not None
 
 
 def _added(before: NetworkResult, after: NetworkResult, label: str, ignored: set[int]) -> Iterator[tuple[int, float]]:

@@ -130,7 +130,11 @@ def test_layers_that_take_longer_are_blamed_on_what_changed_them() -> None:
     assert found[0][1] > 0
     assert slower(plan, result_of(after), result_of(before)) == {}
     unpriced = planned(before, wish("a", K=512))
-    assert slower(unpriced, result_of(before), result_of(after)).keys() == {0}
+    assert slower(unpriced, result_of(before), result_of(after)) == {}
+    larger = net("  - { name: a, C: 64, H: 56, W: 56, K: 64, kernel_size: 5, padding: 2 }\n"
+                 "  - { name: b, C: 64, H: 56, W: 56, K: 64 }\n")  # fmt: skip
+    filters = planned(before, wish("a", K=64, lost_us=1.0), wish("a", R=5, S=5, PadH=2, PadW=2, PadH_end=2, PadW_end=2))
+    assert list(slower(filters, result_of(before), result_of(larger))) == [1]
     error = planned(before, wish("a", K=512))
     error = replace(
         error, granted=[replace(each, finding=replace(each.finding, severity="error")) for each in error.granted]
