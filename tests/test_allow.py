@@ -80,6 +80,8 @@ def test_another_batch_is_written_where_it_is_allowed() -> None:
     plan = of("plan", "net.yaml", "--allow", "batch", "--write", "planned.yaml")
     assert [each["set"] for each in plan["unpriced"]] == [{"N": 108}]
     assert "N: 108" in Path("planned.yaml").read_text()
+    of("plan", "net.yaml", "--allow", "batch", "--fixed", "batch", "--write", "kept.yaml")
+    assert "N: 55" in Path("kept.yaml").read_text()
     assert of("plan", "net.yaml")["unpriced"] == []
     convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "--allow", "batch")
     assert Path("net.yaml").read_text() == BATCH.replace("N: 55", "N: 108")

@@ -461,14 +461,14 @@ def _by_number(
 ) -> dict[int, float]:  # fmt: skip
     """What settings save beside convolutions, and widths cost there, by the number of the hit that advises each."""
     found: dict[int, float] = {}
-    for hit in hits if beside_us or wider_us else ():
+    for hit in hits:
         kind = kind_of(hit.flaw.set) if hit.price.advised else None
         if kind is not None and kind in beside_us:
             found[hit.number] = beside_us[kind]
         elif kind is None and hit.price.advised:
             wider = [index for index, sets in zip(hit.indices, hit.sets, strict=True) if "K" in sets]
-            if not wider_us.keys().isdisjoint(wider):
-                found[hit.number] = -sum(wider_us.get(index, 0.0) for index in wider)
+            if added_us := sum(wider_us.get(index, 0.0) for index in wider):
+                found[hit.number] = -added_us
     return found
 
 

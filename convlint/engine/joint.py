@@ -524,17 +524,18 @@ class FoundSteps(Struct, frozen=True):
         It is shared out by the elements that each writes more; {} where nothing is added, or the step is unknown.
         """
         best = self.optimum
-        before, after = (
-            (self._step(best.choices, levers) for levers in ({}, best.levers)) if best.levers else (None, None)
-        )
-        added_us = 0.0 if before is None or after is None else after.beside_us - before.beside_us
+        if not best.levers:
+            return {}
+        before, after = self._step(best.choices, {}), self._step(best.choices, best.levers)
+        if before is None or after is None or after.beside_us <= before.beside_us:
+            return {}
         layers, more = self.search.timing.network.layers, dict[int, float]()
-        for index, changes in self.advice.changes(best.levers).items() if added_us > 0 else ():
+        for index, changes in self.advice.changes(best.levers).items():
             was, now = output_bytes(layers[index]), output_bytes(with_fix(layers[index], changes))
             if now > was:
                 more[index] = (now - was) * layers[index].calls
         whole = sum(more.values())
-        return {index: added_us * part / whole for index, part in more.items()}
+        return {index: (after.beside_us - before.beside_us) * part / whole for index, part in more.items()}
 
     def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
         timing, setting = self.search.timing, self.search.setting(choices)

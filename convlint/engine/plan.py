@@ -412,8 +412,9 @@ class _Planning:
         settings: dict[str, Scalar] = {}
         for finding in unpriced:
             fix = finding.fix
-            # That of what is allowed; one that is too large stays, as the times of the plan are those of it.
-            if fix is not None and "N" in fix.set and finding.severity != "error":
+            # A batch that does not fit stays all the same: the times of the plan are those at that batch.
+            of_choice = finding.severity != "error" and "batch" not in self.wishes.fixed
+            if fix is not None and "N" in fix.set and of_choice:
                 layers = tuple(with_fix(layer, {"N": fix.set["N"]}) for layer in network.layers)
                 network = replace(network, layers=layers)
             if fix is not None and fix.safety == "safe" and all(name.startswith("runtime.") for name in fix.set):

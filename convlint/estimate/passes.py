@@ -213,6 +213,14 @@ def _each(
     return values
 
 
+def of_products(runtime: Runtime) -> Runtime:
+    """The runtime of matrix products: PyTorch allows TF32 in convolutions alone.
+
+    (torch.backends.cuda.matmul.allow_tf32 is False, torch.backends.cudnn.allow_tf32 True.)
+    """
+    return replace(runtime, tf32=False) if framework_of(runtime) in (None, "pytorch") else runtime
+
+
 def running_passes(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
     """The passes of a layer that `mode` runs: of an int8 layer fprop alone, of one in a trace those that ran."""
     if mode == "inference" or layer.dtype == Dtype.int8:
@@ -420,9 +428,7 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
         return None
     if problem.dtype == Dtype.fp8 and "fp8" in gpu.tensor_dtypes and _falls_back(problem, runtime):
         problem = replace(problem, dtype=Dtype.fp16, element_bytes=2)
-    own = framework_of(runtime) in (None, "pytorch")
-    # PyTorch allows TF32 in convolutions and not in products (torch.backends.cuda.matmul.allow_tf32 is False).
-    situation = _situation(problem, board, replace(runtime, tf32=False) if layer.unfolded and own else runtime)
+    situation = _situation(problem, board, of_products(runtime) if layer.unfolded else runtime)
     has_bias = situation.adds_bias and layer.bias is True and not layer.unfolded
     spread = situation.refuses_dilation and _is_refused(layer)
     # What was measured of a convolution says nothing of the matrix product in its place.

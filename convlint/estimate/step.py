@@ -29,7 +29,7 @@ from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.estimate.memory import parameters as parameters_of
-from convlint.estimate.passes import pass_time_us, time_us
+from convlint.estimate.passes import of_products, pass_time_us, time_us
 from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
@@ -107,6 +107,7 @@ _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an elemen
 _UPDATE_BYTES: Mapping[int, int] = {0: 12, 1: 32, 2: 80}
 _UPDATE_KERNELS: Final = 10
 _SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
+_EIGHT: Final = (Dtype.int8, Dtype.fp8)
 # These make one kernel of a convolution and what works on its output element by element (TensorRT's layer fusion; XLA's
 # calls of cuDNN's fused convolutions in inference).
 _COMPILERS: Final = ("tensorrt", "jax")
@@ -196,9 +197,8 @@ class _Walk:
         self.bytes_of: list[int] = []  # of an element of each operation's tensor
         self.in_nhwc: list[bool] = []  # its order
         self.images, self.scale = _scales(steps.network, steps.layers)
-        # PyTorch allows TF32 in convolutions and not in products (torch.backends.cuda.matmul.allow_tf32 is False).
         self.own = framework_of(steps.runtime) in (None, "pytorch")
-        self.of_products = replace(steps.runtime, tf32=False) if self.own else steps.runtime
+        self.of_products = of_products(steps.runtime)
         self.sixteen = next((one.dtype for one in steps.layers if one.dtype in _SIXTEEN), None)
         self.launched = 0
         self.unpriced: list[int] = []
@@ -455,9 +455,7 @@ class _Walk:
     def _multiplied(self, size: int) -> Dtype:
         """What products of elements of this many bytes run in: 8 bits where the GPU has units for them, else 16."""
         if size == 1:
-            eight = next(
-                (one.dtype for one in self.steps.layers if one.dtype is not None and one.dtype.bytes == 1), None
-            )
+            eight = next((one.dtype for one in self.steps.layers if one.dtype in _EIGHT), None)
             if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.of_products), False)[0]:
                 return eight
         return self.sixteen or Dtype.fp16 if size <= 2 else Dtype.fp32

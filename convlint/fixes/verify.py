@@ -237,17 +237,20 @@ def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
     """
     for gpu, now in before.items():
         then = after.get(gpu)
-        if now is None or then is None or then <= now * (1 + SAME):
+        if now is None or then is None:
             continue
         times = {"then": duration(then), "now": duration(now)}
         autocast: str = Text(
             "the step would take {then} for {now}: the host starts all operations of autocast", **times
         )
         wider: str = Text("the step would take {then} for {now}: what is between convolutions gets wider too", **times)
-        for fields, why in ({"dtype"}, autocast), ({"C", "K"} if then > now * (1 + _LONGER) else set[str](), wider):
-            asking = {number for number, wish in enumerate(plan.granted) if not fields.isdisjoint(wish.sets)}
-            found = {number: why for number in asking if plan.granted[number].finding.advised}
-            if found:
+        for fields, least, why in (("dtype",), SAME, autocast), (("C", "K"), _LONGER, wider):
+            found = {
+                number: why
+                for number, wish in enumerate(plan.granted)
+                if wish.finding.advised and any(field in wish.sets for field in fields)
+            }
+            if found and then > now * (1 + least):
                 return found
     return {}
 

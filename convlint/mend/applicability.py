@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _ROUNDS = 4  # in which fixes that others undo are left out; what is left then is not looked at again
 _MANY = 500  # layers, from which on one round has to do: each checks the whole network again
-_FILTER = ("T", "R", "S")
 _NEARLY_FULL = 0.9  # of a GPU's memory, from which on more channels may be too many for it
 _LAST = Text("the batch is written once all else is, as the one that then fits")
 Written = Literal["spec", "code", "nothing"]  # what an input is, for those who edit it
@@ -62,7 +61,7 @@ def with_applicability(
         last = [] if _sets_batch(plan) else last
     dropped: dict[_One, str] = {}
     rounds = _ROUNDS if len(network.layers) <= _MANY else 1
-    for _ in range(rounds if _is_tried(plan, result, network) else 0):
+    for _ in range(rounds if _is_tried(plan, result) else 0):
         undone = _undone(result, network, plan, rulebook, job, fixing)
         if not undone:
             break
@@ -126,15 +125,13 @@ def _sets_batch(plan: EditPlan) -> bool:
     return any("N" in wish.sets for wish in plan.granted)
 
 
-def _is_tried(plan: EditPlan, result: NetworkResult, network: Network) -> bool:
+def _is_tried(plan: EditPlan, result: NetworkResult) -> bool:
     """Whether layers may take longer or rules speak up once a plan is written, although it is made of advice."""
     if _sets_batch(plan) or _divides(plan, result.labels):
         return True
-    for index, sets in plan.sets.items():
-        layer = network.layers[index]
-        # Winograd and FFT, whose workspace may be larger than the GPU, run in NCHW
-        if sets.get("layout") == "NCHW" or any(name in sets and sets[name] != getattr(layer, name) for name in _FILTER):
-            return True
+    # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU.
+    if any(wish.changes_filter or wish.sets.get("layout") == "NCHW" for wish in plan.granted):
+        return True
     return any(
         each.capacity_bytes is not None and sum(each.memory.values()) > _NEARLY_FULL * each.capacity_bytes
         for each in result.networks

@@ -98,7 +98,7 @@ def word(name: str, value: Value) -> str:
 
 
 def text_in(name: str, value: Value) -> str:
-    """Text of which there are a few, none of them a boolean. Raises InputFault."""
+    """Text that is not empty, of a key whose values are never mistaken for booleans. Raises InputFault."""
     text = value.data
     if not isinstance(text, str) or value.is_null:
         raise fault(f"{name}: must be text, not {value.kind}", value.span)
