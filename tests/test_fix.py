@@ -236,7 +236,7 @@ layers:
 @pytest.mark.parametrize(
     ("text", "code", "why", "mended"),
     [
-        (SKIPPING, "CL004", "longer on v100", SKIPPING.replace("K: 250", "K: 256")),
+        (SKIPPING, "CL004", "a larger filter takes longer", SKIPPING.replace("K: 250", "K: 256")),
         (FULL_IN_NCHW, "CL403", "it would lead to CL801", FULL_IN_NCHW),
     ],
 )

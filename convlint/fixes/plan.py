@@ -48,12 +48,6 @@ class Wish(Struct, frozen=True, kw_only=True):
         """What stays the same from one round to the next."""
         return self.finding.rule.code, self.layer, self.finding.gpu, tuple(sorted(self.sets.items()))
 
-    @property
-    def changes_filter(self) -> bool:
-        """Whether it changes a filter to mend what no time was asked of: the layer may take longer with it."""
-        priced = self.finding.lost_us is not None or self.finding.severity == "error"
-        return not priced and not self.sets.keys().isdisjoint(("T", "R", "S"))
-
 
 def applicability(finding: Finding) -> Applicability | None:
     """How safely its fix can be applied; None where there is nothing to apply, or where that is not advised.
@@ -364,7 +358,13 @@ class EditPlanner:
             return "the file does not name its layer"
         if wish.layer is None and "N" in wish.sets and len(self.by_batch) != 1:
             return "its layers differ in N"
+        if wish.layer is not None and self._enlarges_filter(wish, self.network.layers[self.index_of[wish.layer]]):
+            return "a larger filter takes longer; a smaller stride is the other way, and which one is for you to say"
         return next((self.blocked[field] for field in wish.sets if field in self.blocked), "")
+
+    @staticmethod
+    def _enlarges_filter(wish: Wish, layer: ConvLayer) -> bool:
+        return any(int(wish.sets[name]) > (getattr(layer, name) or 0) for name in ("T", "R", "S") if name in wish.sets)
 
 
 class _Attempt:

@@ -190,9 +190,8 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
 
     Where the network as a whole does not, some layers may: what others save pays for it.
-    Wishes without a price mend what is wrong whatever it costs: their layers are not looked at, but for a larger
-    filter, which is then blamed alone. Of layers whose batch changes, the time per image counts. Where findings on
-    other targets ask for it, it is their wishes alone.
+    Wishes without a price mend what is wrong whatever it costs: their layers are not looked at. Of layers whose batch
+    changes, the time per image counts. Where findings on other targets ask for it, it is their wishes alone.
     """
     mended = set[int]()
     for touched in {
@@ -217,8 +216,6 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         whole = sum(added.values())
         if not found and whole > max(_CLOSE_US, share * sum(now.values())):
             found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
-    if filters := {n: why for n, why in found.items() if plan.granted[n].changes_filter}:
-        return filters
     # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
     found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
     of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
@@ -303,8 +300,7 @@ def _unpriced(plan: EditPlan, number: int) -> bool:
     wish = plan.granted[number]
     if wish.finding.severity == "error":
         return True
-    asked = wish.finding.lost_us is not None or wish.changes_filter
-    return not asked and "N" not in wish.sets and wish.layer is not None
+    return wish.finding.lost_us is None and "N" not in wish.sets and wish.layer is not None
 
 
 def _added(before: NetworkResult, after: NetworkResult, label: str, ignored: set[int]) -> Iterator[tuple[int, float]]:

@@ -130,7 +130,7 @@ def _is_tried(plan: EditPlan, result: NetworkResult) -> bool:
     if _sets_batch(plan) or _divides(plan, result.labels):
         return True
     # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU.
-    if any(wish.changes_filter or wish.sets.get("layout") == "NCHW" for wish in plan.granted):
+    if any(wish.sets.get("layout") == "NCHW" for wish in plan.granted):
         return True
     return any(
         each.capacity_bytes is not None and sum(each.memory.values()) > _NEARLY_FULL * each.capacity_bytes

@@ -354,6 +354,12 @@ def test_the_batch_changes_for_all_that_share_it() -> None:
     assert refusals(planned(network, wish(None, N=16))) == {None: "its layers differ in N"}
 
 
+def test_a_filter_is_never_enlarged() -> None:
+    network = network_of("  - { name: a, C: 8, H: 8, W: 8, K: 8, kernel_size: 2, stride: 4 }\n")
+    assert "larger filter" in refusals(planned(network, wish("a", R=4, S=4, PadH=1)))["a"]
+    assert planned(network, wish("a", R=1, S=1)).granted
+
+
 def test_the_batch_of_a_network_stands_where_it_comes_in() -> None:
     network = network_of(
         "  - { name: image, op: input, N: 8, C: 3, H: 32, W: 32 }\n  - { name: a, K: 60 }\n  - { name: b, K: 64 }\n",
