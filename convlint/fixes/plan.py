@@ -17,6 +17,7 @@ from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Scalar
+from convlint.model.text import Text
 
 
 class ValueChange(Struct, frozen=True, gc=False):
@@ -359,7 +360,9 @@ class EditPlanner:
         if wish.layer is None and "N" in wish.sets and len(self.by_batch) != 1:
             return "its layers differ in N"
         if wish.layer is not None and self._enlarges_filter(wish, self.network.layers[self.index_of[wish.layer]]):
-            return "a larger filter takes longer; a smaller stride is the other way, and which one is for you to say"
+            return Text(
+                "a larger filter takes longer; a smaller stride is the other way, and which one is for you to say"
+            )
         return next((self.blocked[field] for field in wish.sets if field in self.blocked), "")
 
     @staticmethod
