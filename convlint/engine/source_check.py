@@ -175,11 +175,11 @@ _OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
 
 
 def constructions(rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts) -> list[RuleStatement]:
-    """One draft for each place where every layer that it constructs breaks the rule."""
+    """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part."""
     evaluator = Evaluator(rules)
-    sites: dict[Location, list[SourceLayer]] = {}
+    sites: dict[tuple[Location, str], list[SourceLayer]] = {}
     for record in records:
-        sites.setdefault(record.layer.locate(), []).append(record)
+        sites.setdefault((record.layer.locate(), record.part), []).append(record)
     drafts = []
     for several in sites.values():
         broken: dict[str, list[_Broken]] = {}

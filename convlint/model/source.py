@@ -55,6 +55,11 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     silent: bool = False  # no root that led here shows whether a norm follows
 
     @property
+    def part(self) -> str:
+        """Which of the two convolutions of a separable one it is: `depthwise` or `pointwise`; else ''."""
+        return self.layer.name.partition("/")[2]
+
+    @property
     def only_if(self) -> str:
         """Its conditions, as code would have them; of many, the first."""
         ways = self.condition.splitlines()

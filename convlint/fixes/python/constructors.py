@@ -41,7 +41,7 @@ _AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "m
 # of other frameworks, by the module that their layers are in; all have it behind their first five parameters
 _BIAS: Mapping[str, str] = {
     "paddle.nn": "bias_attr", "keras.layers": "use_bias", "tensorflow.keras.layers": "use_bias",
-    "mxnet.gluon.nn": "use_bias", "flax.linen": "use_bias",
+    "mxnet.gluon.nn": "use_bias", "flax.linen": "use_bias", "flax.nnx": "use_bias", "equinox.nn": "use_bias",
 }  # fmt: skip
 _CONVOLVING = ("Conv", "SeparableConv", "DepthwiseConv")
 _BEFORE_BIAS = 5

@@ -24,8 +24,9 @@ from convlint.readers.python.nn.kinds import (
     CONTAINERS,
     CONVOLUTIONS,
     FLAX,
-    FLAX_NAME,
     FUNCTIONAL,
+    SEPARABLE,
+    Signature,
     canonical,
     kind_of,
     words,
@@ -58,6 +59,11 @@ _INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
 # Keywords of checkpointing itself, which are not passed on
 _OF_CHECKPOINTS = frozenset(("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"))
+# What the two convolutions of a separable layer have, whatever its arguments are
+_DEPTHWISE: dict[str, Value] = {"use_bias": Const(False), "activation": Const(None)}
+_POINTWISE: dict[str, Value] = {
+    "kernel_size": Const(1), "stride": Const(1), "padding": Const(0), "dilation": Const(1),
+}  # fmt: skip
 
 
 def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryCall) -> Value | None:
@@ -137,7 +143,9 @@ class Frameworks(Library):
         full = canonical(base)
         if not is_layer(full):
             return False
-        machine.memory.unique = machine.memory.unique or full in CONVOLUTIONS  # an equal call makes another layer
+        machine.memory.unique = (
+            machine.memory.unique or full in CONVOLUTIONS or full in SEPARABLE
+        )  # an equal call makes another layer
         self._become(machine, instance, full, call)
         return True
 
@@ -145,17 +153,11 @@ class Frameworks(Library):
         cell, own = machine.heap.edit(instance), Arguments.of(call)
         signature = CONVOLUTIONS.get(full)
         if signature is not None:
-            if full == FLAX_NAME:  # which has as many axes as its kernel
-                taps = own.get(1, "kernel_size")
+            if full in FLAX:  # which has as many axes as its kernel
+                taps = own.get(signature.parameters.index("kernel_size"), "kernel_size")
                 count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
-                signature = FLAX[count - 1] if 1 <= count <= 3 else signature
-            here, made_by = ConstructionSite(call.file, call.node), ""
-            place: ConstructionSite | None = here
-            if isinstance(instance.cls, Class):
-                place, made_by = construction(machine), instance.cls.name
-            cell.extra = layer = Convolution(signature, layers.bound(signature, call), place or here, made_by)
-            if place is not None:  # else the class itself is evaluated, which nobody constructs here
-                machine.record(Record("constructed", layer))
+                signature = FLAX[full][count - 1] if 1 <= count <= 3 else signature
+            cell.extra = self._constructed(machine, instance, signature, call, {})
             return
         kind = kind_of(full)
         assert kind is not None
@@ -169,8 +171,28 @@ class Frameworks(Library):
         if full == "keras.Sequential":
             held = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
+        elif full in SEPARABLE:
+            # The bias and the activation come behind the second.
+            cell.ordered = True
+            for signature, fixed in zip(SEPARABLE[full], (_DEPTHWISE, _POINTWISE), strict=True):
+                part = Instance(machine.heap, Name(full))
+                machine.heap.edit(part).extra = self._constructed(machine, instance, signature, call, fixed)
+                modules.put(machine, instance, signature.part, part)
         elif kind in CONTAINERS:
             modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
+
+    def _constructed(
+        self, machine: Machine, instance: Instance, signature: Signature, call: LibraryCall, fixed: dict[str, Value]
+    ) -> Convolution:  # fmt: skip
+        """Record the construction of a convolution, whose arguments are those of the call but for `fixed` ones."""
+        here, made_by = ConstructionSite(call.file, call.node), ""
+        place: ConstructionSite | None = here
+        if isinstance(instance.cls, Class):
+            place, made_by = construction(machine), instance.cls.name
+        layer = Convolution(signature, {**layers.bound(signature, call), **fixed}, place or here, made_by)
+        if place is not None:  # else the class itself is evaluated, which nobody constructs here
+            machine.record(Record("constructed", layer))
+        return layer
 
     def _meaning(self, machine: Machine, instance: Instance) -> FrameworkLayer | Convolution | None:
         """Return the description of an instance; one whose constructor skipped the framework's gets it by its class."""

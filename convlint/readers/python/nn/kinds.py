@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-FRAMEWORK_WORDS = (b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax")
+FRAMEWORK_WORDS = (b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax", b"equinox")
 Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
     "module", "sequential", "list", "dict", "wrapper", "identity", "pointwise", "norm", "other norm", "pool",
@@ -39,6 +39,8 @@ class Signature(NamedTuple):
     positional: int = 99
     foreign: frozenset[str] = frozenset()  # keywords of an older version, in which the others mean something else
     padding: str | int = 0  # without an argument
+    depthwise: bool = False  # a filter, or `depth_multiplier` of them, for each channel of what it reads
+    part: str = ""  # its name, where one layer is two convolutions
 
     def parameter(self, keyword: str) -> str:
         """Return the common name of a parameter."""
@@ -56,6 +58,8 @@ class Form(NamedTuple):
 
 _HEAD = "in_channels out_channels kernel_size stride padding"
 _KERAS = "out_channels kernel_size stride padding {}data_format dilation groups activation use_bias input_shape"
+_DEPTHWISE = "kernel_size stride padding depth_multiplier data_format dilation activation use_bias input_shape"
+_SEPARABLE = "{} kernel_size stride padding data_format dilation depth_multiplier activation use_bias input_shape"
 _GLUON = (
     "out_channels kernel_size stride padding {}dilation groups layout activation use_bias weight_initializer "
     "bias_initializer in_channels"
@@ -67,7 +71,8 @@ _FOREIGN = words("""
     subsample_length init
 """)
 _FLAX_NAMES = {
-    "features": "out_channels", "strides": "stride", "kernel_dilation": "dilation", "feature_group_count": "groups",
+    "in_features": "in_channels", "out_features": "out_channels", "features": "out_channels",
+    "strides": "stride", "kernel_dilation": "dilation", "feature_group_count": "groups",
 }  # fmt: skip
 _HAIKU = "out_channels kernel_size stride dilation padding with_bias w_init b_init data_format mask groups"
 _HAIKU_NAMES = {
@@ -97,6 +102,10 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
         keras = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, positional, _FOREIGN)
         yield f"keras.layers.{name}", keras
         yield f"keras.layers.{name.replace('Conv', 'Convolution')}", keras
+        if not transposed and dims < 3:  # what stands behind `data_format` differs between versions
+            words = _DEPTHWISE.split()
+            own = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, 5, _FOREIGN, depthwise=True)
+            yield f"keras.layers.Depthwise{name}", own
         words, positional = _GLUON.format(extra).split(), 7 if transposed else 6
         names = {"channels": "out_channels", "strides": "stride"}
         yield f"mxnet.gluon.nn.{name}", Signature("mxnet", kind, dims, (*words,), "use_bias", names, positional)
@@ -104,16 +113,42 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
     yield f"haiku.Conv{dims}D", haiku
 
 
-# Flax's own says its axes by the length of `kernel_size`: of two is what a name alone tells.
-FLAX_NAME = "flax.linen.Conv"
-FLAX = tuple(
-    Signature(
-        "flax", "conv", dims, ("out_channels", "kernel_size", "stride", "padding", "input_dilation", "dilation",
-        "groups", "use_bias"), "use_bias", _FLAX_NAMES, 4, padding="same",
+def _equinox(dims: int) -> Iterator[tuple[str, Signature]]:
+    words = f"{_HEAD} {{}}dilation groups use_bias padding_mode dtype"
+    plain, transposed = words.format("").split(), words.format("output_padding ").split()
+    yield f"equinox.nn.Conv{dims}d", Signature("equinox", "conv", dims, (*plain,), "use_bias")
+    yield f"equinox.nn.ConvTranspose{dims}d", Signature("equinox", "conv_transpose", dims, (*transposed,), "use_bias")
+
+
+# Flax's own say their axes by the length of `kernel_size`: of two is what a name alone tells.
+FLAX = {
+    f"flax.{module}.Conv": tuple(
+        Signature(
+            "flax", "conv", dims, (*head, "out_channels", "kernel_size", "stride", "padding", "input_dilation",
+            "dilation", "groups", "use_bias"), "use_bias", _FLAX_NAMES, 4, padding="same",
+        )
+        for dims in (1, 2, 3)
     )
-    for dims in (1, 2, 3)
-)  # fmt: skip
-CONVOLUTIONS = {**dict(each for dims in (1, 2, 3) for each in _of(dims)), FLAX_NAME: FLAX[1]}
+    for module, head in (("linen", ()), ("nnx", ("in_channels",)))
+}  # fmt: skip
+CONVOLUTIONS = {
+    **dict(each for dims in (1, 2, 3) for each in (*_of(dims), *_equinox(dims))),
+    **{name: of_axes[1] for name, of_axes in FLAX.items()},
+}
+# Layers that are two convolutions: each channel by itself, then all of them at each point
+SEPARABLE = {
+    f"keras.layers.{name}{dims}D": (
+        Signature(
+            "keras", "conv", dims, (*_SEPARABLE.format("filters").split(),), "use_bias",
+            {"strides": "stride", "dilation_rate": "dilation"}, 7, _FOREIGN, depthwise=True, part="depthwise",
+        ),
+        Signature(
+            "keras", "conv", dims, (*_SEPARABLE.format("out_channels").split(),), "use_bias", _KERAS_NAMES, 7, _FOREIGN,
+            part="pointwise",
+        ),
+    )
+    for name in ("SeparableConv", "SeparableConvolution") for dims in (1, 2)
+}  # fmt: skip
 
 
 def _forms(dims: int) -> Iterator[tuple[str, Form]]:
@@ -187,9 +222,8 @@ _KERAS_KINDS: dict[Kind, str] = {
     """,
     "opaque": """
         SpectralNormalization Dense Flatten Reshape Permute RepeatVector Embedding LSTM GRU SimpleRNN Bidirectional
-        TimeDistributed SeparableConv1D SeparableConv2D SeparableConvolution2D DepthwiseConv1D DepthwiseConv2D
-        ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking EinsumDense
-        Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
+        TimeDistributed ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking
+        EinsumDense Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
         RandomTranslation
     """,
 }
@@ -212,8 +246,10 @@ _KINDS: dict[str, Kind] = {
     **{name.lower(): kind for name, kind in _by_name("torch.nn", _TORCH_KINDS).items()},
     **{name.lower(): kind for name, kind in _by_name("paddle.nn", _TORCH_KINDS).items()},
     **_by_name("mxnet.gluon.nn", _GLUON_KINDS),
-    "flax.linen.Module": "module", "haiku.Module": "module", "keras.Model": "module",
+    **dict.fromkeys(("flax.linen.Module", "flax.nnx.Module", "equinox.Module", "haiku.Module"), "module"),
+    "keras.Model": "module",
     "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
+    **dict.fromkeys(SEPARABLE, "sequential"),
     **{name: kind for name, kind in _by_name("keras.layers", _KERAS_KINDS).items() if name[13:] not in _MODELS},
 }  # fmt: skip
 
@@ -230,8 +266,8 @@ def canonical(name: str) -> str:
         return f"mxnet.gluon.nn.{short}" if ours or short in ("Block", "HybridBlock") else name
     if head == "haiku" and len(parts) > 1:
         return f"haiku.{short}"
-    if head == "flax" and parts[1:2] == ["linen"] and len(parts) > 2:
-        return f"flax.linen.{short}"
+    if head == "flax" and parts[1:2] in (["linen"], ["nnx"]) and len(parts) > 2:
+        return f"flax.{parts[1]}.{short}"
     at = parts[:4].index("keras") if head == "tensorflow" and "keras" in parts[:4] else 0
     if (at == 0 and head not in ("keras", "tf_keras")) or at == len(parts) - 1:
         return name

@@ -170,6 +170,7 @@ class Recording:
 _ABSENT: dict[str, Value] = {
     "stride": Const(1), "dilation": Const(1), "groups": Const(1), "output_padding": Const(0),
     "bias": Const(True), "bias_attr": Const(None), "use_bias": Const(True), "with_bias": Const(True),
+    "depth_multiplier": Const(1),
 }  # fmt: skip
 _NONE_IS_ABSENT = frozenset(("stride", "dilation", "output_padding"))
 
@@ -212,6 +213,20 @@ def channels_of(layer: Convolution, read: TensorPath) -> Value:
     order = layer.arguments.get("data_format")
     return read.channels if order is None or (isinstance(order, Const) and order.value in (None, "channels_last")) \
         else SOMETHING  # fmt: skip
+
+
+def widths_of(layer: Convolution, read: TensorPath | None) -> tuple[Value, Value, Value]:
+    """Return C, K and the number of groups; a layer without `in_channels` learns C from what it reads first."""
+    C = argument(layer, "in_channels")
+    if read is not None and "in_channels" not in layer.signature.parameters:
+        C = channels_of(layer, read)
+    if not layer.signature.depthwise:
+        return C, argument(layer, "out_channels"), argument(layer, "groups")
+    width, times = integer(C), argument(layer, "depth_multiplier")
+    each = integer(times)
+    if width is None or each is None or not isinstance(C, Const) or not isinstance(times, Const):
+        return C, SOMETHING, SOMETHING
+    return C, Const(width * each, union(C.stated, times.stated)), C
 
 
 def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
@@ -296,7 +311,7 @@ def convolve(
         keeps = spread and (not none or max(each or 0 for each in taps) <= 3)
         space = Space(False if keeps else None)
     last = layer.signature.framework == "keras"
-    out = TensorPath((batch, argument(layer, "out_channels"), *written), space=space, last=last)
+    out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions)
     recording.uses.setdefault(layer, []).append(use)
     tensor.readers.append(TensorReader("conv", (out,), conditions))

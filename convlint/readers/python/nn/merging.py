@@ -27,10 +27,10 @@ from convlint.readers.python.nn.layers import (
     Recording,
     activated,
     argument,
-    channels_of,
     named_padding,
     numbers_of,
     per_axis,
+    widths_of,
 )
 from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
@@ -349,15 +349,12 @@ class ReadFields:
         self._sizes(reads)
 
     def _channels(self, reads: list[TensorPath]) -> None:
-        C = argument(self._layer, "in_channels")
-        if "in_channels" not in self._layer.signature.parameters and reads:  # a lazy one learns it from its first input
-            C = channels_of(self._layer, reads[0])
-        groups = argument(self._layer, "groups")
+        C, K, groups = widths_of(self._layer, reads[0] if reads else None)
         if (integer(groups) or 0) < 1:  # whether a width fits depends on the groups: without them it says nothing
             self.unknown.append("groups")
             return
         self._put("groups", groups)
-        for letter, value in (("C", C), ("K", argument(self._layer, "out_channels"))):
+        for letter, value in (("C", C), ("K", K)):
             if (integer(value) or 0) > 0:
                 self._put(letter, value)
 
@@ -441,7 +438,15 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
-    whole = list(seen)
+    parts: dict[str, list[Seen]] = {}
+    for each in seen:
+        parts.setdefault(each.layer.signature.part, []).append(each)
+    return [
+        layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
+    ]  # fmt: skip
+
+
+def _merged_part(whole: list[Seen], name: str) -> list[SourceLayer]:
     opinion = joined(opinion for each in whole for opinion in each.opinions)
     says: dict[tuple[int, str], WrittenArguments] = {}
     for each in whole:
@@ -488,9 +493,9 @@ def _key(layer: SourceLayer) -> tuple[Any, ...]:
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
-    places: dict[Start, list[SourceLayer]] = {}
+    places: dict[tuple[Start, str], list[SourceLayer]] = {}
     for each in layers:
-        places.setdefault(start(each.layer.locate()), []).append(each)
+        places.setdefault((start(each.layer.locate()), each.part), []).append(each)
     found: list[SourceLayer] = []
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)

@@ -356,7 +356,7 @@ def construction(machine: Machine) -> ConstructionSite | None:
     return None
 
 
-_FORWARD = {"keras": "call", "flax": "__call__", "haiku": "__call__"}
+_FORWARD = {"keras": "call", **dict.fromkeys(("flax", "haiku", "equinox"), "__call__")}
 
 
 def forward_of(machine: Machine, instance: Instance) -> Value | None:

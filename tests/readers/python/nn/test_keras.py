@@ -50,8 +50,31 @@ def test_a_construction_has_the_fields_of_its_call(tmp_path: Path, call: str, fi
     assert {name: getattr(found.layer, name) for name in fields} == fields
 
 
-def test_separable_and_depthwise_ones_are_none(tmp_path: Path) -> None:
-    assert not read(tmp_path, body("return layers.DepthwiseConv2D(3)(layers.SeparableConv2D(30, 3)(i))"))
+def test_a_separable_layer_is_two_convolutions(tmp_path: Path) -> None:
+    """Each channel by itself, without bias and activation, then all of them at each point; a norm reads the second."""
+    x = "layers.SeparableConv2D(30, 3, strides=2, depth_multiplier=2, padding='same')(i)"
+    found = read(tmp_path, body(f"return layers.BatchNormalization()({x})"))
+    layers = [each.layer for each in found]
+    values = [(each.name, each.C, each.K, each.groups, each.R, each.U, each.bias, each.norm_follows) for each in layers]
+    assert values == [
+        ("make#4/depthwise", 3, 6, 3, 3, 2, False, False), ("make#4/pointwise", 6, 30, 1, 1, 1, True, True)
+    ]  # fmt: skip
+    assert [each.calls for each in found] == [1, 1]
+    assert layers[1].H == 112
+
+
+def test_a_separable_layer_applies_its_activation_behind_both(tmp_path: Path) -> None:
+    x = "layers.BatchNormalization()(layers.SeparableConv2D(30, 3, activation='relu')(i))"
+    assert [each.layer.norm_follows for each in read(tmp_path, body(f"return {x}"))] == [False, False]
+
+
+def test_a_depthwise_layer_has_a_filter_for_each_channel_that_it_reads(tmp_path: Path) -> None:
+    (layer,) = read(tmp_path, body("return layers.DepthwiseConv2D(5, 2, 'same', 4, use_bias=False)(i)"))
+    assert (layer.layer.C, layer.layer.K, layer.layer.groups, layer.layer.R, layer.layer.U) == (3, 12, 3, 5, 2)
+    assert (layer.layer.bias, layer.unknown) == (False, ())
+    (layer,) = read(tmp_path, "class Net(layers.Layer):\n    def __init__(self):\n"
+                    "        self.a = layers.DepthwiseConv2D(3)\n")  # fmt: skip
+    assert (layer.layer.C, layer.layer.K, layer.unknown) == (None, None, ("groups",))
 
 
 LAST = "return layers.Conv2D(8, 1)(x)"
@@ -68,7 +91,9 @@ LAST = "return layers.Conv2D(8, 1)(x)"
         (("x = layers.Add()([layers.Conv2D(7, 1)(x), layers.Conv2D(7, 3, padding='same')(x)])",), 7),
         (("x = layers.Conv2D(x.shape[-1] * 2, 1)(x)",), 6),
         (("x = layers.Lambda(f)(x)",), None),
-        (("x = layers.SeparableConv2D(7, 1)(x)",), None),
+        (("x = layers.SeparableConv2D(7, 1)(x)",), 7),
+        (("x = layers.DepthwiseConv2D(3, depth_multiplier=3)(x)",), 9),
+        (("x = layers.DepthwiseConv2D(3, data_format='channels_first')(x)",), None),
         (("x = x[:, :, :, :1]",), None),
         (("x = tf.nn.relu(x)",), 3),
         (("x = tf.transpose(x, (0, 3, 1, 2))",), None),

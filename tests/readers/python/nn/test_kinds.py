@@ -1,4 +1,4 @@
-"""The convolutions of Gluon, Flax and Haiku: what their calls say."""
+"""The convolutions of Gluon, Flax, Equinox and Haiku: what their calls say."""
 
 import ast
 from pathlib import Path
@@ -15,7 +15,10 @@ from convlint.readers.python.nn.tensors import TensorPath
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
 
-HEAD = "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen as fnn\nimport haiku as hk\n"
+HEAD = (
+    "from mxnet.gluon import nn\nfrom mxnet import gluon\nimport flax.linen as fnn\nimport haiku as hk\n"
+    "import equinox as eqx\nfrom flax import nnx\n"
+)
 
 
 def read(tmp_path: Path, text: str) -> SourceReading:
@@ -35,6 +38,13 @@ def read(tmp_path: Path, text: str) -> SourceReading:
         ("fnn.Conv(64, (3, 3), use_bias=False)", "flax", {"K": 64, "dims": 2, "PadH": 1, "bias": False, "C": None}),
         ("fnn.Conv(features=64, kernel_size=(3,), strides=(2,))", "flax", {"dims": 1, "V": 2, "PadW": None}),
         ("fnn.Conv(64, (3, 3), padding=1, feature_group_count=4)", "flax", {"PadH": 1, "groups": 4}),
+        ("nnx.Conv(16, 64, (3, 3), 2, use_bias=False, rngs=rngs)", "flax",
+         {"C": 16, "K": 64, "dims": 2, "U": 2, "bias": False}),
+        ("nnx.Conv(in_features=16, out_features=64, kernel_size=(5,), rngs=rngs)", "flax",
+         {"C": 16, "K": 64, "dims": 1, "S": 5, "PadW": 2}),
+        ("eqx.nn.Conv2d(16, 64, 3, 2, 1, key=key)", "equinox", {"C": 16, "K": 64, "U": 2, "PadH": 1, "bias": True}),
+        ("eqx.nn.ConvTranspose1d(16, 64, 4, 2, 1, 1, use_bias=False, key=key)", "equinox",
+         {"op": "conv_transpose", "dims": 1, "V": 2, "PadW": 1, "OutPadW": 1, "bias": False}),
         ("hk.Conv2D(64, 3, with_bias=False)", "haiku", {"K": 64, "R": 3, "PadH": 1, "bias": False}),
         ("hk.Conv2D(output_channels=64, kernel_shape=3, stride=2, padding='VALID')", "haiku", {"U": 2, "PadH": 0}),
     ],
