@@ -496,7 +496,7 @@ def check_source(
         skipped += [each for each in lacking if each.path in given]
         several = [
             *constructions(_of("construction", wanted), records, context),
-            *widths(_of("width", wanted), records, context, reading.overridden - reading.kept),
+            *widths(_of("width", wanted), records, context, reading.unheld),
             *of_programs,
         ]
         drafts += [(target.label, draft) for draft in several]

@@ -132,7 +132,8 @@ def _said(reading: SourceReading) -> Iterator[PlacedLayer]:
     """The layers of the files that were given, where those are no tests and their like."""
     given = {path for path in reading.files if not is_quiet(path)}
     for each in reading.layers:
-        if not each.replaced and each.layer.path in given and each.layer.C is not None and each.layer.K is not None:
+        known = each.layer.C is not None and each.layer.K is not None and not each.rests_on(reading.unheld)
+        if known and not each.replaced and each.layer.path in given:
             yield PlacedLayer(at=each.layer.locate(), record=each)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -58,6 +58,11 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     def part(self) -> str:
         """Which of the two convolutions of a separable one it is: `depthwise` or `pointwise`; else ''."""
         return self.layer.name.partition("/")[2]
+
+    def rests_on(self, defaults: Collection[Location]) -> bool:
+        """Whether C or K comes from one of these defaults of parameters."""
+        literals = (each for side in "CK" for each in self.stated.get(side, ()))
+        return self.certainty == "with defaults" and any(each.default and each.at in defaults for each in literals)
 
     @property
     def only_if(self) -> str:
@@ -161,6 +166,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     constructions: int = 0
     known: int = 0
     unread: tuple[Unread, ...] = ()
+    by_defaults: tuple[Unread, ...] = ()  # places that are known by defaults of parameters alone
     unread_files: Mapping[str, UnreadFile] = field(default_factory=dict)  # by path
     unread_cells: tuple[UnreadCell, ...] = ()
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that a location points into
@@ -174,6 +180,11 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     overridden: frozenset[Location] = frozenset()
     kept: frozenset[Location] = frozenset()
     bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for only if a convolution has a useless bias
+
+    @property
+    def unheld(self) -> frozenset[Location]:
+        """The defaults that no network has, as every known caller overrides them."""
+        return self.overridden - self.kept
 
 
 class PlacedLayer(Struct, frozen=True, kw_only=True):

@@ -123,9 +123,13 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
     files = tuple(path for part in parts for path in part.files)
     wanted = {path for path in files if not is_quiet(path)}
-    known = known_places(each for each in layers if each.layer.path in wanted)
+    overridden = frozenset[Location]().union(*(part.overridden for part in parts))
+    kept = frozenset[Location]().union(*(part.kept for part in parts))
+    # What a default says is no width of any network where every caller gives another, even one that nobody can tell.
+    known = known_places(each for each in layers if each.layer.path in wanted and not each.rests_on(overridden - kept))
     unread: dict[Start, Unread] = {}
-    for each in sorted((each for part in parts for each in part.unread), key=lambda each: tells(each.otherwise)):
+    places = (each for part in parts for each in (*part.unread, *part.by_defaults))
+    for each in sorted(places, key=lambda each: tells(each.otherwise)):
         if (at := start(each.at)) not in known:
             why = "untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise
             unread[at] = replace(each, why=why)
@@ -138,8 +142,8 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         unread=tuple(each for _, each in sorted(unread.items(), key=itemgetter(0))),
         left=left,
         taken=taken,
-        overridden=frozenset().union(*(part.overridden for part in parts)),
-        kept=frozenset().union(*(part.kept for part in parts)),
+        overridden=overridden,
+        kept=kept,
         unread_files={path: why for part in parts for path, why in part.unread_files.items()},
         unread_cells=tuple(each for part in parts for each in part.unread_cells),
         lines={path: lines for part in parts for path, lines in part.lines.items()},

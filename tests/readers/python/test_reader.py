@@ -112,3 +112,20 @@ def test_a_branch_is_judged_by_what_all_parts_saw_of_it(call: str, why: str) -> 
 )  # fmt: skip
 def test_the_guard_of_a_script(test: str, guard: bool) -> None:
     assert is_guard(ast.parse(f"if {test}:\n    main()\n").body[0]) is guard
+
+
+@pytest.mark.parametrize(
+    ("callers", "known", "why"),
+    [
+        ("", 1, []),  # as nobody calls it, its defaults are what one knows
+        ("def make(config):\n    return Net(config['width'])\n", 0, ["config"]),
+        ("def make(config):\n    return Net(config['width'])\ndef other():\n    return Net()\n", 1, []),
+    ],
+)
+def test_a_default_that_every_caller_overrides_is_no_width(callers: str, known: int, why: list[str]) -> None:
+    Path("net.py").write_text(
+        "from torch import nn\nclass Net(nn.Module):\n    def __init__(self, width=60):\n"
+        f"        super().__init__()\n        self.a = nn.Conv2d(3, width, 3)\n{callers}"
+    )
+    found = joined([read_source(["net.py"])])
+    assert (found.constructions, found.known, [each.why for each in found.unread]) == (1, known, why)

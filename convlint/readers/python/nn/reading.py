@@ -210,6 +210,7 @@ def _report(
             or any(literal.at.path in reported for group in layer.stated.values() for literal in group)
         ]
     known = known_places(layers)
+    stated = known_places(each for each in layers if each.certainty == "stated")
     # The places by names, and those that the evaluation found besides: also in files that another process reads, which
     # may have no root that leads there.
     places = {start(where): where for path in read for where in sites.of(path)}
@@ -219,15 +220,18 @@ def _report(
         if key[0] in wanted or (key[0] in reported and not is_quiet(key[0]))
     }
     untaken = Untaken(choices.left, choices.taken)
-    unread = []
+    unread: list[Unread] = []
+    by_defaults: list[Unread] = []
     for key, where in sorted(places.items(), key=itemgetter(0)):
-        if key not in known:
+        if key not in stated:
             why = _why(at.get(key, []))
             left = untaken.holds(where.path, where.line or 0)
-            unread.append(Unread(at=where, why="untaken" if left else why, otherwise=why))
+            place = Unread(at=where, why="untaken" if left else why, otherwise=why)
+            (by_defaults if key in known else unread).append(place)
     overridden, kept = machine.calls.defaults()
     return SourceReading(
         layers=tuple(layers), constructions=len(places), known=len(places) - len(unread), unread=tuple(unread),
+        by_defaults=tuple(by_defaults),
         left=frozenset(choices.left), taken=frozenset(choices.taken), overridden=overridden, kept=kept,
     )  # fmt: skip
 
