@@ -274,7 +274,9 @@ class _Joint:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
             return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
         if first.set.items() <= wanted.items() or not wanted:
-            return first.describe
+            # Images, volumes and sequences have formats of their own.
+            several = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
+            return joined(Text("; "), several) if len(several) > 1 else first.describe
         then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe

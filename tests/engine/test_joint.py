@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from msgspec.structs import replace
-from promised import followed, promised
+from promised import RULEBOOK, followed, promised
 from random_networks import chain, tangle
 from small_networks import checked, layer, rulebook
 from wirings import Wiring, mobilenet_v2, resnet50, resnext50, told, unet
@@ -102,6 +102,21 @@ def test_it_names_a_view_that_refuses_the_layout() -> None:
     result, _ = promised(network, "a100")
     (finding,) = (finding for finding in result.findings if finding.advised)
     assert finding.fix.describe.endswith("; .view() in net.py:9 refuses that, .reshape() does not")
+
+
+def test_images_and_sequences_have_memory_formats_of_their_own() -> None:
+    """PyTorch's Conv1d has none with channels last."""
+    layers = (
+        layer("a", C=128, K=128, H=56, W=56, layout="NCHW")
+        + layer("b", dims=1, C=128, K=128, H=None, W=3136, layout="NCHW")
+    )  # fmt: skip
+    result = checked(RULEBOOK, layers, gpus="v100", top="runtime: { framework: pytorch }\n")
+    (finding,) = (finding for finding in result.findings if finding.rule.code == "CL401")
+    assert finding.layers == ("a", "b")
+    assert finding.fix.describe == (
+        "memory_format=torch.channels_last for model and input; Conv2d with H=1, memory_format=torch.channels_last for "
+        "model and input: Conv1d has no such format"
+    )
 
 
 def test_what_stands_once_another_is_mended_says_so() -> None:
