@@ -218,7 +218,7 @@ class ConvLayer(WireRecord, frozen=True, kw_only=True):
     model: str = ""  # the entry of the config that the layer belongs to
     library: str = ""  # the line of a library that builds it, where `spans` point at the user's code
     operator: str = ""  # the ONNX operator, where that is not one that every runtime has (QLinearConv)
-    node: str | None = None  # the format's own name for the place (an ONNX node, a module path)
+    node: str | None = None  # the format's own name of what has the weights (an ONNX tensor, a module path)
 
     def locate(self, *names: str) -> Location:
         """The location of the first of `names` that was written in the file; else that of the layer."""

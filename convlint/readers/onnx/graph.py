@@ -114,6 +114,12 @@ class GraphScope:
             return self.outer.element_type(name) if self.outer is not None else 0
         return int(value.type.tensor_type.elem_type)
 
+    def is_kept(self, name: str) -> bool:
+        """Whether it is a tensor of the whole model, by which several nodes have one and the same."""
+        if self.outer is None:
+            return name in self.tensors
+        return name not in self.tensors and name not in self.values and self.outer.is_kept(name)
+
     def tensor(self, name: str) -> Any:
         """The stored tensor of that name, or None."""
         tensor = self.tensors.get(name)

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_graphs import LIGHT, model, save, value, weight
 from read_inputs import sound
 
+from convlint.estimate.memory import parameters
 from convlint.model.channels import THE_INPUT, channels_of
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
@@ -421,6 +422,15 @@ def test_convolutions_with_the_same_weights_have_one_width(tmp_path: Path) -> No
     assert members(network, a) == ({a, b}, {c: "1", d: "1"})
     assert members(network, c)[0] == {c, d}
     assert written(network, a).fixed == written(network, c).fixed == ()
+
+
+def test_weights_that_several_nodes_read_are_parameters_once(tmp_path: Path) -> None:
+    graph = Graph()
+    shared = graph.constant(12, 12, 1, 1)
+    c = graph.node("Conv", graph.node("Conv", graph.conv("x", 3, 12), shared), shared)
+    network = graph.read(tmp_path, graph.conv(c, 12, 12))
+    assert parameters(network.layers) == 12 * 3 + 12 * 12 + 12 * 12
+    assert len({each.node for each in network.layers}) == 3
 
 
 def test_convolutions_that_turn_the_same_weights_stay_as_they_are(tmp_path: Path) -> None:
