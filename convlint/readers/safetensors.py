@@ -138,7 +138,12 @@ _DTYPES = {
     "F64": Dtype.fp64, "F32": Dtype.fp32, "F16": Dtype.fp16, "BF16": Dtype.bf16, "I8": Dtype.int8, "U8": Dtype.int8,
     "F8_E4M3": Dtype.fp8, "F8_E5M2": Dtype.fp8, "F8_E4M3FNUZ": Dtype.fp8, "F8_E5M2FNUZ": Dtype.fp8,
 }  # fmt: skip
-_WEIGHT = re.compile(r"(?:^|[./])(?:weight|kernel|filters?|\w+_weight|weight_v)$")
+# The direction of a weight by weight_norm is a tensor of its shape, weight_v or original1; what spectral_norm and pruning
+# change is kept as weight_orig or original.
+_PARAMETRIZED = re.compile(r"parametrizations\.weight\.original1?$")
+_WEIGHT = re.compile(
+    r"(?:^|[./])(?:(?:weight|kernel|filters?|\w+_weight|weight_v|weight_orig)$|" + _PARAMETRIZED.pattern + ")"
+)
 _LAST_CHANNELS = re.compile(r"(?:^|[./])kernel$")  # Flax and Keras keep filters as R, S, C, K
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 _WIDE = 64  # channels per group; hardly any grouped convolution has as many
@@ -251,9 +256,12 @@ def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:
 
 def _split(name: str) -> tuple[str, int]:
     """The layer's name, and how many characters at the end of the tensor's name say that it is the weight."""
-    at = max(name.rfind("."), name.rfind("/"))
-    last = name[at + 1 :]
+    last = name[max(name.rfind("."), name.rfind("/")) + 1 :]
     suffix = len("weight") if last.endswith("weight") else len(last)
+    if found := _PARAMETRIZED.search(name):
+        last = found[0]
+        suffix = len(last)
+    at = len(name) - len(last) - 1
     return (name[:at].replace("/", ".") if at > 0 else name), suffix
 
 

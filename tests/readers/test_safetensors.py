@@ -19,6 +19,7 @@ from read_inputs import refusal, sound
 from safetensors import SafetensorError, deserialize
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn.utils import prune
 
 from convlint.readers import ReadOptions, find_format
 from convlint.readers.refusals import read as read_pickle
@@ -86,6 +87,23 @@ def test_other_tensors_are_no_convolutions(tmp_path: Path) -> None:
     shapes = [(1, 197, 768), (1, 1, 768), (8, 8), (8,), (3, 3, 3)]
     save_file({name: torch.zeros(shape) for name, shape in zip(names, shapes, strict=True)}, path)
     assert one(path).layers == ()
+
+
+def test_weights_that_are_computed_from_others_are_those_of_their_layer(tmp_path: Path) -> None:
+    """By weight_norm, spectral_norm and pruning, in the old form and as parametrizations."""
+    model = nn.Sequential(
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 64, 3)),
+        nn.utils.parametrizations.spectral_norm(nn.Conv2d(64, 128, 3, bias=False)),
+        nn.utils.spectral_norm(nn.Conv1d(128, 60, 3)),
+        prune.identity(nn.Conv2d(60, 64, 1), "weight"),
+    )
+    save_file(
+        {name: tensor.contiguous() for name, tensor in model.state_dict().items()}, tmp_path / "model.safetensors"
+    )
+    layers = one(tmp_path / "model.safetensors").layers
+    assert [(each.name, each.K, each.C, each.R, each.bias) for each in layers] == [
+        ("0", 64, 3, 3, True), ("1", 128, 64, 3, False), ("2", 60, 128, 1, True), ("3", 64, 60, 1, True)
+    ]  # fmt: skip
 
 
 def test_filters_with_channels_last(tmp_path: Path) -> None:
