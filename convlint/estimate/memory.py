@@ -212,7 +212,12 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
 
 def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
     """The names of the sizes that are unknown in some layer; with any, the memory is unknown too."""
-    return tuple(name for name in _SIZES if any(getattr(layer, name) is None for layer in layers))
+    return tuple(name for name in _SIZES if any(_is_lacking(layer, name) for layer in layers))
+
+
+def _is_lacking(layer: ConvLayer, name: str) -> bool:
+    value = getattr(layer, name)
+    return value is None or (name in "ZPQ" and value < 1)  # a filter that exceeds its input writes nothing
 
 
 def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:

@@ -343,13 +343,13 @@ _sizes = attrgetter(*"NCDHWKZPQTRS")
 
 
 def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
-    """The implicit GEMM of one pass (CG 4.2, Table 2), per group; None where a size is unknown.
+    """The implicit GEMM of one pass (CG 4.2, Table 2), per group; None where a size is unknown, or none.
 
     A transposed convolution is the dgrad of the convolution that maps its output to its input, so that its wgrad
     reduces over its input positions, N·H·W.
     """
     sizes = _sizes(layer)
-    if None in sizes:
+    if None in sizes or min(sizes) < 1:  # as an output of less than one point is none
         return None
     N, C, D, H, W, K, Z, P, Q, T, R, S = sizes
     groups = layer.groups
@@ -377,9 +377,9 @@ def flops(layer: ConvLayer) -> int | None:
 
 
 def tensor_elements(layer: ConvLayer) -> tuple[int, int, int] | None:
-    """Elements of the input, the weights and the output (x, w, y); None if a size is unknown."""
+    """Elements of the input, the weights and the output (x, w, y); None if a size is unknown, or none."""
     sizes = _sizes(layer)
-    if None in sizes:
+    if None in sizes or min(sizes) < 1:  # as an output of less than one point is none
         return None
     N, C, D, H, W, K, Z, P, Q, T, R, S = sizes
     return N * C * D * H * W, K * (C // layer.groups) * T * R * S, N * K * Z * P * Q

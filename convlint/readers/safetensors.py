@@ -138,8 +138,8 @@ _DTYPES = {
     "F64": Dtype.fp64, "F32": Dtype.fp32, "F16": Dtype.fp16, "BF16": Dtype.bf16, "I8": Dtype.int8, "U8": Dtype.int8,
     "F8_E4M3": Dtype.fp8, "F8_E5M2": Dtype.fp8, "F8_E4M3FNUZ": Dtype.fp8, "F8_E5M2FNUZ": Dtype.fp8,
 }  # fmt: skip
-# The direction of a weight by weight_norm is a tensor of its shape, weight_v or original1; what spectral_norm and pruning
-# change is kept as weight_orig or original.
+# weight_norm keeps a weight's direction, which has its shape, as weight_v or original1; spectral_norm and pruning keep
+# what they change as weight_orig or original.
 _PARAMETRIZED = re.compile(r"parametrizations\.weight\.original1?$")
 _WEIGHT = re.compile(
     r"(?:^|[./])(?:(?:weight|kernel|filters?|\w+_weight|weight_v|weight_orig)$|" + _PARAMETRIZED.pattern + ")"

@@ -500,7 +500,7 @@ def product(layer: ConvLayer, which: Pass, times: str) -> str:
 def _times(*sizes: int | None) -> int | None:
     result = 1
     for size in sizes:
-        if size is None:
+        if size is None or size < 1:
             return None
         result *= size
     return result

@@ -225,6 +225,13 @@ def test_an_unknown_size_leaves_no_gemm(missing: str) -> None:
     assert tensor_elements(made) is None
 
 
+def test_a_filter_that_exceeds_its_input_does_nothing() -> None:
+    """Two outputs of less than one point are no product of more."""
+    made = replace(layer(**RESNET_STEM), P=-3, Q=-3)
+    assert [gemm(made, p) for p in PASSES] == [None] * 3
+    assert (flops(made), tensor_elements(made)) == (None, None)
+
+
 sizes = st.fixed_dictionaries(
     {
         "N": st.integers(1, 2), "C": st.integers(1, 4), "K": st.integers(1, 4), "H": st.integers(1, 7),

@@ -310,7 +310,8 @@ def _layer(
     layer = ConvLayer(
         name=name, path=path, op="conv_transpose" if transposed else "conv", dims=rank, N=data[0] if data else None,
         C=C, K=K, groups=groups, dtype=_dtype(op, inputs, weight_name, scope, dequantized),
-        node=text(weight_name if scope.is_kept(weight_name) else node.name) or None, bias=None if bias_at is None else len(inputs) > bias_at and inputs[bias_at] != "",
+        node=text(weight_name if scope.is_kept(weight_name) else node.name) or None,
+        bias=None if bias_at is None else len(inputs) > bias_at and inputs[bias_at] != "",
         norm_follows=len(readers) == 1 and readers[0] in NORMS, first=first, head=site.readers.head, calls=site.calls,
         operator=op if op in _INTEGER else "",
         **sizes,
