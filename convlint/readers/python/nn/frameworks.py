@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,15 @@ from convlint.readers.python.evaluator.values import (
     Value,
 )
 from convlint.readers.python.nn import keras, layers, modules, tensors
+from convlint.readers.python.nn.composites import convolution_of, norm_of, parts_of
 from convlint.readers.python.nn.kinds import (
+    BUILDERS,
+    BUILDS_CONVOLUTION,
+    COMPOSITES,
     CONTAINERS,
     CONVOLUTIONS,
     FLAX,
     FUNCTIONAL,
-    SEPARABLE,
     Signature,
     canonical,
     kind_of,
@@ -59,11 +63,6 @@ _INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
 # Keywords of checkpointing itself, which are not passed on
 _OF_CHECKPOINTS = frozenset(("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"))
-# What the two convolutions of a separable layer have, whatever its arguments are
-_DEPTHWISE: dict[str, Value] = {"use_bias": Const(False), "activation": Const(None)}
-_POINTWISE: dict[str, Value] = {
-    "kernel_size": Const(1), "stride": Const(1), "padding": Const(0), "dilation": Const(1),
-}  # fmt: skip
 
 
 def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryCall) -> Value | None:
@@ -110,7 +109,7 @@ class Frameworks(Library):
     def has(self, name: str) -> bool:
         """Whether a framework has a layer of this name, or a function that is followed."""
         full = canonical(name)
-        return is_layer(full) or full in FUNCTIONAL or full in _MODULES or keras.has_function(full)
+        return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether it is a convolution: most often one of other dimensions, or a transposed one, stands beside it."""
@@ -131,6 +130,13 @@ class Frameworks(Library):
         found = transparent(self, machine, full, call)
         if found is not None:
             return found
+        if full == BUILDS_CONVOLUTION and (built := convolution_of(call)) is not None:
+            return self.call(machine, *built)
+        if full == "mmcv.build_norm_layer":
+            named, kind = norm_of(call)
+            norm = Instance(machine.heap, Name(full))
+            machine.heap.edit(norm).extra = None if kind is None else FrameworkLayer(kind, full)
+            return Items("tuple", [named, norm if kind is not None else Unknown("config")])
         if full in FUNCTIONAL:
             if not self.recording.inside:
                 return layers.convolved(machine, self.recording, full, call)
@@ -143,9 +149,8 @@ class Frameworks(Library):
         full = canonical(base)
         if not is_layer(full):
             return False
-        machine.memory.unique = (
-            machine.memory.unique or full in CONVOLUTIONS or full in SEPARABLE
-        )  # an equal call makes another layer
+        # An equal call makes another layer.
+        machine.memory.unique = machine.memory.unique or full in CONVOLUTIONS or full in COMPOSITES
         self._become(machine, instance, full, call)
         return True
 
@@ -157,7 +162,7 @@ class Frameworks(Library):
                 taps = own.get(signature.parameters.index("kernel_size"), "kernel_size")
                 count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
                 signature = FLAX[full][count - 1] if 1 <= count <= 3 else signature
-            cell.extra = self._constructed(machine, instance, signature, call, {})
+            cell.extra = self._constructed(machine, instance, signature, layers.bound(signature, call), call)
             return
         kind = kind_of(full)
         assert kind is not None
@@ -171,25 +176,29 @@ class Frameworks(Library):
         if full == "keras.Sequential":
             held = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
-        elif full in SEPARABLE:
-            # The bias and the activation come behind the second.
-            cell.ordered = True
-            for signature, fixed in zip(SEPARABLE[full], (_DEPTHWISE, _POINTWISE), strict=True):
-                part = Instance(machine.heap, Name(full))
-                machine.heap.edit(part).extra = self._constructed(machine, instance, signature, call, fixed)
-                modules.put(machine, instance, signature.part, part)
+        elif full in COMPOSITES:
+            parts, cell.complete = parts_of(full, call)
+            for part in parts:
+                held = Instance(machine.heap, Name(full))
+                machine.heap.edit(held).extra = (
+                    FrameworkLayer(part.kind, full)
+                    if part.signature is None
+                    else self._constructed(machine, instance, part.signature, part.arguments, call)
+                )
+                modules.put(machine, instance, part.name, held)
         elif kind in CONTAINERS:
             modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
 
     def _constructed(
-        self, machine: Machine, instance: Instance, signature: Signature, call: LibraryCall, fixed: dict[str, Value]
+        self, machine: Machine, instance: Instance, signature: Signature, arguments: Mapping[str, Value],
+        call: LibraryCall,
     ) -> Convolution:  # fmt: skip
-        """Record the construction of a convolution, whose arguments are those of the call but for `fixed` ones."""
+        """Record that a call constructs a convolution with these arguments."""
         here, made_by = ConstructionSite(call.file, call.node), ""
         place: ConstructionSite | None = here
         if isinstance(instance.cls, Class):
             place, made_by = construction(machine), instance.cls.name
-        layer = Convolution(signature, {**layers.bound(signature, call), **fixed}, place or here, made_by)
+        layer = Convolution(signature, dict(arguments), place or here, made_by)
         if place is not None:  # else the class itself is evaluated, which nobody constructs here
             machine.record(Record("constructed", layer))
         return layer

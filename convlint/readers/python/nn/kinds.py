@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-FRAMEWORK_WORDS = (b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax", b"equinox")
+FRAMEWORK_WORDS = (
+    b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax", b"equinox", b"mmcv", b"mmengine",
+)  # fmt: skip
 Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
     "module", "sequential", "list", "dict", "wrapper", "identity", "pointwise", "norm", "other norm", "pool",
@@ -149,6 +151,31 @@ SEPARABLE = {
     )
     for name in ("SeparableConv", "SeparableConvolution") for dims in (1, 2)
 }  # fmt: skip
+# Convolutions of libraries with their norm and activation: mmcv/cnn/bricks/conv_module.py, torchvision/ops/misc.py
+_WITH_NORM = {
+    "mmcv.ConvModule": (2, f"{_HEAD} dilation groups bias conv_cfg norm activation inplace with_spectral_norm "
+                        "padding_mode order"),
+    **{f"torchvision.{name}": (dims, f"{_HEAD} groups norm activation dilation inplace bias") for name, dims in (
+        ("Conv2dNormActivation", 2), ("Conv3dNormActivation", 3), ("ConvNormActivation", 2)
+    )},
+}  # fmt: skip
+_NORM_NAMES = {
+    "norm_cfg": "norm", "norm_layer": "norm", "act_cfg": "activation", "activation_layer": "activation",
+}  # fmt: skip
+WITH_NORM = {
+    name: Signature("pytorch", "conv", dims, (*words.split(),), "bias", _NORM_NAMES)
+    for name, (dims, words) in _WITH_NORM.items()
+}
+COMPOSITES = frozenset((*SEPARABLE, *WITH_NORM))
+BUILDS_CONVOLUTION = "mmcv.build_conv_layer"
+BUILDERS = frozenset((BUILDS_CONVOLUTION, "mmcv.build_norm_layer"))
+# Modules of PyTorch under names of libraries, by the package and their own name
+_MODULES_OF_LIBRARIES = frozenset((
+    "pytorch_lightning.LightningModule", "lightning.LightningModule", "mmengine.BaseModule", "mmengine.BaseModel",
+    "mmcv.BaseModule", "transformers.PreTrainedModel", "diffusers.ModelMixin", "composer.ComposerModel",
+    "torch.jit.ScriptModule",
+))  # fmt: skip
+_LIBRARIES = frozenset(name.partition(".")[0] for name in (*_MODULES_OF_LIBRARIES, *_WITH_NORM)) - {"torch"}
 
 
 def _forms(dims: int) -> Iterator[tuple[str, Form]]:
@@ -249,7 +276,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("flax.linen.Module", "flax.nnx.Module", "equinox.Module", "haiku.Module"), "module"),
     "keras.Model": "module",
     "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
-    **dict.fromkeys(SEPARABLE, "sequential"),
+    **dict.fromkeys(COMPOSITES, "sequential"), **dict.fromkeys(_MODULES_OF_LIBRARIES, "module"),
     **{name: kind for name, kind in _by_name("keras.layers", _KERAS_KINDS).items() if name[13:] not in _MODELS},
 }  # fmt: skip
 
@@ -264,8 +291,8 @@ def canonical(name: str) -> str:
     if head == "mxnet" and "gluon" in parts[1:-1]:
         ours = parts[1:3] == ["gluon", "nn"] or parts[1:4] == ["gluon", "contrib", "nn"]
         return f"mxnet.gluon.nn.{short}" if ours or short in ("Block", "HybridBlock") else name
-    if head == "haiku" and len(parts) > 1:
-        return f"haiku.{short}"
+    if len(parts) > 1 and (head == "haiku" or head in _LIBRARIES):
+        return f"{head}.{short}"
     if head == "flax" and parts[1:2] in (["linen"], ["nnx"]) and len(parts) > 2:
         return f"flax.{parts[1]}.{short}"
     at = parts[:4].index("keras") if head == "tensorflow" and "keras" in parts[:4] else 0

@@ -9,9 +9,11 @@ from functools import cache
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Deferred, Module, Name, Value
-from convlint.readers.python.nn.kinds import CONVOLUTIONS, FUNCTIONAL, SEPARABLE, canonical
+from convlint.readers.python.nn.kinds import BUILDS_CONVOLUTION, COMPOSITES, CONVOLUTIONS, FUNCTIONAL, canonical
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import LEAVES, below
+
+_CONSTRUCT = {*CONVOLUTIONS, *FUNCTIONAL, *COMPOSITES, BUILDS_CONVOLUTION}
 
 
 class ConstructionSites:
@@ -26,9 +28,7 @@ class ConstructionSites:
         file = self._machine.project.file(path)
         if file is None:
             return []
-        kinds = [
-            node for node in file.nodes[ast.ClassDef] if self._meaning(path, node.name) in {*CONVOLUTIONS, *SEPARABLE}
-        ]
+        kinds = [node for node in file.nodes[ast.ClassDef] if self._meaning(path, node.name) in CONVOLUTIONS]
         found = []
         for call in file.nodes[ast.Call]:
             meaning = self._meaning(path, dotted(call.func))
@@ -53,7 +53,7 @@ class ConstructionSites:
             value = machine.attribute(value, part) if isinstance(value, (Name, Module)) else None
         full = machine.library.subclass_of(value) if isinstance(value, Class) else None
         full = canonical(value.name) if isinstance(value, Name) else full
-        return full if full in CONVOLUTIONS or full in FUNCTIONAL or full in SEPARABLE else None
+        return full if full in _CONSTRUCT else None
 
     def _imported(self, file: SourceFile, name: str) -> Iterator[Value]:
         """Yield what imports in functions bind to a name that the module does not have."""

@@ -1,0 +1,86 @@
+"""Layers and modules of libraries on PyTorch: mmcv, torchvision, Lightning."""
+
+from functools import partial
+
+import lightning
+import pytorch_lightning as pl
+from mmcv.cnn import ConvModule, build_conv_layer, build_norm_layer
+from mmengine.model import BaseModule
+from torch import nn
+from torchvision.ops import Conv2dNormActivation
+from torchvision.ops.misc import ConvNormActivation
+
+
+class Lit(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        # ? C=3 K=16 norm=True
+        self.conv = nn.Conv2d(3, 16, 3)
+        self.bn = nn.BatchNorm2d(16)
+
+    def forward(self, x):
+        return self.bn(self.conv(x))
+
+
+class Lightning2(lightning.pytorch.LightningModule):
+    def __init__(self):
+        super().__init__()
+        # ? C=3 K=24 norm=False
+        self.conv = nn.Conv2d(3, 24, 3)
+
+    def forward(self, x):
+        return self.conv(x).relu()
+
+
+class Block(BaseModule):
+    def __init__(self, width, norm_cfg, conv_cfg=None):
+        super().__init__()
+        self.norm1_name, norm1 = build_norm_layer(norm_cfg, width, postfix=1)
+        # ? C=32 K=32 R=3 U=1 PadH=1 bias=True norm=True
+        self.conv1 = build_conv_layer(conv_cfg, width, width, 3, padding=1)
+        self.add_module(self.norm1_name, norm1)
+
+    @property
+    def norm1(self):
+        return getattr(self, self.norm1_name)
+
+    def forward(self, x):
+        return self.norm1(self.conv1(x))
+
+
+class Neck(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block(32, dict(type="SyncBN", requires_grad=True))
+        # ? C=32 K=40 R=3 U=2 PadH=1 groups=8 bias=False norm=True
+        self.a = ConvModule(32, 40, 3, stride=2, padding=1, groups=8, norm_cfg=dict(type="BN"))
+        # ? C=40 K=48 bias=True norm=False
+        self.b = ConvModule(40, 48, 1)
+        # ? C=48 K=56 bias=False norm=False
+        self.c = ConvModule(48, 56, 1, norm_cfg=dict(type="GN", num_groups=8), act_cfg=None)
+        # ? C=56 K=64 bias=True norm=True
+        self.d = ConvModule(56, 64, 1, bias=True, norm_cfg=dict(type="BN"))
+        # ? C=64 K=72 bias=True norm=?
+        self.e = ConvModule(64, 72, 1, bias=True, norm_cfg=dict(type="BN"), order=("norm", "conv", "act"))
+        # ? dims=3 C=72 K=80 T=3
+        self.f = build_conv_layer(dict(type="Conv3d"), 72, 80, kernel_size=3)
+        # ? C=80 K=88 bias=True norm=True
+        self.g = ConvModule(80, 88, 1, act_cfg=None)
+        self.bn = nn.BatchNorm2d(88)
+
+    def forward(self, x):
+        x = self.d(self.c(self.b(self.a(self.block(x)))))
+        return self.bn(self.g(self.f(self.e(x))))
+
+
+def of_torchvision(width=64):
+    return nn.Sequential(
+        # ? C=3 K=16 R=3 U=1 PadH=1 bias=False norm=True
+        Conv2dNormActivation(3, 16),
+        # ? C=16 K=24 R=5 U=2 PadH=4 DilH=2 bias=False norm=True
+        Conv2dNormActivation(16, 24, kernel_size=5, stride=2, dilation=2, activation_layer=nn.SiLU),
+        # ? C=24 K=32 R=3 S=1 PadH=1 PadW=0 bias=True norm=True
+        ConvNormActivation(24, 32, (3, 1), bias=True, norm_layer=partial(nn.BatchNorm2d, eps=1e-3)),
+        # ? C=32 K=40 bias=True norm=False
+        Conv2dNormActivation(32, 40, 1, norm_layer=None),
+    )
