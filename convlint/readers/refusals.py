@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from convlint.model.report import InputError
 from convlint.readers import Outcome, Reader, ReadOptions
-
-if TYPE_CHECKING:
-    pass
 
 _PICKLE = (
     "a pickled checkpoint is not read, because unpickling runs the code inside it; "
