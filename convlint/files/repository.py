@@ -85,3 +85,15 @@ def root_of(path: str) -> str:
     found = (known or marked or inside[-1:])[0]
     shown = os.path.relpath(found)
     return shown if len(shown) < len(found) else found
+
+
+def from_checkout(path: str, variable: str) -> str:
+    """The path from the checkout that a CI service names in a variable of the environment, by which it knows files.
+
+    As it is where the variable names no folder above the current one, or the path is that of no file.
+    """
+    root = os.path.normpath(os.environ.get(variable, ""))
+    whole = os.path.abspath(path)
+    if not os.path.isabs(root) or not os.getcwd().startswith(os.path.join(root, "")) or not os.path.exists(path):
+        return path
+    return os.path.relpath(whole, root) if whole.startswith(os.path.join(root, "")) else path

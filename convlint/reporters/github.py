@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from convlint.files.repository import from_checkout
 from convlint.files.safe import ascii_only, clean, clean_path
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, Report
@@ -22,7 +23,7 @@ def render(report: Report, style: Style) -> str:
     What is beyond them stands in `summary`, and one line says how many those are.
     """
     several = len(report.targets) > 1
-    found = causes(report)
+    found = [each for cause in causes(report) for each in _of_each_file(cause)]
     partly = partly_read(report)
     unread = [_error(error, "incomplete" if error.path in partly else "not read") for error in report.errors]
     commands: dict[str, list[str]] = {"error": unread, "warning": [], "notice": []}
@@ -41,6 +42,14 @@ def render(report: Report, style: Style) -> str:
 def summary(report: Report) -> str:
     """The report for the job's summary page, in Markdown, within GitHub's limit."""
     return markdown.page(report, most=MOST_SUMMARY_BYTES)
+
+
+def _of_each_file(cause: Cause) -> list[Cause]:
+    """The same in each file, whose lines alone a pull request that changes it shows."""
+    files: dict[str, list[Finding]] = {}
+    for finding in cause.findings:
+        files.setdefault(finding.location.path, []).append(finding)
+    return [Cause(findings=tuple(findings), most_us=cause.most_us) for findings in files.values()]
 
 
 def _cause(command: str, cause: Cause, several_targets: bool) -> str:
@@ -67,7 +76,7 @@ def _error(error: InputError, kind: str) -> str:
 
 
 def _command(command: str, at: Location, title: str, message: str) -> str:
-    properties: dict[str, object] = {"file": clean_path(at.path)}
+    properties: dict[str, object] = {"file": clean_path(from_checkout(at.path, "GITHUB_WORKSPACE"))}
     if at.line is not None:
         properties["line"] = at.line
         if at.end_line is not None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from convlint.files.repository import from_checkout
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import Report, Severity
 from convlint.reporters import Reporter, Style
@@ -48,7 +49,7 @@ def _issue(description: str, name: str, fingerprint: str, severity: str, path: s
         "check_name": name,
         "fingerprint": fingerprint,
         "severity": severity,
-        "location": {"path": clean_path(path), "lines": {"begin": max(line or 1, 1)}},
+        "location": {"path": clean_path(from_checkout(path, "CI_PROJECT_DIR")), "lines": {"begin": max(line or 1, 1)}},
     }
 
 

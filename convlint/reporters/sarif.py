@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from convlint.files.languages import plural
+from convlint.files.repository import from_checkout
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
@@ -158,7 +159,7 @@ def _physical(finding: Finding) -> dict[str, Any]:
 
 def _artifact(path: str) -> dict[str, str]:
     """A relative path under the base, percent-encoded with forward slashes; an absolute one as a file URI."""
-    path = clean_path(path).replace("\\", "/")
+    path = clean_path(from_checkout(path, "GITHUB_WORKSPACE")).replace("\\", "/")
     if path.startswith("/"):
         return {"uri": "file://" + quote(path)}
     if path[1:3] == ":/":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command_line import convlint
 
-from convlint.files.repository import is_quiet, root_of
+from convlint.files.repository import from_checkout, is_quiet, root_of
 
 NET = "from torch import nn\nn = nn.Sequential(nn.Conv2d(64, 60, 3), nn.BatchNorm2d(60))\n"
 
@@ -94,3 +94,17 @@ def test_the_root_of_what_has_no_marks(
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("HOME", str(tmp_path / "here") if home else str(tmp_path))
     assert root_of(path) == root
+
+
+def test_a_path_as_a_ci_service_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "svc" / "nets").mkdir(parents=True)
+    (tmp_path / "svc" / "nets" / "a.yaml").touch()
+    monkeypatch.chdir(tmp_path / "svc")
+    monkeypatch.setenv("ROOT", str(tmp_path))
+    assert from_checkout("nets/a.yaml", "ROOT") == os.path.join("svc", "nets", "a.yaml")
+    assert from_checkout(str(tmp_path / "svc/nets/a.yaml"), "ROOT") == os.path.join("svc", "nets", "a.yaml")
+    for other in ("package.module:Net", "<stdin>", "/nowhere/a.yaml"):  # no files of the checkout
+        assert from_checkout(other, "ROOT") == other
+    for root in (str(tmp_path / "svc"), str(tmp_path / "other"), "", "svc"):
+        monkeypatch.setenv("ROOT", root)
+        assert from_checkout("nets/a.yaml", "ROOT") == "nets/a.yaml"

@@ -54,3 +54,13 @@ def test_the_job_summary_fits() -> None:
     text = github.summary(many(12_000))
     assert 900_000 < len(text.encode()) <= 1024 * 1024
     assert "rows left out" in text
+
+
+def test_each_file_has_its_annotation() -> None:
+    """A pull request shows those of its own files alone."""
+    findings = [
+        finding(ALIGNMENT, "K=60", Location(path=path), layer) for path, layer in (("a.yaml", "x"), ("b.yaml", "y"))
+    ]
+    text = rendered("github", full_report(findings=tuple(findings), errors=()))
+    assert [properties["file"] for _, properties, _ in workflow_commands(text)] == ["a.yaml", "b.yaml"]
+    assert "Also: " not in text

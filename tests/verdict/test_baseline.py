@@ -99,6 +99,19 @@ def test_what_was_not_checked_may_still_occur() -> None:
     assert "2 findings of base.json no longer occur" in convlint("check", "other.yaml", "--baseline", "base.json").err
 
 
+def test_a_baseline_of_another_folder_is_not_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("svc").mkdir()
+    Path("svc/net.yaml").write_text(BAD)
+    monkeypatch.chdir("svc")
+    convlint("check", "net.yaml", "--write-baseline", "base.json")
+    monkeypatch.chdir("..")
+    before = Path("svc/base.json").read_text()
+    ran = convlint("check", "svc", "--baseline", "svc/base.json", "--prune-baseline")
+    said = "of svc/base.json are of files whose paths begin in svc: run convlint there\n"
+    assert ran.err == f"convlint: 2 findings {said}"
+    assert Path("svc/base.json").read_text() == before
+
+
 def test_entries_of_rules_that_are_gone_are_told() -> None:
     Path("base.json").write_text(render({"f": BaselineEntry(fingerprint="f", code="CL999", path="bad.yaml")}))
     assert "1 finding of base.json no longer occurs (" in convlint("check", "bad.yaml", "--baseline", "base.json").err

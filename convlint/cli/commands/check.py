@@ -133,20 +133,33 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
     if baseline is None or files.baseline is None:
         return
     older = any(entry.joined for entry in baseline.values())
-    if files.prune_baseline and (verdict.stale or older):
-        kept = renewed(baseline, verdict.stale, verdict.old)
+    folder = os.path.dirname(files.baseline)
+    apart = [entry for entry in verdict.stale if _is_of(folder, entry.path)]
+    stale = [entry for entry in verdict.stale if entry not in apart]
+    if apart:
+        yield (
+            f"{plural(len(apart), 'finding')} of {files.baseline} {'is' if len(apart) == 1 else 'are'} of files whose "
+            f"paths begin in {folder}: run convlint there"
+        )
+    if files.prune_baseline and (stale or older):
+        kept = renewed(baseline, stale, verdict.old)
         outputs.replace_file(files.baseline, rendered_for(files.baseline, kept))
-    if not verdict.stale:
+    if not stale:
         if older:
             done = "rewrote" if files.prune_baseline else "--prune-baseline rewrites"
             yield f"{done} {files.baseline} with an entry for each layer: in its older form new layers pass as old ones"
         return
-    count, occur = plural(len(verdict.stale), "finding"), "occurs" if len(verdict.stale) == 1 else "occur"
+    count, occur = plural(len(stale), "finding"), "occurs" if len(stale) == 1 else "occur"
     if files.prune_baseline:
         yield f"took {count} that no longer {occur} out of {files.baseline}"
         return
-    named = ", ".join(map(str, verdict.stale[:_MOST_NAMED])) + (", ..." if len(verdict.stale) > _MOST_NAMED else "")
+    named = ", ".join(map(str, stale[:_MOST_NAMED])) + (", ..." if len(stale) > _MOST_NAMED else "")
     yield f"{count} of {files.baseline} no longer {occur} ({named}); --prune-baseline removes them"
+
+
+def _is_of(folder: str, path: str) -> bool:
+    """Whether a file that is not there stands where its path is one from this folder."""
+    return not os.path.exists(path) and os.path.exists(os.path.join(folder, path))
 
 
 def _job_summary(places: Sequence[outputs.Destination]) -> str | None:
