@@ -138,7 +138,7 @@ class _NetworkCheck:
         )
         on_host = estimated(network, self.running, target.gpu, self.mode)
         estimates = on_host.estimates
-        held = facts.add_network(network.layers, network.edges, estimates, self.running, on_host)
+        held = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations)
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)

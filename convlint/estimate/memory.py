@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge
+from convlint.model.network import Edge, Work
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -128,6 +128,7 @@ OPTIMIZER_STATES: Mapping[str, int] = {
     "rprop": 2,  # prev, step_size
     "lamb": 2,  # pytorch-lamb
 }
+_KEPT_BY_NORMS = ("group norm", "layer norm")  # beside those by batch, which layers tell of
 _SIXTEEN_BITS = (Dtype.fp16, Dtype.bf16)
 _FOLDS_NORMS = ("tensorrt", "jax", "onnxruntime")  # in inference no tensor stands before the norm
 _MOST_WATCHED = 8  # layers that join those whose workspace is followed to other batches
@@ -232,14 +233,26 @@ def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
 class Footprint:
     """The memory of one network whose sizes are all known, as a function of its batch."""
 
-    def __init__(self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode) -> None:
-        """`edges` index `layers`; an optimizer of which nothing is known counts as one without state."""
+    def __init__(
+        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode,
+        works: Iterable[Work] = (),
+    ) -> None:  # fmt: skip
+        """`edges` index `layers`; an optimizer of which nothing is known counts as one without state.
+
+        `works` are those of the operations between the layers, of which norms keep what they read.
+        """
         self.layers, self.edges, self.mode = layers, edges, mode
         self.batch = layers[0].N or 1
         self._copies = mode == "inference" and not (
             framework_of(runtime) in _FOLDS_NORMS or framework_of(runtime) is None or runtime.compile
         )
         mixed = mode == "training" and bool(runtime.mixed_precision)
+        bytes_each = _bytes(layers[0])
+        self._norms = sum(
+            each.reads[0] * (max(bytes_each, 4) if mixed and each.in_32_bits else bytes_each)
+            for each in works
+            if each.kind in _KEPT_BY_NORMS and each.reads
+        )
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0
         by_dtype: dict[Dtype, list[ConvLayer]] = {}
@@ -327,10 +340,10 @@ class Footprint:
         return [self._kept()] if self.mode == "training" else alive(self.layers, self.edges, copies=self._copies)
 
     def _kept(self) -> int:
-        """The inputs that convolutions and batch normalisations read again in the backward pass, each one once."""
+        """The inputs that convolutions and normalisations read again in the backward pass, each one once."""
         arriving = {edge.consumer: edge for edge in self.edges}
         tensors: dict[object, int] = {}
-        norms = 0
+        norms = self._norms
         for index, layer in enumerate(self.layers):
             own, edge = input_bytes(layer), arriving.get(index)
             shared = edge is not None and layer.calls == 1

@@ -17,7 +17,7 @@ from convlint.files.languages import sentence
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode
-from convlint.model.network import Edge
+from convlint.model.network import Edge, Operation
 from convlint.model.runtime import Runtime
 from convlint.model.text import Text, joined
 
@@ -33,9 +33,10 @@ class Held:
 
     def __init__(
         self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
-        gpu: Gpu, runtime: Runtime, mode: Mode,
+        gpu: Gpu, runtime: Runtime, mode: Mode, operations: Sequence[Operation] = (),
     ) -> None:  # fmt: skip
         self._layers, self._edges, self._estimates = layers, edges, estimates
+        self._operations = operations
         self._gpu, self._runtime, self._mode = gpu, runtime, mode
 
     @cached_property
@@ -54,7 +55,10 @@ class Held:
         if self.needs:
             raise LookupError(self.needs)
         networks = []
-        for indices in parts(self._layers, self._edges):
+        several = parts(self._layers, self._edges)
+        # Which of several networks an operation belongs to, nobody says.
+        norms = [each.work for each in self._operations if each.kind != "batchnorm" and each.work is not None]
+        for indices in several:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
                 Edge(
@@ -64,7 +68,8 @@ class Held:
                 for edge in self._edges
                 if edge.consumer in place
             ]  # fmt: skip
-            own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode)
+            own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
+                            norms if len(several) == 1 else ())  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 

@@ -18,7 +18,7 @@ from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge
+from convlint.model.network import Edge, Operation
 from convlint.model.runtime import OWNERS, Runtime, Version, framework_of
 from convlint.model.text import Text
 
@@ -426,6 +426,7 @@ class TargetFacts:
     def add_network(
         self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
         running: Sequence[ConvLayer] | None = None, on_host: Hosted | None = None,
+        operations: Sequence[Operation] = (),
     ) -> Held:  # fmt: skip
         """Adds what only all layers together show: the network's time and memory, and where they go.
 
@@ -433,7 +434,7 @@ class TargetFacts:
         host adds to their estimates.
         """
         self.layers = layers
-        held = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode)
+        held = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
         kinds: dict[object, tuple[ConvLayer, int]] = {}
         for layer in running or layers:
             kind = layer_identity(layer)

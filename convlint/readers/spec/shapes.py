@@ -39,11 +39,11 @@ AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it 
 CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
-         "softmax", "activation", "dropout", "identity", "norm", "layernorm", "groupnorm", "instancenorm", "quantize",
-         "dequantize", "attention"),
+         "softmax", "activation", "dropout", "identity", "norm", "layernorm", "groupnorm", "quantize", "dequantize",
+         "attention"),
         _UNCHANGED,
     ),
-    **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm"), "batchnorm"),
+    **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),
     **dict.fromkeys(("add", "sum", "sub", "mul", "multiply", "maximum", "scale"), "elementwise"),
     **dict.fromkeys(("concat", "cat", "concatenate"), "concat"),
     **dict.fromkeys(("pool", "maxpool", "avgpool", "averagepool", "maxpooling", "averagepooling"), "pool"),
