@@ -194,7 +194,7 @@ def network_report(
         gpu_us=on_host.whole_gpu_us,
         following_us=on_host.following_us,
         step=on_host.step,
-        step_after_us=step_after_us,
+        step_after_us=None if times is None else step_after_us,
         operations=network.operations if on_host.step is not None else (),
         versions={
             name: (str(version), network.origins.get(name, STATED))

@@ -112,7 +112,7 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(("Add", "Subtract", "Average"), "add"), **dict.fromkeys(("Multiply", "Divide"), "multiply"),
     "Concatenate": "concat", "Softmax": "softmax", "Embedding": "embedding",
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), "reduce"),
-    **{f"MaxPooling{n}D": "pool" for n in (1, 2, 3)}, **{f"AveragePooling{n}D": "pool" for n in (1, 2, 3)},
+    **{f"MaxPooling{n}D": "max pool" for n in (1, 2, 3)}, **{f"AveragePooling{n}D": "pool" for n in (1, 2, 3)},
     **{f"Global{kind}Pooling{n}D": "reduce" for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"UpSampling{n}D": "resize" for n in (1, 2, 3)}, "Resizing": "resize",
     **{f"{kind}{n}D": "copy" for kind in ("ZeroPadding", "Cropping") for n in (1, 2, 3)}, "Permute": "copy",

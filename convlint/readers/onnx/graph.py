@@ -60,6 +60,7 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(("Add", "Sub", "Sum"), "add"), **dict.fromkeys(("Mul", "Div"), "multiply"), "Concat": "concat",
     **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"), "Gemm": "linear", "MatMul": "product",
     **dict.fromkeys(("Resize", "Upsample", "GridSample"), "resize"), **dict.fromkeys(POOLS, "pool"),
+    "MaxPool": "max pool",
     **dict.fromkeys(REDUCTIONS, "reduce"), **dict.fromkeys(("ArgMax", "ArgMin", "TopK", "CumSum"), "reduce"),
     **dict.fromkeys(
         ("Cast", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "ScatterND", "Slice",

@@ -454,6 +454,8 @@ class _Wiring:
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
             return self._sized(operation, "reshape", given)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
+        if kind == "resize" and work is not None and work.kind == "copy" and (more := _added(shape, sizes)):
+            return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
         pool = "" if work is None else _POOLS.get(work.kind, "")
         return self._resized(name, shape, sizes, dims, pool) if kind == "resize" else shape
 
@@ -563,6 +565,20 @@ _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax"
 }  # fmt: skip
+
+
+def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
+    """What a padding adds in front of each axis and then behind; empty where an axis shrinks, or is unknown.
+
+    Which side it is on changes no size.
+    """
+    more = []
+    for axis, size in sizes.items():
+        before = getattr(shape, axis)
+        if before is None or size is None or size < before:
+            return []
+        more.append(size - before)
+    return [*(each // 2 for each in more), *(each - each // 2 for each in more)] if any(more) else []
 
 
 def _use_in_a_step(operation: Operation, use: Use) -> Use:

@@ -285,6 +285,6 @@ def test_each_layer_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> 
              for one in network.operations if one.work is not None]  # fmt: skip
     assert works == [
         ("batch norm", (full,), full, 24, ()), ("activation", (full,), full, 0, ()),
-        ("activation", (full,), full, 0, ()), ("pool", (full,), half, 0, ()),
+        ("activation", (full,), full, 0, ()), ("max pool", (full,), half, 0, ()),
         ("linear", (half,), 10, 144 * 5, (1, 2, 5, 144)),
     ]  # fmt: skip

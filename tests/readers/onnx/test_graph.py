@@ -526,7 +526,7 @@ def test_each_node_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> N
     works = [(one.work.kind, one.work.reads, one.work.writes, one.work.weights, one.work.product)
              for one in network.operations if one.work is not None]  # fmt: skip
     assert works == [
-        ("batch norm", (full,), full, 16, ()), ("activation", (full,), full, 0, ()), ("pool", (full,), half, 0, ()),
+        ("batch norm", (full,), full, 16, ()), ("activation", (full,), full, 0, ()), ("max pool", (full,), half, 0, ()),
         ("pool", (half,), 16, 0, ()), ("linear", (16,), 10, 40, (1, 2, 5, 8)),
     ]  # fmt: skip
 

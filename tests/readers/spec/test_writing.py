@@ -34,6 +34,9 @@ BUILTIN = load_rulebook()
 TARGETS = [Target(label="a100", gpu=load_gpu("a100"))]
 
 
+COPY = Work(kind="copy", op="pad")
+
+
 def back(network: Network) -> Network:
     return read(spec_text(network))
 
@@ -107,6 +110,8 @@ def test_a_residual_block_is_a_line_for_each_convolution_norm_and_sum() -> None:
         ("resize", {"sizes": (7, None)}, ["name: op2, op: resize, size: [7, unknown]"]),
         ("resize", {"sizes": (None, None)}, ["name: op2, op: resize, size: unknown"]),
         ("resize", {"sizes": (1, 1)}, ["name: op2, op: global_pool"]),
+        ("resize", {"sizes": (17, 19), "work": COPY}, ["name: op2, op: pad, padding: [0, 1, 1, 2]"]),
+        ("resize", {"sizes": (9, 19), "work": COPY}, ["name: op2, op: resize, size: [9, 19]"]),
         ("add", {}, []),
         ("concat", {}, []),
         ("pixel_shuffle", {"C": 15, "factor": 2, "sizes": (32, 32)}, ["name: op2, op: pixel_shuffle, scale: 2"]),

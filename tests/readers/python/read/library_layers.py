@@ -51,19 +51,19 @@ class Block(BaseModule):
 class Neck(nn.Module):
     def __init__(self):
         super().__init__()
-        self.block = Block(32, dict(type="SyncBN", requires_grad=True))
+        self.block = Block(32, {"type": "SyncBN", "requires_grad": True})
         # ? C=32 K=40 R=3 U=2 PadH=1 groups=8 bias=False norm=True
-        self.a = ConvModule(32, 40, 3, stride=2, padding=1, groups=8, norm_cfg=dict(type="BN"))
+        self.a = ConvModule(32, 40, 3, stride=2, padding=1, groups=8, norm_cfg={"type": "BN"})
         # ? C=40 K=48 bias=True norm=False
         self.b = ConvModule(40, 48, 1)
         # ? C=48 K=56 bias=False norm=False
-        self.c = ConvModule(48, 56, 1, norm_cfg=dict(type="GN", num_groups=8), act_cfg=None)
+        self.c = ConvModule(48, 56, 1, norm_cfg={"type": "GN", "num_groups": 8}, act_cfg=None)
         # ? C=56 K=64 bias=True norm=True
-        self.d = ConvModule(56, 64, 1, bias=True, norm_cfg=dict(type="BN"))
+        self.d = ConvModule(56, 64, 1, bias=True, norm_cfg={"type": "BN"})
         # ? C=64 K=72 bias=True norm=?
-        self.e = ConvModule(64, 72, 1, bias=True, norm_cfg=dict(type="BN"), order=("norm", "conv", "act"))
+        self.e = ConvModule(64, 72, 1, bias=True, norm_cfg={"type": "BN"}, order=("norm", "conv", "act"))
         # ? dims=3 C=72 K=80 T=3
-        self.f = build_conv_layer(dict(type="Conv3d"), 72, 80, kernel_size=3)
+        self.f = build_conv_layer({"type": "Conv3d"}, 72, 80, kernel_size=3)
         # ? C=80 K=88 bias=True norm=True
         self.g = ConvModule(80, 88, 1, act_cfg=None)
         self.bn = nn.BatchNorm2d(88)
