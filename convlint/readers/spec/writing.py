@@ -454,7 +454,8 @@ class _Wiring:
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
             return self._sized(operation, "reshape", given)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
-        if kind == "resize" and work is not None and work.kind == "copy" and (more := _added(shape, sizes)):
+        pads = kind == "resize" and operation.work is not None and operation.work.kind == "copy"
+        if pads and (more := _added(shape, sizes)):
             return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
         pool = "" if work is None else _POOLS.get(work.kind, "")
         return self._resized(name, shape, sizes, dims, pool) if kind == "resize" else shape
