@@ -54,7 +54,7 @@ def of_width(width: Width) -> Location:
     Where all widths are aligned, a number above them may have something small added to it, and one below them is a part
     of one. Literals at the caller's come before the construction's.
     """
-    stated = [each for each in width.literals if not each.quiet]
+    stated = [each for each in width.literals if not (each.quiet or each.bound)]
     best = min((_blame(each, width, stated) for each in stated), default=None)
     return of_layer((), width.record) if best is None or best[0] == _NONE else best[-1].place
 
@@ -174,12 +174,19 @@ _Broken = tuple[Flaw, SourceLayer]
 _OPPOSITE: dict[Side, Side] = {"C": "K", "K": "C"}
 
 
-def constructions(rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts) -> list[RuleStatement]:
-    """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part."""
+def constructions(
+    rules: Sequence[Rule], records: Sequence[SourceLayer], context: _Contexts,
+    unheld: Collection[Location] = frozenset(),
+) -> list[RuleStatement]:  # fmt: skip
+    """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part.
+
+    A bias that only a default decides, which every known caller overrides, is no network's.
+    """
     evaluator = Evaluator(rules)
     sites: dict[tuple[Location, str], list[SourceLayer]] = {}
     for record in records:
-        sites.setdefault((record.layer.locate(), record.part), []).append(record)
+        if not record.rests_on(unheld, ("bias",)):
+            sites.setdefault((record.layer.locate(), record.part), []).append(record)
     drafts = []
     for several in sites.values():
         broken: dict[str, list[_Broken]] = {}
@@ -495,7 +502,7 @@ def check_source(
         of_programs, lacking = programs(_of("program", wanted), scripts, context, dtype)
         skipped += [each for each in lacking if each.path in given]
         several = [
-            *constructions(_of("construction", wanted), records, context),
+            *constructions(_of("construction", wanted), records, context, reading.unheld),
             *widths(_of("width", wanted), records, context, reading.unheld),
             *of_programs,
         ]

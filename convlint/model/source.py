@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -25,6 +25,7 @@ class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
     name: str = ""
     default: bool = False
     quiet: bool = False  # in a test, in documentation or in vendored code
+    bound: bool = False  # the end of a range, which is part of none of its numbers
 
 
 _MOST_WAYS = 3  # that are named
@@ -59,9 +60,9 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
         """Which of the two convolutions of a separable one it is: `depthwise` or `pointwise`; else ''."""
         return self.layer.name.partition("/")[2]
 
-    def rests_on(self, defaults: Collection[Location]) -> bool:
-        """Whether C or K comes from one of these defaults of parameters."""
-        literals = (each for side in "CK" for each in self.stated.get(side, ()))
+    def rests_on(self, defaults: Collection[Location], fields: Iterable[str] = "CK") -> bool:
+        """Whether one of the fields comes from one of these defaults of parameters."""
+        literals = (each for field in fields for each in self.stated.get(field, ()))
         return self.certainty == "with defaults" and any(each.default and each.at in defaults for each in literals)
 
     @property

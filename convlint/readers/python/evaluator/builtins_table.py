@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from convlint.readers.python.evaluator.builtin_types import NotPlain, is_instance, keys_of, ordered, plain
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
@@ -37,6 +39,7 @@ from convlint.readers.python.evaluator.values import (
     stated_by,
     text_of,
     undecided,
+    union,
     unknown,
 )
 
@@ -177,7 +180,10 @@ def _range(_: Machine, call: LibraryCall) -> Value | None:
     over = range(*numbers)
     if over[LONGEST:]:
         return Items("range", [], complete=False, why="limit")
-    stated = stated_by(*call.args)
+    # Numbers exist because the range goes as far as they do, but are made of its start and step.
+    end = call.args[min(len(call.args), 2) - 1]
+    bounds = frozenset(replace(each, bound=True) for each in stated_by(end))
+    stated = union(stated_by(*(value for value in call.args if value is not end)), bounds)
     return Items("range", [Const(number, stated) for number in over])
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 _DEEPEST = 5  # nested lists
+_BUILT = "built"  # the attribute by which Keras itself knows
 
 
 _FUNCTIONS = {
@@ -225,6 +226,10 @@ class Frameworks(Library):
         if isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("held", layer))
         meaning = self._meaning(machine, instance)
+        if name == "trainable" and isinstance(meaning, FrameworkLayer) and keras.is_frozen(value):
+            if meaning.kind == "norm":
+                machine.heap.edit(instance).extra = FrameworkLayer("other norm", meaning.name, meaning.arguments)
+            return
         name = meaning.signature.parameter(name) if isinstance(meaning, Convolution) else ""
         if isinstance(meaning, Convolution) and name in meaning.signature.parameters:
             changed = meaning.changed(name, tensors.settled(value) if not machine.conditions else Unknown("branch"))
@@ -243,6 +248,7 @@ class Frameworks(Library):
         if forward is None:
             return self.apply(machine, instance, meaning, Arguments.of(call), call)
         if not isinstance(meaning, Convolution):
+            self._build(machine, instance, meaning, call)
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
         # The `forward` of a subclass of a convolution counts as the convolution.
         machine.found()
@@ -258,6 +264,13 @@ class Frameworks(Library):
             return found
         read = flow_of(call.args[0] if call.args else None)
         return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
+
+    def _build(self, machine: Machine, instance: Instance, meaning: FrameworkLayer, call: LibraryCall) -> None:
+        """Run the `build` of a layer of Keras, which calls that with the shape of its first input."""
+        build = machine.calls.method_of(instance, "build") if meaning.name.startswith("keras.") else None
+        if build is not None and _BUILT not in instance.attributes:
+            machine.heap.put(instance, _BUILT, Const(True))
+            machine.call(build, [Unknown("call")], {}, call.node, call.file)
 
     def apply(
         self,
@@ -308,7 +321,7 @@ class Frameworks(Library):
         meaning = self._meaning(machine, receiver)
         if meaning is None:
             return None
-        if name in ("forward", "__call__"):
+        if name in ("forward", "__call__", "call"):
             return self.apply(machine, receiver, meaning, given, call)
         return module_method(machine, receiver, name, call)
 

@@ -25,9 +25,19 @@ _CHANNELS_LAST = ("channels_last", None)
 
 
 def kind_of_norm(given: Arguments) -> Kind:
-    """Return the kind of a BatchNormalization: over another axis than the channels, it cancels no bias."""
+    """Return the kind of a BatchNormalization: over another axis than the channels, or frozen, it cancels no bias."""
     axis = given.get(0, "axis")
+    if is_frozen(given.keywords.get("trainable")):
+        return "other norm"
     return "norm" if not isinstance(axis, Const) or axis.value in (-1, 3, 4) else "other norm"
+
+
+def is_frozen(trains: Value | None) -> bool:
+    """Whether a norm that is told so, by `trainable` or `training`, takes its moving averages.
+
+    A default says nothing: whoever trains a network of Keras calls it with another `training`.
+    """
+    return isinstance(trains, Const) and trains.value is False and not any(each.default for each in trains.stated)
 
 
 def has_function(full: str) -> bool:

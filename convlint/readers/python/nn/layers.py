@@ -76,6 +76,8 @@ def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> 
         return tensors.run(tensors.flattened, axes, conditions)
     if layer.kind in _NUMBER_BY_NUMBER:
         kind = _NUMBER_BY_NUMBER[layer.kind]
+        if layer.name.startswith("keras.") and keras.is_frozen(given.get(1, "training")):
+            kind = "other"
         return keras.with_last(given, tensors.run(tensors.pointwise, Arguments([tensor], {}), conditions, kind))
     if layer.kind in _BY_ARGUMENTS:
         return tensors.run(_BY_ARGUMENTS[layer.kind], Arguments([tensor, *own.args], own.keywords), conditions)

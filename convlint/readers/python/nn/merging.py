@@ -106,7 +106,7 @@ def _in_lines(owners: Iterable[Instance]) -> Neighbours:
 def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
     """Return whether a norm follows convolutions that are not `reached` from a result, by the records of Sequentials.
 
-    Convolutions held in several places are left out; if a Sequential was made under other tests, it is unknown.
+    Convolutions held in several places are left out; if a Sequential was made under other tests, it is mostly unknown.
     """
     found: Neighbours = {}
     made: dict[int, set[tuple[str, ...]]] = {}
@@ -119,8 +119,12 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
         elif thing.what == "held":
             holders.setdefault(layer, set()).add(id(thing))
         elif thing.what == "lined" and layer not in reached and activated(thing.layer) is False:
-            known = each.conditions in made.get(layer, ())
-            found.setdefault(layer, []).append(thing.norm if known else None)
+            tests = made.get(layer, set())
+            # A Sequential that is made behind a loop has what the tests in that put into it, of which nobody knows what
+            # stands behind what: those who call this with a list that is known say it.
+            inside = all(each.conditions == test[: len(each.conditions)] for test in tests)
+            opinion: Opinion = SILENT if thing.norm and inside else None
+            found.setdefault(layer, []).append(thing.norm if each.conditions in tests else opinion)
     return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
 
 
@@ -524,7 +528,10 @@ def _order(layer: SourceLayer) -> tuple[Any, ...]:
 def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -> SourceLayer:
     read = ReadFields(seen.layer, seen.reads, resized=seen.resized)
     C = read.fields.get("C")
-    names_C, names_K = ([each.name for each in read.stated.get(letter, ())] for letter in "CK")
+    own = seen.layer.place.locate()  # whose parameters have the same names in every layer
+    names_C, names_K = (
+        [each.name for each in read.stated.get(letter, ()) if not _is_within(each.at, own)] for letter in "CK"
+    )
     first = seen.reads_input is not False and (
         (C is not None and C <= 4) or (seen.reads_input and (C in _STACKED or any(map(_INPUT.search, names_C))))
     )
@@ -549,6 +556,11 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
         silent=opinion == SILENT,
     )  # fmt: skip
+
+
+def _is_within(at: Location, call: Location) -> bool:
+    begin, end = (call.line or 0, call.column or 0), (call.end_line or 0, call.end_column or 0)
+    return at.path == call.path and begin <= (at.line or 0, at.column or 0) < end
 
 
 def _points_of(points: Iterable[bool | None]) -> bool | None:

@@ -363,5 +363,8 @@ def forward_of(machine: Machine, instance: Instance) -> Value | None:
     """Return the method that the framework runs when an object of a source class is called."""
     meaning = meaning_of(instance)
     framework = meaning.name.split(".")[0] if isinstance(meaning, FrameworkLayer) else ""
-    framework = meaning.signature.framework if isinstance(meaning, Convolution) else framework
+    if isinstance(meaning, Convolution):
+        framework = meaning.signature.framework
+        if (own := machine.calls.method_of(instance, "__call__")) is not None:
+            return own
     return machine.calls.method_of(instance, _FORWARD.get(framework, "forward"))
