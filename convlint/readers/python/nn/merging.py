@@ -106,7 +106,7 @@ def _in_lines(owners: Iterable[Instance]) -> Neighbours:
 def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
     """Return whether a norm follows convolutions that are not `reached` from a result, by the records of Sequentials.
 
-    Convolutions held in several places are left out; if a Sequential was made under other tests, it is mostly unknown.
+    Convolutions held in several places are left out; if a Sequential was made under other tests, it is unknown.
     """
     found: Neighbours = {}
     made: dict[int, set[tuple[str, ...]]] = {}
@@ -119,12 +119,8 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
         elif thing.what == "held":
             holders.setdefault(layer, set()).add(id(thing))
         elif thing.what == "lined" and layer not in reached and activated(thing.layer) is False:
-            tests = made.get(layer, set())
-            # A Sequential that is made behind a loop has what the tests in that put into it, of which nobody knows what
-            # stands behind what: those who call this with a list that is known say it.
-            inside = all(each.conditions == test[: len(each.conditions)] for test in tests)
-            opinion: Opinion = SILENT if thing.norm and inside else None
-            found.setdefault(layer, []).append(thing.norm if each.conditions in tests else opinion)
+            known = each.conditions in made.get(layer, ())
+            found.setdefault(layer, []).append(thing.norm if known else None)
     return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
 
 
@@ -277,7 +273,8 @@ class Gathering:
             if id(layer) in one_of_kinds:
                 opinion = SILENT
             elif id(layer) in escaped:
-                opinion = None
+                # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
+                opinion = SILENT if condition and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # whether anybody leaves the default in place, only callers show
             elif uses and opinion is True and not whole:

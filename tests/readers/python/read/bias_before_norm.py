@@ -154,3 +154,25 @@ class Blocks(nn.Module):
 
     def forward(self, x):
         return self.a(x)
+
+
+def in_a_line(widths):
+    layers, before = [], 3
+    for width in widths:
+        if width == "M":
+            layers += [nn.MaxPool2d(2)]
+        else:
+            # ? C=3 K=64 norm=True
+            conv = nn.Conv2d(before, width, 3)
+            layers += [conv, nn.BatchNorm2d(width), nn.ReLU()]
+            before = width
+    return nn.Sequential(*layers)
+
+
+class Lined(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = in_a_line([64, "M"])
+
+    def forward(self, x):
+        return self.features(x)

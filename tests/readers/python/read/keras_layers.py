@@ -86,3 +86,40 @@ class Block(tf.keras.Model):
 
     def call(self, inputs, training=False):
         return self.bn(self.conv(inputs), training=training)
+
+
+class Scaled(Conv2D):
+    def call(self, inputs):
+        return tf.nn.relu(super().call(inputs))
+
+
+class Called(Conv2D):
+    def __call__(self, inputs):
+        return tf.nn.relu(super().__call__(inputs))
+
+
+class Built(layers.Layer):
+    def build(self, shape):
+        # ? C=3 K=40 norm=True
+        self.conv = Conv2D(40, 3)
+        self.bn = BatchNormalization()
+
+    def call(self, inputs):
+        return self.bn(self.conv(inputs))
+
+
+def frozen_norms():
+    x = tf.keras.Input((32, 32, 3))
+    # ? C=3 K=12 norm=False
+    y = BatchNormalization()(Conv2D(12, 3)(x), training=False)
+    # ? C=3 K=20 norm=False
+    z = BatchNormalization(trainable=False)(Conv2D(20, 3)(x))
+    bn = BatchNormalization()
+    bn.trainable = False
+    # ? C=3 K=28 norm=False
+    u = bn(Conv2D(28, 3)(x))
+    # ? C=3 K=36 norm=False
+    v = BatchNormalization()(Scaled(36, 3)(x))
+    # ? C=3 K=44 norm=False
+    w = BatchNormalization()(Called(44, 3)(x))
+    return tf.keras.Model(x, [y, z, u, v, w, Built()(x)])
