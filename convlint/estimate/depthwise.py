@@ -295,7 +295,7 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
     """The kernels of cuDNN 9 as they were timed on H100."""
     problem, which = case.problem, case.which
     x, y, taps = problem.pixels_in * problem.K, problem.pixels_out * problem.K, problem.taps
-    wide, large = problem.element_bytes == 4, taps > _HOPPER_LARGE_FILTER
+    wide, large = problem.element_bytes >= 4, taps > _HOPPER_LARGE_FILTER
     per_tap = _HOPPER_PER_TAP[which][wide]
     if which == "dgrad" or (which == "fprop" and wide):
         per_tap *= _HOPPER_LARGE_SLOWER if large else 1.0

@@ -309,8 +309,8 @@ def direct(case: KernelCase) -> Priced:
 
 
 def direct_us(case: KernelCase) -> float:
-    """Compute time of a kernel without Tensor Cores and without tiles."""
-    return case.problem.flops / (const.DIRECT_SHARE * case.board.fp32_peak) * 1e6
+    """Compute time of a kernel without Tensor Cores and without tiles: never beyond the peak of its unit (fp64)."""
+    return case.problem.flops / min(const.DIRECT_SHARE * case.board.fp32_peak, case.unit.peak) * 1e6
 
 
 def _unpadded_bytes(case: KernelCase) -> float:

@@ -196,6 +196,8 @@ def unknown_time(layer: ConvLayer, gpu: Gpu) -> str:
     outputs = [f"{letter}={size}" for letter in ("Z", "P", "Q") if (size := getattr(layer, letter)) < 1]
     if outputs:
         return f"no output: {', '.join(outputs)}; the filter exceeds the padded input"
+    if layer.dtype == Dtype.fp64:  # which every GPU has, at a rate that no source tells for some
+        return f"the fp64 peak of {gpu.name} is not known"
     return f"{gpu.name} has no unit for {layer.dtype}"
 
 

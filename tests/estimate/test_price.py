@@ -295,3 +295,24 @@ def test_tensorrt_runs_in_16_bits_what_it_has_no_fp8_kernel_for(sizes):
     described = [estimate_pass(each, "fprop", load_gpu("h100"), Runtime(framework="tensorrt")) for each in layers]
     assert described[0].arithmetic_intensity == described[1].arithmetic_intensity
     assert time_us(layers[0], A100, Runtime(framework="tensorrt"), "inference") is None
+
+
+@pytest.mark.parametrize("gpu", ["rtx-3060", "a40", "t4", "gtx-1080-ti", "rtx-5090", "a100"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_grouped_layers_in_fp64_stay_below_its_peak(gpu: str, layout: str) -> None:
+    board = load_gpu(gpu)
+    for which in PASSES:
+        one = estimate_pass(conv(dtype=Dtype.fp64, groups=32, layout=layout), which, board, RUNTIME)
+        assert one.peak_share <= 1.0
+
+
+@pytest.mark.parametrize("gpu", ["h100", "b200"])
+def test_depthwise_layers_in_fp64_take_no_less_than_in_fp32(gpu: str) -> None:
+    for which in PASSES:
+        wide, narrow = (
+            estimate_pass(
+                conv(dtype=dtype, C=256, K=256, groups=256, layout="NHWC"), which, load_gpu(gpu), RUNTIME
+            ).time_us
+            for dtype in (Dtype.fp64, Dtype.fp32)
+        )
+        assert wide >= 0.99 * narrow

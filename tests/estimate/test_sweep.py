@@ -146,6 +146,10 @@ def test_a_point_without_a_time_has_its_reason():
         unknown_time(vary(LAYER, "N", 1), load_gpu("k80"))
         == "NVIDIA Tesla K80 (per die; board = 2x) has no unit for fp16"
     )
+    assert (
+        unknown_time(replace(LAYER, dtype=Dtype.fp64), load_gpu("a10g"))
+        == "the fp64 peak of NVIDIA A10G (AWS) is not known"
+    )
 
 
 def test_efficiency_is_of_the_peak_of_what_multiplies():
