@@ -107,7 +107,9 @@ _SCALAR_SIGNS = "'\"|>"  # quoted scalars and blocks begin with these
 _MOST_TEXT = 500  # characters of a reason, which every report shows
 _MOST_RULES = 100  # in one comment
 MOST_NAMED = 2_000  # in all comments of a file: each may become a finding of its own
-_USAGE = "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason"
+_USAGE = (
+    "write ignore[CL102] -- reason, or file-ignore[CL102] -- reason; ignore[CL102] until 2027-01-31 -- reason ends then"
+)
 
 
 class RuleKey(Struct, frozen=True, kw_only=True):

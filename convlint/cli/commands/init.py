@@ -95,6 +95,11 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     # The first are taken before those that are named already, so that a second run adds nothing.
     chosen = sorted(importable, key=lambda each: bool(each.needs))[:MOST_ENTRIES]
     left = len(importable) - len(chosen)
+    if not chosen and unnamed:
+        return _incomplete(
+            f"none of the networks in {clean_path(folder)} can be named from there: run convlint init in the folder "
+            "that its scripts import from"
+        )
     if not chosen:
         count = plural(len(files), "Python file")
         return _incomplete(f"no PyTorch network found in {count} of {clean_path(folder)}; name one with {_TRY}")
