@@ -133,3 +133,13 @@ def test_a_closed_pipe_ends_quietly_with_the_verdict() -> None:
             os.close(write)
             _, err = running.communicate()
         assert (running.returncode, err) == (code, b"")
+
+
+def test_a_run_that_infos_fail_names_them() -> None:
+    """A report in short may list none of them."""
+    for more in ((), ("--quiet",), ("--output", "github")):
+        ran = convlint("check", "infos.yaml", "--fail-on", "info", *more)
+        assert ran.code == 1
+        assert "with --fail-on info: CL" in ran.err
+        assert "infos.yaml:" in ran.err
+    assert "--fail-on info" not in convlint("check", "infos.yaml", "warns.yaml", "--fail-on", "info").err

@@ -26,7 +26,7 @@ from convlint.readers.inputs import file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.shapes import conv_layer, conv_op
 from convlint.reporters import reporter
-from convlint.reporters.words import place
+from convlint.reporters.words import place, place_of
 from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
@@ -89,7 +89,17 @@ def check(
     if summary is not None:
         outputs.append_summary(summary, report)
     _say(_keep_baseline(verdict, baseline, files))
+    _say(_failing_infos(verdict))
     return verdict.exit_code
+
+
+def _failing_infos(verdict: Verdict) -> Iterator[str]:
+    """What failed a run in which there is nothing but infos, which reports in short do not list."""
+    found = verdict.report.findings
+    if verdict.exit_code == 1 and found and all(each.severity == "info" for each in found):
+        named = [f"{each.rule.code} at {place_of(each.location)}" for each in found]
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        yield f"failed by {plural(len(found), 'info')}, with --fail-on info: {', '.join(named[:_MOST_NAMED])}{more}"
 
 
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: outputs.Presentation) -> int:
