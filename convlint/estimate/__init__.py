@@ -13,9 +13,9 @@ from convlint.estimate.passes import (
     estimate_layer,
     estimate_pass,
     nearest_full_waves,
-    needed_bytes,
     time_us,
     unquantized_us,
+    workspace_bytes,
 )
 from convlint.model.estimates import Grid, LayerEstimate, PassEstimate
 
@@ -27,7 +27,7 @@ __all__ = [
     "estimate_layer",
     "estimate_pass",
     "nearest_full_waves",
-    "needed_bytes",
     "time_us",
     "unquantized_us",
+    "workspace_bytes",
 ]

@@ -403,11 +403,6 @@ def workspace_bytes(priced: Priced) -> int:
     return priced.copies.bytes + lowering.workspace_bytes + partial_sums
 
 
-def needed_bytes(priced: Priced) -> int:
-    """The same, but nothing for transforms: where those do not fit, a library runs another algorithm."""
-    return priced.copies.bytes if priced.choice.lowering.workspace_bytes else workspace_bytes(priced)
-
-
 def is_quantized(priced: Priced) -> bool:
     """Whether empty tiles and waves cost the pass time: not if it is bound by memory or has no tiles."""
     choice = priced.choice

@@ -184,9 +184,9 @@ def unquantized_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, use
     return _sum(layer, gpu, runtime, mode, lambda priced, board: without_quantization(priced, board, useful))
 
 
-def needed_bytes(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> int | None:
-    """The largest `needed_bytes` among the passes of `estimate_layer`, at about half the cost."""
-    sizes = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.needed_bytes(priced))
+def workspace_bytes(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> int | None:
+    """The largest `workspace_bytes` among the passes of `estimate_layer`, at about half the cost."""
+    sizes = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
     return None if sizes is None else int(max(sizes))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from convlint.estimate import needed_bytes
+from convlint.estimate import workspace_bytes
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
@@ -117,7 +117,7 @@ class Held:
     def _workspace_of(self, indices: Sequence[int]) -> WorkspaceAt:
         def at(position: int, N: int) -> int:
             layer = replace(self._layers[indices[position]], N=N)
-            return needed_bytes(layer, self._gpu, self._runtime, self._mode) or 0
+            return workspace_bytes(layer, self._gpu, self._runtime, self._mode) or 0
 
         return at
 
@@ -125,7 +125,7 @@ class Held:
 def _workspace(estimate: LayerEstimate | None) -> int:
     if estimate is None:
         return 0
-    return max((one.needed_bytes for one in estimate.passes.values()), default=0)
+    return max((one.workspace_bytes for one in estimate.passes.values()), default=0)
 
 
 _MOST_NAMED = 5

@@ -91,7 +91,6 @@ class PassEstimate(Struct, frozen=True, gc=False):
     padding_us: float  # copies into aligned channels
     unquantized_us: float  # if neither tiles nor waves were wasted, all else equal
     workspace_bytes: int  # what the kernels of this pass keep beside its tensors
-    needed_bytes: int  # of those, without the transforms of an algorithm that is taken only where they fit
     grid: Grid | None
     roof: Roof  # of the unit that it runs on
     computes_longer: bool = True  # than it moves bytes, padding and empty parts of tiles included
