@@ -22,11 +22,12 @@ LEAST_BATCH_NOT_FUSED = 12  # images from which on the kernel with a workspace m
 _FFT_TILE, _FFT_POINTS, _FFT_BYTES = 32, 544, 16
 
 
-def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, searched: bool) -> list[Lowering]:
+def transforms(problem: Problem, which: Pass, family: Family, board: Board, *, searched: bool) -> list[Lowering]:
     """The transform-based lowerings that apply to a 2-D, stride-1, ungrouped pass without dilation; none otherwise.
 
     (cuDNN API Reference, cudnnConvolutionForward: Winograd and FFT have "Dilation: 1 for all dimensions".)
-    FFT is taken where all algorithms were `searched`: heuristics do not pick it. Assumed.
+    FFT is taken where all algorithms were `searched`: heuristics do not pick it. Assumed. What does not fit into the
+    GPU's memory beside the layer's own tensors is left out, as libraries leave it out.
     """
     if problem.T != 1 or problem.D != 1 or problem.StrideD != 1 or problem.U != 1 or problem.V != 1:
         return []
@@ -37,12 +38,13 @@ def transforms(problem: Problem, which: Pass, family: Family, l2_bytes: int, *, 
         # Libraries keep to the fused kernel for small batches, also where the other one is faster; Kepler has none.
         fused = family.fused_winograd and which != "wgrad" and problem.R == 3
         if not fused or problem.N >= LEAST_BATCH_NOT_FUSED:
-            found.append(_winograd(problem, which, family, l2_bytes))
+            found.append(_winograd(problem, which, family, board.l2_bytes))
         if fused:
             found.append(_fused_winograd(problem, which, family))
     if searched and 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
         found.append(_fft(problem, which, family))
-    return found
+    room = board.gpu.memory_bytes
+    return [each for each in found if room is None or each.workspace_bytes + _tensors_bytes(problem) <= room]
 
 
 def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:

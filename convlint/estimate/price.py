@@ -545,7 +545,7 @@ def _on_cuda_cores(
     lowerings = implicit_gemm(problem, which, family, c, k, tensor=False)
     suits = transformed == "any layout" or (transformed == "NCHW" and problem.layout != "NHWC")
     if suits and problem.dtype in _TRANSFORMED:
-        lowerings = transforms(problem, which, family, board.l2_bytes, searched=searched) + lowerings
+        lowerings = transforms(problem, which, family, board, searched=searched) + lowerings
     ways = least_tiled(case, lowerings, NONE, below_us)
     return ways + _narrow_dgrad(case, c)
 

@@ -320,7 +320,8 @@ BIG_CACHE, NO_CACHE = 10**12, 0
 
 def lowered(which="fprop", l2_bytes=BIG_CACHE, **sizes):
     layer = conv(**{"N": 32, "C": 128, "K": 96, "dtype": Dtype.fp32, "H": 28, "W": 28} | sizes)
-    return transforms(problem_of(layer), which, const.SIMT, l2_bytes, searched=True)
+    board = SimpleNamespace(l2_bytes=l2_bytes, gpu=A100)
+    return transforms(problem_of(layer), which, const.SIMT, board, searched=True)
 
 
 def kinds(which="fprop", **sizes):
@@ -621,3 +622,13 @@ def test_alexnets_first_layer_takes_what_it_was_timed_with(gpu, batch, filters, 
     layer = replace(layer, layout="NCHW", bias=True)
     eager = Runtime(framework="pytorch", cudnn_benchmark=False)
     assert fprop(layer, load_gpu(gpu), eager).time_us == pytest.approx(biased_us, rel=0.05)
+
+
+def test_transforms_that_do_not_fit_are_left_to_others() -> None:
+    """Beside the layer's own tensors, in the memory of the GPU."""
+    layer = conv(N=512, C=64, K=64, H=112, W=112, dtype=Dtype.fp32, layout="NCHW")
+    k80 = load_gpu("k80")
+    assert estimate_pass(layer, "fprop", k80, RUNTIME).algorithm == "winograd"
+    large = with_output(replace(layer, N=2048))
+    one = estimate_pass(large, "fprop", k80, RUNTIME)
+    assert (one.algorithm, one.workspace_bytes) == ("implicit-gemm", 0)
