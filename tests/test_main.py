@@ -143,3 +143,5 @@ def test_a_run_that_infos_fail_names_them() -> None:
         assert "with --fail-on info: CL" in ran.err
         assert "infos.yaml:" in ran.err
     assert "--fail-on info" not in convlint("check", "infos.yaml", "warns.yaml", "--fail-on", "info").err
+    ran = convlint("check", "infos.yaml", "warns.yaml", "--fail-on", "info", "--min-loss", "100")
+    assert (ran.code, "with --fail-on info: CL" in ran.err) == (1, True)  # warnings lose too little to count

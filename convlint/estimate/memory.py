@@ -128,7 +128,7 @@ OPTIMIZER_STATES: Mapping[str, int] = {
     "rprop": 2,  # prev, step_size
     "lamb": 2,  # pytorch-lamb
 }
-_KEPT_BY_NORMS = ("group norm", "layer norm")  # beside those by batch, which layers tell of
+KEPT_BY_NORMS = ("group norm", "layer norm")  # beside those by batch, which layers tell of
 _SIXTEEN_BITS = (Dtype.fp16, Dtype.bf16)
 _FOLDS_NORMS = ("tensorrt", "jax", "onnxruntime")  # in inference no tensor stands before the norm
 _MOST_WATCHED = 8  # layers that join those whose workspace is followed to other batches
@@ -239,7 +239,7 @@ class Footprint:
     ) -> None:  # fmt: skip
         """`edges` index `layers`; an optimizer of which nothing is known counts as one without state.
 
-        `works` are those of the operations between the layers, of which norms keep what they read.
+        `works` are those of norms that keep what they read, beside what layers tell.
         """
         self.layers, self.edges, self.mode = layers, edges, mode
         self.batch = layers[0].N or 1
@@ -251,7 +251,7 @@ class Footprint:
         self._norms = sum(
             each.reads[0] * (max(bytes_each, 4) if mixed and each.in_32_bits else bytes_each)
             for each in works
-            if each.kind in _KEPT_BY_NORMS and each.reads
+            if each.reads
         )
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0

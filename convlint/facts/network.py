@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import workspace_bytes
 from convlint.estimate.host import Hosted
-from convlint.estimate.memory import Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
+from convlint.estimate.memory import KEPT_BY_NORMS, Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
 from convlint.files.languages import sentence
 from convlint.gpus.gpu import Gpu
@@ -56,8 +56,14 @@ class Held:
             raise LookupError(self.needs)
         networks = []
         several = parts(self._layers, self._edges)
-        # Which of several networks an operation belongs to, nobody says.
-        norms = [each.work for each in self._operations if each.kind != "batchnorm" and each.work is not None]
+        # Which of several networks an operation belongs to, nobody says. What a convolution reads too is counted there.
+        read = {source for each in self._operations if each.kind == "conv" for source in each.inputs}
+        norms = {
+            each.inputs[0]: each.work
+            for each in self._operations
+            if each.kind != "batchnorm" and each.work is not None and each.inputs and each.inputs[0] not in read
+            and each.work.kind in KEPT_BY_NORMS
+        }  # fmt: skip
         for indices in several:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
@@ -69,7 +75,7 @@ class Held:
                 if edge.consumer in place
             ]  # fmt: skip
             own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            norms if len(several) == 1 else ())  # fmt: skip
+                            norms.values() if len(several) == 1 else ())  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 

@@ -92,8 +92,9 @@ def from_checkout(path: str, variable: str) -> str:
 
     As it is where the variable names no folder above the current one, or the path is that of no file.
     """
-    root = os.path.normpath(os.environ.get(variable, ""))
+    root = os.environ.get(variable, "")
+    root = os.path.realpath(root) if os.path.isabs(root) else ""
     whole = os.path.abspath(path)
-    if not os.path.isabs(root) or not os.getcwd().startswith(os.path.join(root, "")) or not os.path.exists(path):
+    if not root or not os.getcwd().startswith(os.path.join(root, "")) or not os.path.exists(path):
         return path
     return os.path.relpath(whole, root) if whole.startswith(os.path.join(root, "")) else path

@@ -47,7 +47,9 @@ def render(report: Report, style: Style) -> str:
             }
         },
         "invocations": [{"executionSuccessful": report.complete, "toolExecutionNotifications": notifications}],
-        "originalUriBaseIds": {_BASE: {"description": {"text": "The folder that convlint was run in"}}},
+        "originalUriBaseIds": {
+            _BASE: {"description": {"text": "The root of the checkout, or the folder that convlint was run in"}}
+        },
         "columnKind": "unicodeCodePoints",
         "results": [_result(finding, entry, index[finding.rule.code], several) for finding, entry in kept],
     }

@@ -179,13 +179,17 @@ NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an err
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """A report, its exit code, all findings, those that the baseline holds, and its entries that no longer occur."""
+    """A report, its exit code, all findings, those that the baseline holds, its entries that no longer occur.
+
+    `failing` are the findings at or above what fails the run.
+    """
 
     report: Report
     exit_code: int
     found: tuple[Finding, ...] = ()
     old: tuple[Finding, ...] = ()
     stale: tuple[BaselineEntry, ...] = ()
+    failing: tuple[Finding, ...] = ()
     language: str = ENGLISH  # that its report is to be shown in
 
 
@@ -324,19 +328,20 @@ def conclude(
         suppressed=tuple(sorted(suppressed, key=_place)),
         sources={**report.sources, **expired.config_texts},
     )
-    failing = any(counts(finding, plan.policy) for result, plan in kept for finding in result.findings)
+    failing = [each for result, plan in kept for each in result.findings if counts(each, plan.policy)]
     gone: tuple[BaselineEntry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.codes}
         checked = [path for source in inputs for path in source.members or (source.name,)]
         gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
-    code = verdict(report, failing=failing)
+    code = verdict(report, failing=bool(failing))
     return Verdict(
         report=report,
         exit_code=code,
         found=(*found, *old),
         old=tuple(old),
         stale=gone,
+        failing=tuple(failing),
         language=planner.language,
     )
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -94,8 +95,8 @@ def check(
 
 
 def _failing_infos(verdict: Verdict) -> Iterator[str]:
-    """What failed a run in which there is nothing but infos, which reports in short do not list."""
-    found = verdict.report.findings
+    """What failed a run where infos alone did, of which reports in short do not list all."""
+    found = verdict.failing
     if verdict.exit_code == 1 and found and all(each.severity == "info" for each in found):
         named = [f"{each.rule.code} at {place_of(each.location)}" for each in found]
         more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
@@ -144,8 +145,9 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
         return
     older = any(entry.joined for entry in baseline.values())
     folder = os.path.dirname(files.baseline)
-    apart = [entry for entry in verdict.stale if _is_of(folder, entry.path)]
-    stale = [entry for entry in verdict.stale if entry not in apart]
+    is_apart = cache(partial(_is_of, folder))
+    apart = [entry for entry in verdict.stale if is_apart(entry.path)]
+    stale = [entry for entry in verdict.stale if not is_apart(entry.path)]
     if apart:
         yield (
             f"{plural(len(apart), 'finding')} of {files.baseline} {'is' if len(apart) == 1 else 'are'} of files whose "

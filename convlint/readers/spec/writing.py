@@ -442,7 +442,8 @@ class _Wiring:
                 layer = self.operations[operation.inputs[0]].layer
                 if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                     return shape  # it stands behind its convolution already
-                return self.items.put(name, _word_of(work), given)
+                word = "instancenorm" if (kind, work.kind) == ("batchnorm", "group norm") else _word_of(work)
+                return self.items.put(name, word, given)
             joined = given if kind == "concat" else _distinct(given)
             if kind in ("add", "concat") and len(joined) > 1:
                 multiplies = work is not None and work.kind == "multiply"
@@ -564,7 +565,7 @@ _WRITTEN: frozenset[WorkKind] = frozenset(
 _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
-    "batch norm": "norm", "layer norm": "layernorm", "group norm": "instancenorm", "softmax": "softmax"
+    "batch norm": "norm", "layer norm": "layernorm", "group norm": "groupnorm", "softmax": "softmax"
 }  # fmt: skip
 
 

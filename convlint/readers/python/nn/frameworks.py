@@ -291,8 +291,11 @@ class Frameworks(Library):
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
             return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions))
         if meaning.kind in ("sequential", "wrapper"):
-            if not instance.complete:
-                self.escapes(machine, Items("list", list(given.args)))
+            # mmcv's forward may be told to leave out the norm.
+            told = meaning.name.startswith("mmcv.") and len(given.args) + len(given.keywords) > 1
+            if told or not instance.complete:
+                lost = modules.children(instance).values() if told else ()
+                self.escapes(machine, Items("list", [*given.args, *lost]))
                 return Unknown("call")
             value: Value = first or Tensor(TensorPath())
             args = keras.begun(instance, given.args)

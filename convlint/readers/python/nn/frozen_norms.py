@@ -17,16 +17,19 @@ from convlint.readers.python.evaluator.values import Class, Function
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.walking import every
 
-_WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False")
+_WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False", b".trainable = ")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
 _NORM = re.compile("norm|bn", re.IGNORECASE)
+_MADE_BY_KERAS = re.compile(r"(?:\bModel|\bSequential|BatchNormalization)$")
 _MAKES_NORM = re.compile(r"\b(?=[A-Z])\w*(?i:norm|bn)\w*\(")
 
 
 def freezes_norms(tree: ast.Module) -> bool:
     """Whether code puts norms into evaluation mode in which they may stay."""
-    return freezes_tested_norms(tree) or any(
-        _holds_parts(node) if isinstance(node, ast.ClassDef) else _evaluates_made(node) for node in every(tree)
+    return (
+        freezes_tested_norms(tree)
+        or _freezes_in_keras(tree)
+        or any(_holds_parts(node) if isinstance(node, ast.ClassDef) else _evaluates_made(node) for node in every(tree))
     )
 
 
@@ -48,6 +51,29 @@ def freezes_tested_norms(tree: ast.Module) -> bool:
         if any(_NORM.search(ast.unparse(test)) for test in tests) and not given.isdisjoint(_evaluated(code)):
             return True
     return False
+
+
+def _freezes_in_keras(tree: ast.Module) -> bool:
+    """Whether code makes a norm or network of Keras, or the layers of one, untrainable: their norms then stay as is."""
+    nodes = every(tree)
+    held = {inner.id for loop in nodes if isinstance(loop, (ast.For, ast.comprehension)) for inner in every(loop.target)
+            if isinstance(inner, ast.Name)}  # fmt: skip
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=made)) if _MADE_BY_KERAS.search(
+                ast.unparse(made)
+            ):
+                held.add(name)
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(target := node.targets[0], ast.Attribute)
+        and target.attr == "trainable"
+        and isinstance(target.value, ast.Name)
+        and target.value.id in held
+        and isinstance(node.value, ast.Constant)
+        and not node.value.value
+        for node in nodes
+    )
 
 
 def _evaluates_made(node: ast.AST) -> bool:

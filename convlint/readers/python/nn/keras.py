@@ -37,7 +37,7 @@ def is_frozen(trains: Value | None) -> bool:
 
     A default says nothing: whoever trains a network of Keras calls it with another `training`.
     """
-    return isinstance(trains, Const) and trains.value is False and not any(each.default for each in trains.stated)
+    return isinstance(trains, Const) and trains.value in (False, 0) and not any(each.default for each in trains.stated)
 
 
 def has_function(full: str) -> bool:

@@ -30,6 +30,9 @@ from convlint.readers.python.source_file import SourceFile
         "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.training = False",
         "def f(x):\n seq = nn.Sequential(c, nn.BatchNorm2d(8))\n seq.eval()\n return seq(x)",
         "n = nn.BatchNorm2d(8) if kind else nn.BatchNorm2d(8).eval()",
+        "m = keras.Model(i, o)\nm.trainable = False",
+        "bn = layers.BatchNormalization()\nx = bn(x)\nbn.trainable = 0",
+        "for each in m.layers:\n each.trainable = False",
     ],
 )
 def test_norms_that_are_held(code: str) -> None:

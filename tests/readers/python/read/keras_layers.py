@@ -114,12 +114,20 @@ def frozen_norms():
     y = BatchNormalization()(Conv2D(12, 3)(x), training=False)
     # ? C=3 K=20 norm=False
     z = BatchNormalization(trainable=False)(Conv2D(20, 3)(x))
-    bn = BatchNormalization()
-    bn.trainable = False
-    # ? C=3 K=28 norm=False
-    u = bn(Conv2D(28, 3)(x))
     # ? C=3 K=36 norm=False
     v = BatchNormalization()(Scaled(36, 3)(x))
     # ? C=3 K=44 norm=False
     w = BatchNormalization()(Called(44, 3)(x))
-    return tf.keras.Model(x, [y, z, u, v, w, Built()(x)])
+    return tf.keras.Model(x, [y, z, v, w, Built()(x)])
+
+
+class Frozen(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        # ? C=? K=52 norm=False
+        self.conv = Conv2D(52, 3)
+        self.bn = BatchNormalization()
+        self.bn.trainable = False
+
+    def call(self, inputs):
+        return self.bn(self.conv(inputs))

@@ -67,8 +67,11 @@ class Neck(nn.Module):
         # ? C=80 K=88 bias=True norm=True
         self.g = ConvModule(80, 88, 1, act_cfg=None)
         self.bn = nn.BatchNorm2d(88)
+        # ? C=88 K=96 bias=True norm=?
+        self.h = ConvModule(88, 96, 1, bias=True, norm_cfg={"type": "BN"})
 
     def forward(self, x):
+        self.h(x, norm=False)
         x = self.d(self.c(self.b(self.a(self.block(x)))))
         return self.bn(self.g(self.f(self.e(x))))
 
