@@ -164,7 +164,8 @@ def test_hostile_names_in_every_format(report: Report, style: Style) -> None:
     for name in READERS:
         text = reporter(name)(report, style)
         text.encode("utf-8")
-        annotated = (len(causes(report)), len(report.errors))  # one for each cause
+        files = [{finding.location.path for finding in cause.findings} for cause in causes(report)]
+        annotated = (sum(map(len, files)), len(report.errors))  # one for each cause in each file
         assert READERS[name](text) == (annotated if name == "github" else counts), name
     plain = replace(style, color=False)
     for name in REPORTERS:
