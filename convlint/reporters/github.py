@@ -18,7 +18,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, style: Style) -> str:
-    """An annotation for each cause in each file, ten of a type: what could not be read among the errors and first; what was covered.
+    """An annotation for each cause in each file, ten of a type, what could not be read first; and what was covered.
 
     What is beyond them stands in `summary`, and one line says how many those are.
     """
