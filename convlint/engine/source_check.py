@@ -222,7 +222,7 @@ def widths(
     Nothing is said of numbers that rest on one of the defaults `unheld`, which every known caller overrides.
     """
     evaluator = Evaluator(rules)
-    numbers = [each for each in _numbers(records) if not _rests_on(unheld, each)]
+    numbers = [each for each in _numbers(records) if not each.record.rests_on(unheld, each.side)]
     broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
     for width in numbers:
         for flaw in _flaws(
@@ -249,11 +249,6 @@ def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> RuleStatem
     return RuleStatement(
         flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place)))
     )
-
-
-def _rests_on(defaults: Collection[Location], width: Width) -> bool:
-    of_defaults = width.record.certainty == "with defaults"
-    return of_defaults and any(each.default and each.at in defaults for each in width.literals)
 
 
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:

@@ -15,7 +15,7 @@ from convlint.facts.quantity import UNKNOWN, Quantity, Table, View, known, numbe
 from convlint.facts.target import RUNTIME, TargetFacts
 from convlint.files.patterns import pattern
 from convlint.model.layer import ConvLayer
-from convlint.model.location import Location
+from convlint.model.location import Location, lies_in
 from convlint.model.runtime import Runtime
 from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
 from convlint.model.text import Blank, Text, joined
@@ -196,9 +196,7 @@ class Width(Struct, frozen=True, kw_only=True):
 def is_inside(at: Location, record: SourceLayer) -> bool:
     """Whether a place lies within the call that constructs the layer."""
     span = record.layer.spans.get("layer")
-    if span is None or at.path != record.layer.path or at.line is None or at.column is None:
-        return False
-    return span[:2] <= (at.line, at.column) < span[2:]
+    return span is not None and lies_in(at, record.layer.path, span)
 
 
 def _words(name: str) -> frozenset[str]:

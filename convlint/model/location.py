@@ -30,6 +30,16 @@ class Location(Struct, frozen=True, kw_only=True, cache_hash=True):
     cell: tuple[int, int, int | None] | None = None
 
 
+def lies_in(at: Location, path: str, span: Span) -> bool:
+    """Whether a place begins within a span of the file at `path`."""
+    return (
+        at.path == path
+        and at.line is not None
+        and at.column is not None
+        and span[:2] <= (at.line, at.column) < span[2:]
+    )
+
+
 class TextEdit(Struct, frozen=True, kw_only=True):
     """A replacement of a part of a file, or an insertion where both ends are equal.
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer, with_output
-from convlint.model.location import Location, Span
+from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
@@ -525,9 +525,9 @@ def _order(layer: SourceLayer) -> tuple[Any, ...]:
 def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -> SourceLayer:
     read = ReadFields(seen.layer, seen.reads, resized=seen.resized)
     C = read.fields.get("C")
-    own = seen.layer.place.locate()  # whose parameters have the same names in every layer
+    path, own = seen.layer.place.file.path, written.spans["layer"]  # whose parameters have one name in every layer
     names_C, names_K = (
-        [each.name for each in read.stated.get(letter, ()) if not _is_within(each.at, own)] for letter in "CK"
+        [each.name for each in read.stated.get(letter, ()) if not lies_in(each.at, path, own)] for letter in "CK"
     )
     first = seen.reads_input is not False and (
         (C is not None and C <= 4) or (seen.reads_input and (C in _STACKED or any(map(_INPUT.search, names_C))))
@@ -537,7 +537,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     named = any(map(_HEAD.search, names_K)) or (seen.head is None and any(map(_LAST.search, names_K)))
     signature = seen.layer.signature
     layer = ConvLayer(
-        name=name, path=seen.layer.place.file.path, op=signature.op, dims=signature.dims, spans=written.spans,
+        name=name, path=path, op=signature.op, dims=signature.dims, spans=written.spans,
         norm_follows=None if opinion == SILENT else opinion, first=bool(first), head=bool(last or named),
         **{**({"D": None} if signature.dims == 3 else {}), **read.fields},
     )  # fmt: skip
@@ -553,11 +553,6 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
         silent=opinion == SILENT,
     )  # fmt: skip
-
-
-def _is_within(at: Location, call: Location) -> bool:
-    begin, end = (call.line or 0, call.column or 0), (call.end_line or 0, call.end_column or 0)
-    return at.path == call.path and begin <= (at.line or 0, at.column or 0) < end
 
 
 def _points_of(points: Iterable[bool | None]) -> bool | None:
