@@ -277,9 +277,14 @@ def _entries(config: Config) -> tuple[str, ...]:
     """The scripts that train, by the config. Raises UsageError with the place of one that is not there."""
     words = () if config.source is None else config.source.entry
     for word in words:
-        if "\0" in word.text or not os.path.isfile(word.text):
-            word.at.fail(f"{shown(shown_path(word.text))!r} is no file")
+        _be_file(word)
     return tuple(shown_path(word.text) for word in words)
+
+
+def _be_file(word: Word) -> None:
+    """Raises UsageError with the place of a path of the config that is no file."""
+    if "\0" in word.text or not os.path.isfile(word.text):
+        word.at.fail(f"{shown(shown_path(word.text))!r} is no file")
 
 
 def _usual(config: Config) -> Running:
@@ -293,6 +298,8 @@ def _usual(config: Config) -> Running:
                 found[name] = read(value_of(word.text))
             except InputFault as fault:
                 word.at.fail(fault.message)
+    if config.versions is not None and config.versions.text not in ("auto", "none"):
+        _be_file(config.versions)
     return Running(
         settings=settings_in_config(config.runtime),
         versions=None if config.versions is None else config.versions.text,

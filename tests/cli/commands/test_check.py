@@ -413,3 +413,6 @@ def test_a_slow_version_in_the_lock_file_fails_the_check_until_it_is_left(folder
     assert convlint("check", "video.yaml", "--gpu", "h100", "--versions", "other.lock").code == 0
     missing = convlint("check", "video.yaml", "--gpu", "h100", "--versions", "none.lock")
     assert (missing.code, "--versions: none.lock" in missing.err) == (2, True)
+    (folder / "pyproject.toml").write_text('[tool.convlint]\nversions = "none.lock"\n')
+    missing = convlint("check", "video.yaml", "--gpu", "h100")
+    assert (missing.code, "pyproject.toml:2:1: 'none.lock' is no file" in missing.err) == (2, True)
