@@ -19,6 +19,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    text_of,
 )
 from convlint.readers.python.nn import keras, layers, modules, tensors
 from convlint.readers.python.nn.composites import convolution_of, norm_of, parts_of
@@ -163,7 +164,12 @@ class Frameworks(Library):
                 taps = own.get(signature.parameters.index("kernel_size"), "kernel_size")
                 count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
                 signature = FLAX[full][count - 1] if 1 <= count <= 3 else signature
-            cell.extra = self._constructed(machine, instance, signature, layers.bound(signature, call), call)
+            given = layers.bound(signature, call)
+            padding = given.get("padding")
+            if full in FLAX and signature.op == "conv_transpose" and padding is not None and not text_of(padding):
+                # JAX pads the spread input by these numbers, where the others cut them off from the output.
+                given = {**given, "padding": Unknown("call")}
+            cell.extra = self._constructed(machine, instance, signature, given, call)
             return
         kind = kind_of(full)
         assert kind is not None

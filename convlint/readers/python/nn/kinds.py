@@ -122,16 +122,20 @@ def _equinox(dims: int) -> Iterator[tuple[str, Signature]]:
     yield f"equinox.nn.ConvTranspose{dims}d", Signature("equinox", "conv_transpose", dims, (*transposed,), "use_bias")
 
 
+_FLAX: tuple[tuple[str, Op, tuple[str, ...]], ...] = (
+    ("Conv", "conv", ("input_dilation", "dilation", "groups")), ("ConvTranspose", "conv_transpose", ("dilation",)),
+)  # fmt: skip
 # Flax's own say their axes by the length of `kernel_size`: of two is what a name alone tells.
 FLAX = {
-    f"flax.{module}.Conv": tuple(
+    f"flax.{module}.{name}": tuple(
         Signature(
-            "flax", "conv", dims, (*head, "out_channels", "kernel_size", "stride", "padding", "input_dilation",
-            "dilation", "groups", "use_bias"), "use_bias", _FLAX_NAMES, 4, padding="same",
+            "flax", op, dims, (*head, "out_channels", "kernel_size", "stride", "padding", *more, "use_bias"),
+            "use_bias", _FLAX_NAMES, 4, padding="same",
         )
         for dims in (1, 2, 3)
     )
     for module, head in (("linen", ()), ("nnx", ("in_channels",)))
+    for name, op, more in _FLAX
 }  # fmt: skip
 CONVOLUTIONS = {
     **dict(each for dims in (1, 2, 3) for each in (*_of(dims), *_equinox(dims))),
