@@ -8,7 +8,7 @@ are taken than that needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -56,6 +56,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
     "channels": frozenset(("C", "K", "groups")), "batch": frozenset(("N",)),
 }  # fmt: skip
 _CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input", "unfolded")  # what steps change in a layer
+_CHANGES = ("weights", "results", "network")  # what changes that are not safe do, the least first
 _NAMED = 4  # changes of one step, in words; layers of one change
 
 
@@ -223,7 +224,7 @@ class _Planning:
             fix, after = next(own, advised[loss]).fix, replace(before, step_us=step_us)
             describe = "" if fix is None else fix.describe
             found[loss] = PlannedStep(
-                describe=describe, kinds=("runtime",), safety="safe", fills_up=False, layers=(), set={}, by_layer=(),
+                describe=describe, kinds=("runtime",), safety="safe", changes="results", layers=(), set={}, by_layer=(),
                 before=before, after=after,
             )  # fmt: skip
             before = after
@@ -300,7 +301,7 @@ class _Planning:
             describe=self._described(parts),
             kinds=tuple(dict.fromkeys(map(_kind, parts))),
             safety="safe" if all(map(self._is_safe, parts)) else "unsafe",
-            fills_up=all(isinstance(part, Lever) and self._fills_up(part) for part in parts),
+            changes=max(map(self._changed, parts), key=_CHANGES.index),
             layers=tuple(self.network.layers[index].name for index in by_layer),
             set={**shared, **runtime},
             by_layer=tuple(by_layer.values()),
@@ -313,6 +314,13 @@ class _Planning:
         if isinstance(part, SettingChoice):
             return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in part.asking)
         return part.is_safe and part.changes.keys() == {"copies_input"}
+
+    def _changed(self, part: SettingChoice | Lever) -> Literal["weights", "results", "network"]:
+        """What a change that is not safe changes."""
+        if isinstance(part, Lever) and self._fills_up(part):
+            return "weights"
+        fixes = [flaw.case.fix for _, flaw in part.asking if flaw.case.fix is not None]
+        return "results" if all(fix.safety == "safe" or fix.changes == "results" for fix in fixes) else "network"
 
     def _fills_up(self, lever: Lever) -> bool:
         """Whether it only adds zeros to the network's input and to the weights that read it."""

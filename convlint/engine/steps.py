@@ -212,13 +212,14 @@ class PlannedStep(Struct, frozen=True, kw_only=True):
 
     `kinds` are those of the changes that make it up, which only pay together where there are several. `by_layer` has
     what every layer gets; `set` what all of them share, and settings of the runtime. It is safe where it changes
-    neither the network nor its weights; where it `fills_up` an input with zeros, no result changes.
+    neither the network nor its weights; else `changes` says what: where it fills up an input with zeros, the weights
+    alone.
     """
 
     describe: str
     kinds: tuple[Kind, ...]
     safety: Literal["safe", "unsafe"]
-    fills_up: bool
+    changes: Literal["weights", "results", "network"]
     layers: tuple[str, ...]
     set: Mapping[str, Scalar]
     by_layer: tuple[Mapping[str, Scalar], ...]

@@ -17,7 +17,7 @@ from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
-from convlint.reporters.words import fault, place, step
+from convlint.reporters.words import CHANGES, fault, place, step
 
 _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
 
@@ -52,7 +52,7 @@ def change(one: PlannedStep) -> str:
     words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
     if one.safety == "safe":
         return words
-    return f"{words}; changes the weights" if one.fills_up else f"{words}; changes the network"
+    return f"{words}; {'changes the weights' if one.changes == 'weights' else CHANGES[one.changes]}"
 
 
 def headline(plan: NetworkPlan) -> str:

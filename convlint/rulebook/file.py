@@ -334,6 +334,9 @@ def _at(rule: Pieces, value: Value) -> tuple[tuple[str, Expr | None], ...]:
     return tuple((name, expr) for name, expr, _ in entries)
 
 
+_KEEP_NETWORK = frozenset(("dtype", "layout", "unfolded"))  # the same network with the same weights, computed otherwise
+
+
 def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     if value.is_null:
         return None
@@ -345,7 +348,9 @@ def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     describe = rule.template(mapping["describe"], names, "describe")
     safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=mapping)
     priced = rule.choice("priced", ("true", "false"), "true", mapping=mapping) == "true"
-    changes = rule.choice("changes", ("network", "results"), "network", mapping=mapping)
+    kept = all(name in _KEEP_NETWORK or name.startswith("runtime.") for name, _ in new)
+    usual = "results" if new and kept else "network"
+    changes = rule.choice("changes", ("network", "results"), usual, mapping=mapping)
     return FixSpec(
         describe=describe, safety=safety, set=new, other=other, priced=priced, changes=changes,  # type: ignore[arg-type]
     )  # fmt: skip

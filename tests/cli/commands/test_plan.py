@@ -148,6 +148,8 @@ def test_results_are_kept(plan: Any) -> None:
     safe = plan(NET, "--keep", "results").out
     assert "changes the" not in safe
     assert "changes the weights" in plan(NET, "--fixed", "dtype").out
+    # another dtype is the same network with the same weights, as `check` says too
+    assert "); may change results" in " ".join(plan(NET).out.split())
 
 
 def test_limits_hold(plan: Any) -> None:
