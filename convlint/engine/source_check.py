@@ -180,12 +180,12 @@ def constructions(
 ) -> list[RuleStatement]:  # fmt: skip
     """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part.
 
-    A bias that only a default decides, which every known caller overrides, is no network's.
+    A bias, or a norm behind it, that only a default decides, which every known caller overrides, is no network's.
     """
     evaluator = Evaluator(rules)
     sites: dict[tuple[Location, str], list[SourceLayer]] = {}
     for record in records:
-        if not record.rests_on(unheld, ("bias",)):
+        if not record.rests_on(unheld, ("bias",)) and not any(each.at in unheld for each in record.norm_by):
             sites.setdefault((record.layer.locate(), record.part), []).append(record)
     drafts = []
     for several in sites.values():

@@ -54,6 +54,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()  # fields that a layer must have, and whose values are unknown: groups, U, ...
     context: int = -1  # how many convolutions ran in the largest network in which its place is known
     silent: bool = False  # no root that led here shows whether a norm follows
+    norm_by: tuple[StatedLiteral, ...] = ()  # defaults of parameters but for which no norm might follow
 
     @property
     def part(self) -> str:

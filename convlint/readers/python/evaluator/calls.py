@@ -321,6 +321,7 @@ class Calls:
         node: ast.AST = function.node if function is not None else ast.Pass()
         held, machine.height = machine.height, height
         mark, modes, doubts = len(machine.conditions), len(machine.modes), len(machine.doubts)
+        decided = len(machine.decided)
         machine.active[node] = machine.active.get(node, 0) + 1
         machine.memory.tallest = max(machine.memory.tallest, height)
         # A generator is run at once, to the end: its items are needed before its caller goes on anyway.
@@ -338,7 +339,7 @@ class Calls:
             machine.height = held
             # An early return leaves its test on the list; it holds only up to the end of the function.
             del machine.conditions[mark:], machine.doubts[doubts:]
-            del machine.modes[modes:]
+            del machine.modes[modes:], machine.decided[decided:]
             machine.active[node] -= 1
         if given is not None:
             return given

@@ -24,9 +24,11 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
     constants,
+    defaults_in,
     literal,
     stated_by,
     undecided,
+    union,
     unknown,
 )
 from convlint.readers.python.source_file import SourceFile, last_name
@@ -330,8 +332,8 @@ def function_defaults(
 
 
 def _default(compiler: Compiler, node: ast.expr, name: str) -> Eval:
-    """Compile the default of a parameter; a number literal is marked as a default, as callers may pass another."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+    """Compile the default of a parameter; a literal is marked as a default, as callers may pass another."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
         value = literal(compiler.file, node, node.value, name, default=True)
         return lambda _: value
     return compiler.expression(node, name)
@@ -525,15 +527,17 @@ def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         left, open_ = first(scope), None
+        stated = stated_by(left)
         for kind, make in rest:
             right = make(scope)
+            stated = union(stated, stated_by(right))
             truth = operations.compare(scope.machine, kind, left, right)
             if truth is False:
-                return Const(False)
+                return Const(False, stated)
             if truth is None:
                 open_ = undecided(left, right)
             left = right
-        return Const(True) if open_ is None else open_
+        return Const(True, stated) if open_ is None else open_
 
     return run
 
@@ -546,14 +550,16 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
     mode = [text] if names_of.asks_mode(node.test) else []
 
     def run(scope: Scope) -> Value:
-        truth = scope.machine.truth(test(scope))
+        tested = test(scope)
+        truth = scope.machine.truth(tested)
         if truth is not None:
             # `self.training` is decided, but what runs here holds in one mode only: records say so.
-            modes = scope.machine.modes
-            mark = len(modes)
+            modes, decided = scope.machine.modes, scope.machine.decided
+            marks = len(modes), len(decided)
             modes += mode
+            decided.append(defaults_in(tested))
             value = sides[not truth](scope)
-            del modes[mark:]
+            del modes[marks[0] :], decided[marks[1] :]
             return value
         found: list[Value] = []
         before = scope.heap.now

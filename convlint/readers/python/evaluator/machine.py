@@ -24,6 +24,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator import builtins_table, operations
 from convlint.readers.python.evaluator.calls import Calls
 from convlint.readers.python.evaluator.library import Library
@@ -43,6 +44,7 @@ from convlint.readers.python.evaluator.modules import Modules
 from convlint.readers.python.evaluator.paths import Choices, Scope
 from convlint.readers.python.evaluator.state import Copying, Heap, HeapLayer, NotCopied
 from convlint.readers.python.evaluator.values import (
+    NOTHING_STATED,
     Class,
     Const,
     Entries,
@@ -100,6 +102,7 @@ class Machine:
         self.choices = Choices()
         self.conditions: list[str] = []  # the undecided tests around what runs now
         self.modes: list[str] = []  # tests of `training`, which is decided, but holds in one mode of a network alone
+        self.decided: list[frozenset[StatedLiteral]] = []  # the defaults of parameters that decided tests around it
         self.stack: list[CallSite] = []  # the calls that led there
         self.recorded: list[Recorded] = []
         self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here
@@ -204,6 +207,7 @@ class Machine:
         self.heap.layer, self.heap.watched = layer, None
         self.conditions.clear()
         self.modes.clear()
+        self.decided.clear()
         self.stack.clear()
         self.active.clear()
         self.doubts.clear()
@@ -231,6 +235,10 @@ class Machine:
     def around(self) -> tuple[str, ...]:
         """Return the tests under which a network runs the current code: undecided ones, and those of its mode."""
         return (*self.conditions, *self.modes)
+
+    def by_defaults(self) -> frozenset[StatedLiteral]:
+        """Return the defaults of parameters but for which the current code might not run."""
+        return NOTHING_STATED.union(*self.decided)
 
     def found(self) -> None:
         """Allow STEPS_OF_NOTHING more steps, as something that the run looks for was found."""

@@ -81,13 +81,13 @@ class Modules:
         kept = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
                 heap.class_changed)  # fmt: skip
         state = (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-                 machine.again, machine.doubts, machine.modes)  # fmt: skip
+                 machine.again, machine.doubts, machine.modes, machine.decided)  # fmt: skip
         heap.layer, heap.in_module, heap.watched, heap.base.kept = heap.base, True, None, 0
         heap.changed, heap.class_changed = set(), False
         machine.conditions, machine.stack = [], []
         machine.steps = start = min(STEPS_OF_MODULE, machine.left_of_run)
         machine.floor, machine.recorded, machine.root, machine.again, machine.doubts = 0, [], "", 0, []
-        machine.modes = []
+        machine.modes, machine.decided = [], []
         height, machine.height = machine.height, machine.height + 12
         outer = machine.library.begin_module()
         # Stored before the body runs: modules that import each other see what is bound so far.
@@ -117,7 +117,7 @@ class Modules:
         # The module may have set attributes of classes of other modules.
         machine.calls.forget_attributes()
         (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-         machine.again, machine.doubts, machine.modes) = state  # fmt: skip
+         machine.again, machine.doubts, machine.modes, machine.decided) = state  # fmt: skip
         return scope
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:

@@ -47,6 +47,7 @@ from convlint.readers.python.evaluator.values import (
     Value,
     all_true,
     any_true,
+    defaults_in,
     unknown,
 )
 from convlint.readers.python.source_file import SourceFile
@@ -308,14 +309,16 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
         choices.taken.add(sides[truth])
         choices.left.add(sides[not truth])
         side = body if truth else other
-        if not mode:
+        defaults = defaults_in(value)
+        if not mode and not defaults:
             return side(scope)
-        modes = scope.machine.modes
-        mark = len(modes)
-        modes.append(mode)
+        modes, decided = scope.machine.modes, scope.machine.decided
+        marks = len(modes), len(decided)
+        modes += [mode] if mode else []
+        decided += [defaults] if defaults else []
         how = side(scope)
         if not leaves[truth]:  # then all that follows runs in this mode alone
-            del modes[mark:]
+            del modes[marks[0] :], decided[marks[1] :]
         return how
 
     return run

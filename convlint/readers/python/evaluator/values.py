@@ -378,6 +378,12 @@ def stated_by(*values: Value) -> frozenset[StatedLiteral]:
     return found
 
 
+def defaults_in(value: Value) -> frozenset[StatedLiteral]:
+    """Return those of its literals that are defaults of parameters."""
+    stated = value.stated if value.__class__ is Const else NOTHING_STATED
+    return frozenset([each for each in stated if each.default]) if stated else stated
+
+
 def place_of(stated: StatedLiteral) -> tuple[str, int, int]:
     """The path, line and column of a literal, to sort by."""
     return stated.at.path, stated.at.line or 0, stated.at.column or 0

@@ -177,7 +177,7 @@ class Frameworks(Library):
             kind = keras.kind_of_norm(own)
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
-        cell.extra = FrameworkLayer(kind, full, own)
+        cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults())
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full == "keras.Sequential":
@@ -205,7 +205,7 @@ class Frameworks(Library):
         place: ConstructionSite | None = here
         if isinstance(instance.cls, Class):
             place, made_by = construction(machine), instance.cls.name
-        layer = Convolution(signature, dict(arguments), place or here, made_by)
+        layer = Convolution(signature, dict(arguments), place or here, made_by, machine.by_defaults())
         if place is not None:  # else the class itself is evaluated, which nobody constructs here
             machine.record(Record("constructed", layer))
         return layer
@@ -295,7 +295,8 @@ class Frameworks(Library):
             # A first layer of Keras states the size of its input.
             if read.shape is None and read.raw:
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
-            return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions))
+            defaults = machine.by_defaults()
+            return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, defaults))
         if meaning.kind in ("sequential", "wrapper"):
             # mmcv's forward may be told to leave out the norm.
             told = meaning.name.startswith("mmcv.") and len(given.args) + len(given.keywords) > 1
@@ -312,7 +313,11 @@ class Frameworks(Library):
         if meaning.kind in ("module", "list", "dict"):
             self.escapes(machine, Items("list", list(given.args)))
             return Unknown("call")
-        return layers.applied(meaning, given, conditions)
+        found = layers.applied(meaning, given, conditions)
+        readers = first.data.readers if isinstance(first, Tensor) else []
+        if readers and readers[-1].kind == "norm" and (defaults := meaning.defaults | machine.by_defaults()):
+            readers[-1] = readers[-1]._replace(defaults=defaults)
+        return found
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a method of a tensor or module."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from convlint.model.layer import output_size, transposed_output_size
 from convlint.model.location import Location
+from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Unknown, Value, union
 from convlint.readers.python.nn import keras, tensors
@@ -39,11 +40,13 @@ class FrameworkLayer(Struct, frozen=True, eq=False):
     kind: Kind
     name: str  # in full
     arguments: Arguments = Arguments((), {})
+    defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, which decided tests around its construction
 
     def either(self, other: object) -> FrameworkLayer | None:
         """Return what is true of either of two layers; None if they differ in kind."""
-        alike = isinstance(other, FrameworkLayer) and other.kind == self.kind and self.kind in ("norm", "pointwise")
-        return FrameworkLayer(self.kind, self.name) if alike else None
+        if not isinstance(other, FrameworkLayer) or other.kind != self.kind or self.kind not in ("norm", "pointwise"):
+            return None
+        return FrameworkLayer(self.kind, self.name, defaults=self.defaults & other.defaults)
 
 
 # Kinds that keep the shape, with the kind of reader that each is for the tensor
@@ -117,6 +120,7 @@ class Convolution(Struct, eq=False):
     arguments: dict[str, Value]
     place: ConstructionSite
     made_by: str = ""
+    defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, which decided tests around its construction
     _weight: TensorPath | None = None
 
     @property
@@ -133,7 +137,7 @@ class Convolution(Struct, eq=False):
 
     def changed(self, name: str, value: Value) -> Convolution:
         """Return the same convolution with another argument."""
-        return Convolution(self.signature, {**self.arguments, name: value}, self.place, self.made_by)
+        return Convolution(self.signature, {**self.arguments, name: value}, self.place, self.made_by, self.defaults)
 
 
 class Record(NamedTuple):
@@ -147,6 +151,7 @@ class Record(NamedTuple):
     layer: Convolution
     before: Convolution | None = None
     norm: bool | None = None  # None where nobody knows
+    defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, but for which the norm might not be there
 
 
 class ConvRun(NamedTuple):
@@ -156,6 +161,7 @@ class ConvRun(NamedTuple):
     reads: TensorPath
     writes: TensorPath
     conditions: Conditions
+    defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, which decided tests around it
 
 
 class Recording:
@@ -287,7 +293,7 @@ def _weight_shape(layer: Convolution) -> Shape:
 
 def convolve(
     recording: Recording, instance: Instance | Convolution, layer: Convolution, tensor: TensorPath,
-    conditions: Conditions,
+    conditions: Conditions, defaults: frozenset[StatedLiteral] = frozenset(),
 ) -> TensorPath:  # fmt: skip
     """Apply a convolution to a tensor, record the run, and return the output."""
     dims = layer.signature.dims
@@ -314,7 +320,7 @@ def convolve(
         space = Space(False if keeps else None)
     last = layer.signature.framework == "keras"
     out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
-    use = ConvRun((recording.run, id(instance)), tensor, out, conditions)
+    use = ConvRun((recording.run, id(instance)), tensor, out, conditions, defaults)
     recording.uses.setdefault(layer, []).append(use)
     tensor.readers.append(TensorReader("conv", (out,), conditions))
     # A Keras layer with an activation is two operations: only the second output is read by others.

@@ -18,7 +18,7 @@ from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
-from convlint.readers.python.evaluator.values import Const, Instance, Value, place_of
+from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, place_of
 from convlint.readers.python.nn.layers import (
     Convolution,
     ConvRun,
@@ -82,6 +82,14 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
             for reader in here.readers
         ))  # fmt: skip
     return known[id(flow)]
+
+
+def _defaults_of_norms(layer: Convolution, uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
+    """Return the defaults of parameters but for which the norms behind a convolution that is there might not be."""
+    found = NOTHING_STATED
+    for use in uses:
+        found |= NOTHING_STATED.union(*(reader.defaults for reader in use.writes.readers)) - use.defaults
+    return found - layer.defaults
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
@@ -197,6 +205,7 @@ class Seen(Struct, eq=False):
     replaced: bool = True  # until a root keeps it in its network
     resized: bool = False
     opinions: list[Opinion] = []
+    norm_by: list[frozenset[StatedLiteral]] = []  # for each opinion that a norm follows, what it rests on
     reads: list[TensorPath] = []
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
@@ -247,6 +256,10 @@ class Gathering:
                     several.add(tuple(dict.fromkeys(each.conditions)))
         tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
+        defaults = {
+            id(each.thing.layer): each.thing.defaults - each.thing.layer.defaults
+            for each in recorded if each.thing.what == "lined"
+        }  # fmt: skip
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}
         for layer, condition in layers.values():
@@ -281,6 +294,10 @@ class Gathering:
                 opinion = SILENT
             if opinion != SILENT:
                 seen.opinions.append(opinion)
+            if opinion is True:
+                seen.norm_by.append(
+                    _defaults_of_norms(layer, uses) if uses else defaults.get(id(layer), NOTHING_STATED)
+                )
             if uses:
                 context = len(recording.uses) if whole else 0
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
@@ -455,7 +472,10 @@ def _merged_part(whole: list[Seen], name: str) -> list[SourceLayer]:
         if key not in says:
             says[key] = WrittenArguments(each.layer)
     written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
+    rests = [each for seen in whole for each in seen.norm_by] if opinion is True else []
+    norm_by = tuple(sorted(NOTHING_STATED.union(*rests), key=place_of)) if all(rests) else ()
     layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
+    layers = [replace(each, norm_by=norm_by) for each in layers] if norm_by else layers
     if _may_lack_bias(whole):  # whether a norm cancels one is then nothing that can be said of the place
         layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=True) for each in layers]
     return _merged(_without_chains(whole, layers))
@@ -501,9 +521,12 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
         follows, silent = (None, True) if opinion == SILENT else (opinion, False)
-        found += _merged(
-            [replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent) for each in several]
-        )
+        known = [each.norm_by for each in several if each.layer.norm_follows and not each.silent]
+        by = tuple(sorted({each for some in known for each in some}, key=place_of)) if all(known) else ()
+        found += _merged([
+            replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent, norm_by=by)
+            for each in several
+        ])  # fmt: skip
     return found
 
 

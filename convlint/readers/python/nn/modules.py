@@ -48,7 +48,7 @@ def put(machine: Machine, owner: Instance, name: str, value: Value) -> None:
             rearranged(machine, owner)
         last, meaning = meaning_of(next(reversed(owner.attributes.values()), None)), meaning_of(value)
         if name not in owner.attributes and isinstance(last, Convolution) and isinstance(meaning, FrameworkLayer):
-            machine.record(Record("lined", last, norm=meaning.kind == "norm"))
+            machine.record(Record("lined", last, norm=meaning.kind == "norm", defaults=meaning.defaults))
     machine.heap.put(owner, name, value)
 
 

@@ -9,6 +9,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from convlint.model.layer import output_size
+from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import Const, Items, List, Tensor, Unknown, Value, stated_by
 from convlint.readers.python.nn.kinds import words
@@ -66,12 +67,14 @@ UP_TO_CALLERS = frozenset(("parameter", "caller"))  # code that a root gets as i
 class TensorReader(NamedTuple):
     """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `unknown` or `other`.
 
-    One that is UP_TO_CALLERS is unknown too, but each caller shows what it is.
+    One that is UP_TO_CALLERS is unknown too, but each caller shows what it is. A norm may be there for the sake of
+    `defaults` alone: those of parameters that decided tests around its construction or its call.
     """
 
     kind: str
     into: tuple[TensorPath, ...]
     conditions: tuple[str, ...]
+    defaults: frozenset[StatedLiteral] = frozenset()
 
 
 class TensorPath:

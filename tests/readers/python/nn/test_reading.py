@@ -12,6 +12,7 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.merging import merged_again
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
+from convlint.run.api import lint
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
@@ -603,3 +604,33 @@ def test_a_star_import_of_anything_leaves_builtins_as_they_are(tmp_path: Path, m
     )
     layer = one(read(tmp_path, text)).layer
     assert (layer.C, layer.K) == (64, 60)
+
+
+BY_DEFAULT = """
+def up(c, norm={default}):
+    layers = [nn.Conv2d(c, c, 3)]
+    if {test}:
+        layers.append(nn.BatchNorm2d(c))
+    return nn.Sequential(*layers)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "test", "caller", "is_said"),
+    [
+        ("True", "norm", "", True),
+        ("True", "norm", "up(64, args.norm)", False),
+        ("'batch'", "norm == 'batch'", "up(64, args.norm)", False),
+        ("True", "norm", "up(64)", True),
+        ("True", "norm", "up(64, True)", True),  # which says that it follows
+        ("True", "True", "up(64, args.norm)", True),
+    ],
+)
+def test_a_norm_by_a_default_that_callers_override_is_no_norm(
+    tmp_path: Path, default: str, test: str, caller: str, is_said: bool
+) -> None:
+    """Whether the norm is there, only the callers show."""
+    body = BY_DEFAULT.format(default=default, test=test) + (f"def make(args):\n    return {caller}\n" if caller else "")
+    (tmp_path / "net.py").write_text("from torch import nn\n" + body)
+    found = {finding.rule.code for finding in lint(tmp_path, isolated=True).findings}
+    assert ("CL506" in found) is is_said
