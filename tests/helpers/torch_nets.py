@@ -256,3 +256,21 @@ def hooked(module: nn.Module, *inputs: torch.Tensor) -> list[dict[str, Any]]:
     with torch.no_grad():
         module.eval()(*inputs)
     return seen
+
+
+class FrozenNorm(nn.Module):
+    """Of its two norms, one keeps its statistics in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+        self.second, self.frozen = nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8)
+        self.train()
+
+    def train(self, mode: bool = True) -> "FrozenNorm":
+        super().train(mode)
+        self.frozen.eval()
+        return self
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.frozen(self.second(self.norm(self.first(x))))

@@ -22,7 +22,7 @@ from convlint.readers.bounded_json import (
 )
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
-from convlint.readers.keras.layer import ConvCall, build, is_convolution, without_copies
+from convlint.readers.keras.layer import NORMS, ConvCall, build, is_convolution, without_copies
 from convlint.readers.keras.operations import LayerTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
 from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
@@ -184,7 +184,11 @@ class ModelWalk:
     def _other(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
-        origin = self._flow.operation([value.origin for value in given], kind, learned=kind in _LEARNED)
+        # One that is not trainable normalises by stored statistics, which cancel no bias.
+        trainable = layer.get("config", "trainable") if kind in NORMS else None
+        is_frozen = trainable is not None and trainable.value is False
+        seen = f"frozen {kind}" if is_frozen else kind
+        origin = self._flow.operation([value.origin for value in given], seen, learned=kind in _LEARNED)
         return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
     def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:

@@ -43,6 +43,11 @@ VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 NORM = "norm"
 
 
+def is_frozen(name: str, argument: Callable[[str], Any]) -> bool:
+    """Whether an operator normalises by stored statistics, which cancel no bias."""
+    return name == "aten::_native_batch_norm_legit_no_training" or (name in NORMS and argument("training") is False)
+
+
 def role(name: str) -> str | None:
     """The role of an operator: convolution, norm, learned, unknown (its name has `conv` in it), or None for others."""
     if name in CONVOLUTIONS:

@@ -33,7 +33,7 @@ from convlint.readers.bounded_json import (
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
 from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin
-from convlint.readers.torch.kinds import CONVOLUTIONS, VIEWS, role, writes_in_place
+from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, VIEWS, is_frozen, role, writes_in_place
 from convlint.readers.torch.layers import ConvCall, TracedOperations, network_of, unbatched
 
 # Limits on expressions over symbolic sizes, such as `2*s0 + 1`.
@@ -390,6 +390,7 @@ class _GraphReader:
         calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
+        trains = any(_argument(node, "training") is True for node in self.nodes if role(operator(node)) == NORM)
         for node in self.nodes:
             name = operator(node)
             job = role(name)
@@ -417,7 +418,8 @@ class _GraphReader:
             )  # fmt: skip
             sources = [origins[tensor] for tensor in names if tensor in origins]
             if sources:
-                origins.update(dict.fromkeys(outputs, flow.operation(sources, job or name, learned=job == "learned")))
+                kind = "frozen norm" if trains and is_frozen(name, partial(_argument, node)) else job or name
+                origins.update(dict.fromkeys(outputs, flow.operation(sources, kind, learned=job == "learned")))
             if writes and outputs:
                 operations.alias(names[0], outputs[0])
             if base is not None and outputs and outputs[0] in origins:  # the base has now also what was written

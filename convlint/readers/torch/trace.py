@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
-from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, role
+from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, is_frozen, role
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
@@ -156,6 +156,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.flow = ConvFlow()
         self.operations = TracedOperations()
         self._names = {id(module): name for name, module in root.named_modules()}
+        self._trains = root.training  # in eval mode, all norms are frozen
         self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
@@ -212,7 +213,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self._operation(func, args, kwargs, result, job == "write", base)
         if job == "unknown":
             self.unknown[name] = None
-        found = self.flow.operation(read, job, learned=job == "learned")
+        frozen = job == NORM and self._trains and is_frozen(name, partial(argument_of, func, args, kwargs))
+        found = self.flow.operation(read, "frozen norm" if frozen else job, learned=job == "learned")
         for tensor in tensors_of((result,)):
             self._note(tensor, found)
         if base is not None:  # `out[:, :8] = y` writes into the whole of out

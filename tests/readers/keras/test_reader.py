@@ -105,6 +105,13 @@ def mixed_model() -> Any:
     return keras.Model(start, [out, L.Conv2D(21, 1, name="head")(u)])
 
 
+def test_a_norm_that_is_not_trained_cancels_no_bias(tmp_path: Path) -> None:
+    norms = L.BatchNormalization(), L.BatchNormalization(trainable=False)
+    layers = [each for norm in norms for each in (L.Conv2D(8, 3), norm)]
+    network = one(save(tmp_path, keras.Sequential([keras.Input((32, 32, 3)), *layers])), batch=2)
+    assert [layer.norm_follows for layer in network.layers] == [True, False]
+
+
 def test_functional_nested_and_shared_layers(tmp_path: Path) -> None:
     model = mixed_model()
     network = one(save(tmp_path, model), batch=2)

@@ -679,3 +679,9 @@ def test_the_spec_of_a_product_over_the_width_of_a_map_takes_it_for_no_channels(
     assert named_groups.members(found, "a") == named_groups.members(network, "a")
     between = [[edge.producers for edge in each.edges if edge.producers] for each in (found, network)]
     assert between == [[(0,)], [(0,)]]
+
+
+@pytest.mark.parametrize(("trains", "follows"), [(True, [True, False]), (None, [True, True])])
+def test_a_norm_that_keeps_its_statistics_in_training_cancels_no_bias(trains: bool | None, follows: list[bool]) -> None:
+    layers = one("torch_nets:FrozenNorm", "2x3x8x8", trains=trains).layers
+    assert [layer.norm_follows for layer in layers] == follows  # in eval mode, nobody can tell

@@ -290,3 +290,13 @@ def test_more_than_any_program_has(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_symbolic_sizes(text: str, value: int | None) -> None:
     assert evaluate(text, {"s0": 7}) == value
+
+
+@pytest.mark.contract
+def test_a_norm_that_keeps_its_statistics_in_training_cancels_no_bias(tmp_path: Path) -> None:
+    program = torch.export.export(torch_nets.FrozenNorm(), (torch.zeros(2, 3, 8, 8),))
+    path = str(tmp_path / "model.pt2")
+    torch.export.save(program, path)
+    assert [layer.norm_follows for layer in read(path, ReadOptions())[0].layers] == [True, False]
+    evaluated = exported(tmp_path, torch_nets.FrozenNorm(), (2, 3, 8, 8))
+    assert [layer.norm_follows for layer in read(evaluated, ReadOptions())[0].layers] == [True, True]
