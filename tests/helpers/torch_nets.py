@@ -195,6 +195,16 @@ def compiled() -> nn.Module:
     return torch.compile(UNet())
 
 
+def compiled_in_place() -> nn.Module:
+    module = UNet()
+    module.compile(mode="reduce-overhead")
+    return module
+
+
+def compiled_into_graphs() -> nn.Module:
+    return torch.compile(UNet(), mode="max-autotune")
+
+
 def resnet() -> nn.Module:
     from transformers import ResNetConfig, ResNetModel
 

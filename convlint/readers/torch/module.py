@@ -29,7 +29,7 @@ from convlint.readers.torch import building, user_code
 from convlint.readers.torch.building import Arguments, leaves, on_meta
 from convlint.readers.torch.layers import network_of, unbatched
 from convlint.readers.torch.places import line_at
-from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace
+from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace, noted_autocast
 
 MOST_OBJECTS = 100_000  # looked into for tensors
 _NO_HOLDERS = (  # types whose attributes hold no result
@@ -256,10 +256,25 @@ def read(path: str, options: ReadOptions) -> Outcome:
         return None, (InputError(path=path, message=fault.message, asked_wrong=about),)
 
 
+def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
+    """The module as it is traced, whether it was compiled, as a wrapper or in its place, and whether into CUDA graphs.
+
+    Some modes of torch.compile record graphs; Inductor's config has that (torch/_dynamo/eval_frame.py, 2.13).
+    """
+    wrapped = hasattr(module, "_orig_mod")
+    call: Any = None if wrapped else vars(module).pop("_compiled_call_impl", None)
+    context = getattr(module, "dynamo_ctx", None) if wrapped else None
+    config = getattr(context, "compiler_config", None)
+    if hasattr(call, "get_compiler_config"):
+        config = call.get_compiler_config()
+    graphs = isinstance(config, dict) and config.get("triton.cudagraphs") is True
+    return getattr(module, "_orig_mod", module), wrapped or call is not None, graphs
+
+
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:
-    module = building.build(parse_reference(options.reference or path))
-    compiled = hasattr(module, "_orig_mod")  # what torch.compile wraps, which is traced instead
-    module = getattr(module, "_orig_mod", module)
+    with noted_autocast():
+        built = building.build(parse_reference(options.reference or path))
+    module, compiled, graphs = _uncompiled(built)
     user_code.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
     arguments = building.inputs_of(module, options)
     building.refuse_inputs(module, *arguments)
@@ -270,6 +285,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     runtime = Runtime(
         framework="pytorch",
         compile=True if compiled else None,
+        cuda_graphs=True if graphs else None,
         cudnn_benchmark=True if torch.backends.cudnn.benchmark else None,  # False is also what nobody has set
         deterministic=True if torch.backends.cudnn.deterministic else None,
         tf32=bool(torch.backends.cudnn.allow_tf32),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from types import FrameType, TracebackType
@@ -31,6 +32,29 @@ from convlint.readers.torch.places import (
 _NAMED = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
+def _noting(began: Callable[..., None]) -> Callable[..., None]:
+    """The constructor of `torch.autocast` that remembers what it was called with, for `Autocast`."""
+
+    def begin(it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
+        it.__dict__[_MEANT] = (device_type, dtype, enabled)
+        on = enabled and device_type != "cuda"  # torch would warn where there is no CUDA
+        began(it, device_type, dtype if device_type != "cuda" else None, on, cache_enabled)
+
+    return begin
+
+
+@contextmanager
+def noted_autocast() -> Iterator[None]:
+    """While modules are built, `torch.autocast` is kept as it was meant: without CUDA it would turn itself off."""
+    kind = torch.amp.autocast_mode.autocast
+    began = kind.__init__
+    kind.__init__ = _noting(began)
+    try:
+        yield
+    finally:
+        kind.__init__ = began
+
+
 class Autocast:
     """While entered, `torch.autocast` for CUDA is recorded instead of applied; `dtype` is the one in effect.
 
@@ -53,13 +77,6 @@ class Autocast:
         began, entered, left = self._originals
         held = self._held
 
-        def begin(
-            it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
-        ) -> None:
-            it.__dict__[_MEANT] = (device_type, dtype, enabled)
-            on = enabled and device_type != "cuda"  # torch would warn where there is no CUDA
-            began(it, device_type, dtype if device_type != "cuda" else None, on, cache_enabled)
-
         def enter(it: Any) -> Any:
             device_type, dtype, enabled = it.__dict__.get(_MEANT, ("", None, False))
             if device_type == "cuda":
@@ -71,7 +88,7 @@ class Autocast:
                 held.pop()
             return left(it, *error)
 
-        kind.__init__, kind.__enter__, kind.__exit__ = begin, enter, leave
+        kind.__init__, kind.__enter__, kind.__exit__ = _noting(began), enter, leave
         return self
 
     def __exit__(

@@ -263,7 +263,16 @@ def test_compiled_modules_are_looked_into() -> None:
     assert len(network.layers) == 13
     assert network.runtime.compile is True
     assert network.runtime.framework == "pytorch"
+    assert network.runtime.cuda_graphs is None
     assert one("torch_nets:UNet", "2x3x32x32").runtime.compile is None
+    for name in ("compiled_in_place", "compiled_into_graphs"):
+        runtime = one(f"torch_nets:{name}", "2x3x32x32").runtime
+        assert (runtime.compile, runtime.cuda_graphs) == (True, True)
+
+
+def test_autocast_that_is_made_before_the_forward_pass_holds_in_it() -> None:
+    layers = one("torch_autocast_nets:Decorated", "2x8x32x32").layers
+    assert [layer.dtype for layer in layers] == ["fp16", "bf16", "fp32"]
 
 
 @pytest.mark.contract
