@@ -380,7 +380,10 @@ def _is_slower(hit: Hit, pricer: Pricer) -> bool:
     spec, change_us = hit.flaw.case.fix, hit.price.change_us
     if hit.price.advised or hit.rule.loss != "fix" or hit.severity == "error" or change_us is None or spec is None:
         return False
-    of_head = any(pricer.layers[index].head and "K" in own for index, own in zip(hit.indices, hit.sets, strict=True))
+    sets = dict(zip(hit.indices, hit.sets, strict=True))
+    if pricer.timing.against_layouts(pricer.timing.now, sets) is not None:
+        return True
+    of_head = any(pricer.layers[index].head and "K" in own for index, own in sets.items())
     return change_us > 0 and (spec.safety != "safe" or of_head)
 
 

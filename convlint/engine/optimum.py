@@ -334,6 +334,11 @@ class Search:
             starts: tuple[Levers, Levers] = (every, {})
             ends = [self._descended(setting, start, every, touching) for start in starts]
             chosen.update(self._least(ends, setting, layers, touching))
+        while chosen:  # what torch.compile would no longer turn into NHWC is no advice
+            against = self.timing.against_layouts(setting, self.advice.changes(chosen))
+            if against is None:
+                break
+            chosen = {key: lever for key, lever in chosen.items() if against not in lever.layers}
         return {key: lever for key, lever in levers.items() if key in chosen}
 
     def _least(

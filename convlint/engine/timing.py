@@ -15,7 +15,7 @@ from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_autocast, is_eager, left_us
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
-from convlint.facts.target import layout_picks
+from convlint.facts.target import layout_picks, layout_weight
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
@@ -273,6 +273,7 @@ class NetworkTiming:
                 self.readers.setdefault(producer, []).append(edge.consumer)
         self._runtimes = {network.runtime: 0}
         self._picks: dict[Runtime, Picks] = {}
+        self._weights: list[tuple[float, float]] | None = None  # of each layer, in torch.compile's choice of layouts
         self.now = NetworkSetting(network.layers, running or as_laid_out(network, mode), network.runtime)
 
     def setting(self, layers: tuple[ConvLayer, ...], runtime: Runtime) -> NetworkSetting:
@@ -281,6 +282,27 @@ class NetworkTiming:
         norms = normed(self.network, layers)
         running = tuple([self.running(layers, index, runtime, norms) for index in range(len(layers))])
         return NetworkSetting(layers, running, runtime, number)
+
+    def against_layouts(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> int | None:
+        """The layer of these `changes` for whose sake torch.compile no longer lays the network out as it does now.
+
+        None where it does, or where it matters to no layer: those of a network in NHWC stay so in any case.
+        """
+        decides = setting.runtime.compile is True and any(layer.layout == "NCHW" for layer in setting.layers)
+        if not decides or not layout_picks(setting.runtime, self.network.layers, self.mode)[0]:
+            return None
+        if self._weights is None:
+            self._weights = [layout_weight(layer, self.mode) for layer in self.network.layers]
+        weighed, total = sum([one for one, _ in self._weights]), sum([one for _, one in self._weights])
+        worst, most = None, 0.0
+        for index, own in changes.items():
+            sizes = {name: value for name, value in own.items() if "." not in name}
+            before, after = self._weights[index], layout_weight(with_fix(self.network.layers[index], sizes), self.mode)
+            weighed, total = weighed + after[0] - before[0], total + after[1] - before[1]
+            more = after[0] - after[1] - (before[0] - before[1])
+            if more > most:
+                worst, most = index, more
+        return worst if weighed > total else None
 
     def running(self, layers: Sequence[ConvLayer], index: int, runtime: Runtime, norms: Normed) -> ConvLayer:
         """One of these layers as it runs beside the others, among which `norms` are."""

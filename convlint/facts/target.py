@@ -344,31 +344,33 @@ _GROUPED, _SMALL, _NARROWING, _OTHER = 1.358, 0.783, 0.725, 0.823
 _SMALL_WIDTH = 64
 
 
-def _stays_as_it_is(layers: Sequence[ConvLayer], mode: Mode) -> bool:
-    """Whether Inductor leaves the layouts of a network alone (decide_layout_opt in torch/_inductor/graph.py, 2.13).
+def layout_weight(layer: ConvLayer, mode: Mode) -> tuple[float, float]:
+    """What a layer adds to two sums by which Inductor decides (decide_layout_opt in torch/_inductor/graph.py, 2.13).
 
-    In training it does for the sake of a single layer with groups, or filter into half as many channels; in inference
-    it weighs such layers by their FLOPs. That few channels throughout make it so too is left out: a part of a network
-    says nothing of the whole.
+    It leaves the layouts of a network alone where the first is the greater. In training that is for the sake of a
+    single layer with groups, or filter into half as many channels; in inference it weighs such layers by their FLOPs.
+    That few channels throughout make it so too is left out: a part of a network says nothing of the whole.
     """
-    weighed = total = 0.0
-    for layer in layers:
-        if layer.C is None or layer.K is None:
-            continue
-        outer, inner = (layer.C, layer.K) if layer.op == "conv_transpose" else (layer.K, layer.C)
-        inner //= layer.groups
-        grouped, narrowing = layer.groups > 1 and inner > 1, 2 * outer <= inner and (layer.R or 1) > 1
-        if mode == "training":
-            if grouped or narrowing:
-                return True
-            continue
-        problem = problem_of(layer)
-        if problem is not None:
-            small = max(outer, inner) <= _SMALL_WIDTH
-            weight = _GROUPED if grouped else _SMALL if small else _NARROWING if narrowing else _OTHER
-            flops = problem.flops * layer.calls
-            weighed, total = weighed + weight * flops, total + flops
-    return weighed > total
+    if layer.C is None or layer.K is None:
+        return 0.0, 0.0
+    outer, inner = (layer.C, layer.K) if layer.op == "conv_transpose" else (layer.K, layer.C)
+    inner //= layer.groups
+    grouped, narrowing = layer.groups > 1 and inner > 1, 2 * outer <= inner and (layer.R or 1) > 1
+    if mode == "training":
+        return float(grouped or narrowing), 0.0
+    problem = problem_of(layer)
+    if problem is None:
+        return 0.0, 0.0
+    small = max(outer, inner) <= _SMALL_WIDTH
+    weight = _GROUPED if grouped else _SMALL if small else _NARROWING if narrowing else _OTHER
+    flops = problem.flops * layer.calls
+    return weight * flops, flops
+
+
+def _stays_as_it_is(layers: Sequence[ConvLayer], mode: Mode) -> bool:
+    """Whether Inductor leaves the layouts of a network alone."""
+    weights = [layout_weight(layer, mode) for layer in layers]
+    return sum([weighed for weighed, _ in weights]) > sum([total for _, total in weights])
 
 
 def alignment(compute: Dtype, runtime: Runtime) -> int:

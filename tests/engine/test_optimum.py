@@ -11,6 +11,7 @@ from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.levers import Kept
 from convlint.engine.optimum import LEAST_GAIN, Search
+from convlint.model.layer import Layout
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 
@@ -178,3 +179,21 @@ def test_what_many_layers_ask_for_is_tried_once(monkeypatch: pytest.MonkeyPatch)
         x = net.conv(x, width, 3)
     promised(net.network(x))
     assert 0 < len(tried) < 10
+
+
+@pytest.mark.parametrize(("layout", "widened"), [("NCHW", False), ("NHWC", True)])
+def test_no_width_keeps_torch_compile_from_choosing_the_layout(layout: Layout, widened: bool) -> None:
+    """A 3x3 of half the channels makes Inductor leave all layers in NCHW (decide_layout_opt)."""
+    net = Wiring(C=64, N=64, size=56, layout=layout)
+    network = net.network(net.conv(net.conv(net.conv(net.image, 255, 3), 128, 3), 128, 3))
+    network = replace(network, runtime=Runtime(framework="pytorch", compile=True))
+    result, promise = promised(network)
+    assert bool(promise.optimum.levers) is widened
+    then, now = (
+        sum(each.times["a100"].time_us for each in promised(one)[0].layers)
+        for one in (followed(network, promise), network)
+    )
+    assert sum(each.times["a100"].after_us for each in result.layers) == pytest.approx(then)
+    assert then <= now
+    said = [each.fix for each in result.findings if each.rule.code == "CL102"]
+    assert [fix is not None and bool(fix.set or fix.by_layer) for fix in said] == [widened]

@@ -11,6 +11,7 @@ from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.values import (
     Class,
     Const,
+    Function,
     Instance,
     Items,
     Name,
@@ -354,6 +355,14 @@ def construction(machine: Machine) -> ConstructionSite | None:
         if not (isinstance(function, ast.Attribute) and function.attr == "__init__"):
             return ConstructionSite(site.file, site.node)
     return None
+
+
+def entries_of(machine: Machine, instance: Instance) -> list[Function]:
+    """Return the methods by which code may run a network whose class has no `forward`: those that take something."""
+    if not isinstance(instance.cls, Class) or forward_of(machine, instance) is not None:
+        return []
+    own = (each for each in instance.cls.namespace.values() if isinstance(each, Function) and not each.kind)
+    return [each.to(instance) for each in own if not each.name.startswith("_") and len(each.node.args.args) > 1]
 
 
 _FORWARD = {"keras": "call", **dict.fromkeys(("flax", "haiku", "equinox"), "__call__")}

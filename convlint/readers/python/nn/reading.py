@@ -30,13 +30,14 @@ from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start, tells
-from convlint.readers.python.nn.modules import everything, forward_of, is_module
+from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
 from convlint.readers.python.source_file import SourceFile
 
 _MOST_NETWORKS = 8  # networks run of those in one result
+_MOST_ENTRIES = 8  # methods run of a network without a forward pass
 
 
 def run_twice(
@@ -118,16 +119,22 @@ def _all_forwards(
     whole = True
     for network in networks:
         if id(network) not in library.recording.called:
-            library.recording.run += 1
-            found += run_forward(machine, file, network, shape)
-            whole = whole and machine.steps >= 0
+            for entry in entries_of(machine, network)[:_MOST_ENTRIES] or (None,):
+                library.recording.run += 1
+                found += run_forward(machine, file, network, shape, entry)
+                whole = whole and machine.steps >= 0
     machine.steps = machine.steps if whole else -1
     return found
 
 
-def run_forward(machine: Machine, file: SourceFile, network: Instance, shape: Shape | None) -> list[Recorded]:
-    """Run a network on an input; return the records. `machine.steps` are negative if it did not end."""
-    forward, count = forward_of(machine, network), 1
+def run_forward(
+    machine: Machine, file: SourceFile, network: Instance, shape: Shape | None, entry: Function | None = None
+) -> list[Recorded]:
+    """Run a network, or an `entry` of it, on an input; return the records.
+
+    `machine.steps` are negative if it did not end.
+    """
+    forward, count = entry or forward_of(machine, network), 1
     if isinstance(forward, Function):
         args = forward.node.args
         # The first argument is taken for the image; others get a tensor of unknown shape.
@@ -138,7 +145,7 @@ def run_forward(machine: Machine, file: SourceFile, network: Instance, shape: Sh
     start, cut = machine.steps, False
     machine.floor = max(start - STEPS_OF_NOTHING, 0)
     try:
-        _hand_out(machine.call(network, inputs, {}, machine.no_call(file.tree), file))
+        _hand_out(machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file))
     except (Exhausted, RecursionError):
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)

@@ -52,7 +52,7 @@ def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
     """Return calls of `.backward()` inside an autocast block of the same function."""
-    calls = (node for block in _blocks(unit) for node in _within(block.body, unit) if isinstance(node, ast.Call))
+    calls = (node for block in _blocks(unit) for node in _while_on(block, unit) if isinstance(node, ast.Call))
     backward = (each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "backward")
     return tuple(dict.fromkeys(map(unit.file.locate, backward)))
 
@@ -92,6 +92,19 @@ def _enabled(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
     """Return what says whether it is on: the first argument, or the third behind a device and a dtype."""
     place = 0 if unit.full_name(call.func) in _OF_DEVICES else 2
     return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "enabled")]
+
+
+def _while_on(block: ast.With, unit: SourceUnit) -> Iterator[ast.AST]:
+    """Yield the nodes of an autocast block, without branches that a test of its `enabled` takes where it is off."""
+    on = {ast.unparse(each) for call in _entered(block, unit) for each in _enabled(call, unit)}
+    off = {f"not {each}" for each in on}
+    left = {
+        id(each)
+        for node in _within(block.body, unit) if isinstance(node, ast.If)
+        for tests, branch in ((on, node.orelse), (off, node.body)) if ast.unparse(node.test) in tests
+        for statement in branch for each in every(statement)
+    }  # fmt: skip
+    return (node for node in _within(block.body, unit) if id(node) not in left)
 
 
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:

@@ -634,3 +634,14 @@ def test_a_norm_by_a_default_that_callers_override_is_no_norm(
     (tmp_path / "net.py").write_text("from torch import nn\n" + body)
     found = {finding.rule.code for finding in lint(tmp_path, isolated=True).findings}
     assert ("CL506" in found) is is_said
+
+
+def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Path) -> None:
+    init = "self.body = nn.Sequential(nn.Conv2d(6, 32, 8, stride=4), nn.ReLU())\nself.head = nn.Conv2d(32, 19, 1)"
+    methods = "    def value(self, x):\n        return self.body(x / 255)\n"
+    methods += "    def act(self, x):\n        return self.head(self.body(x))\n"
+    found = read(tmp_path, module(init) + methods)
+    assert [(each.layer.first, each.layer.head, each.calls) for each in found.layers] == [
+        (True, False, 1),
+        (False, True, 1),
+    ]
