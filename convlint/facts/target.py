@@ -297,6 +297,20 @@ def _has_no_kernel(facts: LayerFacts) -> bool:
     return dtype in (Dtype.bf16, Dtype.fp8, Dtype.int8) and dtype.value not in gpu.tensor_dtypes
 
 
+def _runs_nhwc(facts: LayerFacts) -> bool:
+    """Whether no version that is known keeps the framework from it.
+
+    PyTorch runs channels_last as NCHW with a cuDNN below 7.6.3, in 3-D below 8.0.5 (cudnn_conv_suggest_memory_format in
+    ATen/native/ConvUtils.h); ONNX Runtime's default builds have prefer_nhwc from 1.20 on (its pull requests 22648 and
+    23812).
+    """
+    runtime = facts.context.runtime
+    if runtime.framework == "pytorch" and runtime.cudnn is not None:
+        return runtime.cudnn >= ("8.0.5" if facts.layer.dims == 3 else "7.6.3")
+    version = runtime.framework_version if runtime.framework == "onnxruntime" else None
+    return version is None or version >= "1.20"
+
+
 TARGET: Table = {
     "mode_stated": truth("the user, the input or the config names the mode", lambda facts: facts.context.mode_stated),
     "mode": text("training or inference", lambda facts: facts.context.mode),
@@ -305,6 +319,7 @@ TARGET: Table = {
         "the framework chooses the layout itself",
         lambda facts: facts.context.picks[facts.layer.dims != 2],
     ),
+    "runs_nhwc": truth("the framework runs NHWC where it is asked to, for all that is known of versions", _runs_nhwc),
     "compute_dtype": text(
         "what multiplies on this GPU with this runtime",
         lambda facts: _precision(facts)[0],
