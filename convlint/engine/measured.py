@@ -88,7 +88,10 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
             ratios.append((f"{layer.name} {which}", predicted / found.us))
             if found.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None
-    recorded = network.recorded
+    recorded, notes = network.recorded, list[str]()
+    if recorded is not None and recorded.mode != mode:
+        notes = [f"recorded in {recorded.mode}, which does not tell the time of a whole step in {mode}"]
+        recorded = None
     if recorded is not None and ratios:
         steps = Steps(network, running, us, network.runtime, mode)
         recorded = predicted_step(steps, recorded, load_gpu(recorded.gpu))
@@ -97,7 +100,7 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
         ]
         recorded = replace(recorded, works=tuple(works))
         network = replace(network, recorded=recorded)
-    notes = [] if recorded is None or len(recorded.parts) < 2 else _of_step(recorded)
+    notes += [] if recorded is None or len(recorded.parts) < 2 else _of_step(recorded)
     if not ratios:
         return network, notes
     turned = f", of which {duration(turned_us)} in transposes" if turned_us else ""

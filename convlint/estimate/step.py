@@ -147,7 +147,9 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     bandwidth. What torch.compile would make of the operators is not told: a trace does not say which reads what.
     """
     network = steps.network
-    if not recorded.gpu or bool(steps.runtime.compile) != bool(network.runtime.compile):
+    if not recorded.gpu or steps.mode != recorded.mode:
+        return None
+    if bool(steps.runtime.compile) != bool(network.runtime.compile):
         return None
     as_recorded = replace(steps, layers=network.layers, runtime=network.runtime)
     before, after = _Walk(as_recorded, load_gpu(recorded.gpu)), _Walk(steps, gpu)

@@ -320,7 +320,8 @@ def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, 
         except InputFault as fault:
             raise UsageError(f"--versions: {where}: {fault.message}") from None
     settings, origins = settings_from(environment, runtime)
-    if runtime is not stated:  # what neither a release nor a file speaks of stays as it is stated
+    # What neither a release nor a file speaks of stays as it is stated; but each wheel of PyTorch has its own.
+    if runtime is not stated and (job.asked.release is None or framework_of(runtime) != "pytorch"):
         kept = {name: getattr(stated, name) for name in ("cuda", "cudnn") if name not in settings}
         runtime = replace(runtime, **kept)
     found = replace(runtime, **settings) if settings else runtime
@@ -428,8 +429,15 @@ def last_resort(errors: list[InputError], path: str) -> Iterator[None]:
 
 
 def resolve_targets(names: Sequence[str]) -> list[Target]:
-    """GPUs under the names given. Raises UsageError with the nearest names for an unknown one."""
-    return [Target(label=name.strip(), gpu=load_gpu(name)) for name in dict.fromkeys(names)]
+    """GPUs under the names given, the first where several name one.
+
+    Raises UsageError with the nearest names for an unknown one.
+    """
+    found: dict[str, Target] = {}
+    for name in names:
+        gpu = load_gpu(name)
+        found.setdefault(gpu.id, Target(label=name.strip(), gpu=gpu))
+    return list(found.values())
 
 
 def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Checked:

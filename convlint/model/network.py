@@ -116,11 +116,13 @@ class RecordedStep(WireRecord, frozen=True, kw_only=True):
     """A step of a trace: `works` beside and in its convolutions, and how many operations start kernels, forward.
 
     `dtypes` are those that the layers had, in their order; `in_nhwc`: most of them were. `span_us` is how long a marked
-    step took on the host while it was recorded, which takes time itself; 0 where none is marked.
+    step took on the host while it was recorded, which takes time itself; 0 where none is marked. Of another `mode` than
+    its own it tells nothing.
     """
 
     works: tuple[RecordedWork, ...]
     operations: float
+    mode: Mode
     gpu: str = ""  # that it ran on, or one like it; empty where none is known
     dtypes: tuple[Dtype | None, ...] = ()
     in_nhwc: bool = False

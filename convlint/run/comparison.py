@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from convlint.files.bounded_file import file_size, open_regular
-from convlint.model.errors import InputFault
+from convlint.gpus.gpu import load_gpu
+from convlint.model.errors import InputFault, UsageError
 from convlint.model.layer import Mode
 from convlint.model.report import InputError, Severity
 
@@ -332,9 +333,17 @@ def _by_key(side: Side, name: str) -> dict[_Key, NetworkFigures]:
     """The networks by their path below the folder that is compared, or below what all of a report share; GPU; mode."""
     folder = name if os.path.isdir(name) else _shared_folder([network.path for network in side.networks])
     return {
-        (one.path if not folder or ":" in one.path else os.path.relpath(one.path, folder), one.gpu, one.mode): one
+        (one.path if not folder or ":" in one.path else os.path.relpath(one.path, folder), _gpu(one), one.mode): one
         for one in side.networks
     }
+
+
+def _gpu(network: NetworkFigures) -> str:
+    """The id of its GPU, which may go by another name on the other side; the name where nobody knows that."""
+    try:
+        return load_gpu(network.gpu).id
+    except UsageError:
+        return network.gpu
 
 
 def _shared_folder(paths: Sequence[str]) -> str:
@@ -349,7 +358,7 @@ def _pair(old: Side, new: Side, before: NetworkFigures, after: NetworkFigures, t
     return Pair(
         old=before,
         new=after,
-        layers=tuple(_layers(_layers_of(old, before), _layers_of(new, after), before.gpu)),
+        layers=tuple(_layers(_layers_of(old, before), _layers_of(new, after), before.gpu, after.gpu)),
         appeared=tuple(_beyond(theirs, mine)),
         gone=tuple(_beyond(mine, theirs)),
         tolerance=tolerance,
@@ -383,7 +392,9 @@ def _beyond(findings: Iterable[FindingFigures], others: Iterable[FindingFigures]
             yield finding
 
 
-def _layers(old: Sequence[LayerFigures], new: Sequence[LayerFigures], gpu: str) -> Iterator[LayerChange]:
+def _layers(
+    old: Sequence[LayerFigures], new: Sequence[LayerFigures], old_gpu: str, new_gpu: str
+) -> Iterator[LayerChange]:
     """The layers whose time or sizes changed. They are matched by name, then, where renamed, by their sizes."""
     waiting: dict[str, list[LayerFigures]] = {}
     for layer in old:
@@ -402,13 +413,13 @@ def _layers(old: Sequence[LayerFigures], new: Sequence[LayerFigures], gpu: str) 
         if of_sizes.get(layer.sizes):
             matched.append((of_sizes[layer.sizes].pop(0), layer))
         else:
-            yield LayerChange(name=layer.name, before_us=None, after_us=layer.time_us(gpu), kind="added")
+            yield LayerChange(name=layer.name, before_us=None, after_us=layer.time_us(new_gpu), kind="added")
     for layer in (layer for several in of_sizes.values() for layer in several):
-        yield LayerChange(name=layer.name, before_us=layer.time_us(gpu), after_us=None, kind="removed")
+        yield LayerChange(name=layer.name, before_us=layer.time_us(old_gpu), after_us=None, kind="removed")
     for before, after in matched:
         sizes = zip(SIZES, before.sizes, after.sizes, strict=True)
         changed = {name: (was, now) for name, was, now in sizes if was != now}
-        before_us, after_us = before.time_us(gpu), after.time_us(gpu)
+        before_us, after_us = before.time_us(old_gpu), after.time_us(new_gpu)
         if changed or _differs(before_us, after_us):
             yield LayerChange(name=after.name, before_us=before_us, after_us=after_us, changed=changed)
 

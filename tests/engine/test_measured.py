@@ -1,15 +1,18 @@
 """Networks from traces: times are those that were measured, whatever is changed, and differences are said."""
 
 import pytest
+from checkout import ROOT
 from convolutions import conv
 from msgspec.structs import replace
 
 from convlint.engine.measured import far_off, held_to_trace
+from convlint.engine.timing import as_laid_out, estimated
 from convlint.estimate import estimate_layer, estimate_pass
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Measured, MeasuredPass
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
+from convlint.readers.trace.reader import read_with_device
 
 GPU = load_gpu("a100-40gb-sxm")
 RUNTIME = Runtime(framework="pytorch", tf32=False)
@@ -101,3 +104,21 @@ def test_the_farthest_off_come_first() -> None:
     assert far_off([("a", 1.6), ("b", 0.2), ("c", 1.0), ("d", 2.0), ("e", 1.7)]).endswith(
         "4 of 5 predictions off by more than a factor of 1.5: b (0.20), d (2.00), e (1.70) and 1 more"
     )
+
+
+def test_a_step_is_known_in_the_mode_alone_in_which_it_was_recorded() -> None:
+    network = _read_trace("h100-resnet50-nchw.json.gz")
+    assert network.recorded is not None
+    for mode, is_known in (("training", True), ("inference", False)):
+        asked = held_to_trace(replace(network, mode=mode), ())
+        hosted = estimated(asked, as_laid_out(asked, mode), load_gpu("h100-sxm"), mode)
+        assert (hosted.step is not None) is is_known
+        said = any(note.startswith("recorded in training, which does not tell") for note in asked.version_notes)
+        assert said is not is_known
+
+
+def _read_trace(name: str) -> Network:
+    network, _, errors = read_with_device(str(ROOT / "benchmarks/data/traces" / name))
+    assert network is not None
+    assert not errors
+    return network

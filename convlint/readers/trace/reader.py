@@ -15,7 +15,7 @@ from convlint.files.safe import clean
 from convlint.gpus.devices import Device, gpu_of
 from convlint.gpus.gpu import Gpu
 from convlint.model.errors import InputFault
-from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Pass, mostly_nhwc, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, Measured, Mode, Pass, mostly_nhwc, with_output
 from convlint.model.network import Network, RecordedStep, unique_name
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
@@ -84,10 +84,11 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     sized = bool(groups)
     if not sized:
         groups = _by_kernels(of_steps)
-        errors.append(f"its {len(of_steps)} calls of convolutions have no sizes{_took(of_steps)}: {HOW}")
+        have = f"{plural(len(of_steps), 'call')} of convolutions {'has' if len(of_steps) == 1 else 'have'}"
+        errors.append(f"its {have} no sizes{_took(of_steps)}: {HOW}")
     elif unknown:
-        lacking = plural(len(unknown), "call")
-        errors.append(f"{lacking} of convolutions lack sizes, strides or padding{_took(unknown)}: left out")
+        lacking = f"{plural(len(unknown), 'call')} of convolutions {'lacks' if len(unknown) == 1 else 'lack'}"
+        errors.append(f"{lacking} sizes, strides or padding{_took(unknown)}: left out")
     if recording.has_kernels and not any(call.kernels for call in recording.calls):
         notes.append("no kernel belongs to a convolution, as with CUDA graphs: its layers are predicted, not measured")
     steps = len(recording.steps) or _repetitions(groups, recording.works)
@@ -100,7 +101,7 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
-        recorded=_recorded(recording, steps, unknown if sized else (), layers),
+        recorded=_recorded(recording, steps, unknown if sized else (), layers, "training" if trains else "inference"),
     )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def _took(calls: Iterable[Call]) -> str:
 
 
 def _recorded(
-    recording: TraceRecording, steps: int, unknown: Iterable[Call], layers: Sequence[ConvLayer]
+    recording: TraceRecording, steps: int, unknown: Iterable[Call], layers: Sequence[ConvLayer], mode: Mode
 ) -> RecordedStep | None:
     """One step of all kernels; None where none ran, or the trace ends in one.
 
@@ -129,7 +130,7 @@ def _recorded(
         works.append(work)
     spans = [end - begin for begin, end in recording.steps]
     return RecordedStep(
-        works=tuple(works), operations=recording.works.operations / count,
+        works=tuple(works), operations=recording.works.operations / count, mode=mode,
         dtypes=tuple(layer.dtype for layer in layers),
         in_nhwc=mostly_nhwc(layers),
         span_us=median(spans) if spans else 0.0,

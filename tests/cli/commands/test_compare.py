@@ -82,6 +82,13 @@ def test_the_limit_is_the_users(sides: Any) -> None:
     assert sides(NET, SLOW, "--tolerance", str(percent - 1)).code == 1
 
 
+def test_a_gpu_is_the_same_under_another_name(sides: Any) -> None:
+    ran = sides(NET, NET.replace("a100", "A100 SXM4 40GB"))
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "as fast as before")
+    once, twice = (run("check", "old.yaml", *gpus) for gpus in ((), ("--gpu", "a100", "--gpu", "a100-40gb-sxm")))
+    assert once.out == twice.out
+
+
 def test_nothing_changed(sides: Any) -> None:
     ran = sides(NET, NET)
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "as fast as before")
@@ -221,6 +228,14 @@ def test_a_release_counts_whatever_the_spec_states(video: Path) -> None:
     stated = VIDEO.replace("framework: pytorch", 'framework: pytorch, framework_version: "2.7.0"')
     (video / "vae.yaml").write_text(stated, encoding="utf-8")
     assert run("versions", "vae.yaml", "--from", "2.8.0", "--to", "2.9.0").code == 1
+
+
+def test_a_release_of_unknown_wheels_does_not_have_what_the_spec_states(video: Path) -> None:
+    stated = VIDEO.replace("framework: pytorch", 'framework: pytorch, cuda: "12.4", cudnn: "9.1.0"')
+    (video / "vae.yaml").write_text(stated, encoding="utf-8")
+    assert "framework 2.3 -> 2.4, CUDA ? -> 12.1, cuDNN ? -> 9.1.0" in run(
+        "versions", "vae.yaml", "--from", "2.3", "--to", "2.4"
+    ).out  # fmt: skip
 
 
 def test_two_lock_files_and_the_present_one(video: Path) -> None:

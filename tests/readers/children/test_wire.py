@@ -21,7 +21,7 @@ LAYER = ConvLayer(name="a", dtype=Dtype.bf16, layout="NHWC", spans={"C": (1, 2, 
 RECORDED = RecordedStep(
     works=(RecordedWork(part="linear", op="mm", us=2.5, calls=2.0, moved=2**33, flops=2**40, gemm=(1, 2, 3),
                         dtype=Dtype.fp16), RecordedWork(part="copy", us=1.5)),
-    operations=3.5, dtypes=(Dtype.bf16, None), span_us=9.5,
+    operations=3.5, mode="inference", dtypes=(Dtype.bf16, None), span_us=9.5,
 )  # fmt: skip
 NETWORK = Network(
     path="x.onnx", layers=(LAYER, LAYER), edges=(Edge(consumer=1, producers=(0,), source="a", C=3, H=None, W=4),),

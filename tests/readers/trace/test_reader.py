@@ -385,7 +385,7 @@ def test_calls_that_lack_their_sizes_are_an_error_with_their_time(tmp_path: Path
     trace.conv(SHAPE, WEIGHT, [(FPROP, 5000.0)], **{"Input Dims": []})
     found, (error,) = read(str(trace.write(tmp_path / "t.json")), ReadOptions())
     assert found is not None
-    assert "1 call of convolutions lack sizes, strides or padding, which took 5 ms: left out" in error.message
+    assert "1 call of convolutions lacks sizes, strides or padding, which took 5 ms: left out" in error.message
 
 
 def test_a_transpose_back_is_of_the_product_before_it(tmp_path: Path) -> None:
