@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from convlint.engine.measured import far_off, held_to_trace
 from convlint.engine.timing import as_laid_out, estimated
 from convlint.estimate import estimate_layer, estimate_pass
+from convlint.estimate.memory import parameters
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer, Measured, MeasuredPass
 from convlint.model.network import Network
@@ -115,6 +116,10 @@ def test_a_step_is_known_in_the_mode_alone_in_which_it_was_recorded() -> None:
         assert (hosted.step is not None) is is_known
         said = any(note.startswith("recorded in training, which does not tell") for note in asked.version_notes)
         assert said is not is_known
+
+
+def test_layers_of_equal_sizes_that_a_trace_does_not_tell_apart_have_weights_of_their_own() -> None:
+    assert parameters(_read_trace("h100-resnet50-nchw.json.gz").layers) == 23_454_912  # of ResNet-50's convolutions
 
 
 def _read_trace(name: str) -> Network:
