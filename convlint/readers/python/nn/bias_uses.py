@@ -92,6 +92,7 @@ class _Uses:
         self._lines = [at for at, line in enumerate(file.content_lines, 1) if _USE_IN_LINE.search(line)]
         self._tree = file.tree
         self._own, self._in_class = False, False  # whether `self` is the object whose method this is
+        self._function: ast.FunctionDef | ast.AsyncFunctionDef | None = None  # the innermost around what is visited
 
     @cached_property
     def _bound(self) -> dict[str, list[str]]:
@@ -148,14 +149,16 @@ class _Uses:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                before = self._own, self._in_class
+                before = self._own, self._in_class, self._function
                 is_class = isinstance(node, ast.ClassDef)
                 given = [] if isinstance(node, ast.ClassDef) else [each.arg for each in parameters(node)]
                 keeps = self._own and (self._in_class or "self" not in given)
                 self._own, self._in_class = is_class or keeps, is_class
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    self._function = node
                 # A function may run when all is otherwise.
                 self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node))
-                self._own, self._in_class = before
+                self._own, self._in_class, self._function = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (each for each in every(node.test) if isinstance(each, ast.expr))
                 self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
@@ -301,8 +304,16 @@ class _Uses:
         values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [ast.unparse(text)]
         layers = [re.search(r"([\w.]+)\.__class__|\btype\(([\w.]+)\)\.__(?:qual)?name__", value) for value in values]
         names = {each[1] or each[2] if each else "" for each in layers}
-        if len(names) == 1 and not any(self._bound.get(name, ()) for name in names):
+        if len(names) == 1 and not any(map(self._is_bound_again, names)):
             yield from names
+
+    def _is_bound_again(self, name: str) -> bool:
+        """Whether something else than the parameter may have this name where it is read."""
+        function = self._function
+        if function is None or all(each.arg != name for each in parameters(function)):
+            return bool(self._bound.get(name))
+        stores = (node for node in every(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        return any(node.id == name for node in stores)
 
 
 def _holder(node: ast.AST) -> ast.expr | None:

@@ -122,6 +122,7 @@ def test_a_keyword_is_no_use() -> None:
         "if type(m) == nn.Linear: m.bias.data.zero_()",
         "name = m.__class__.__name__\nif name.find('BatchNorm2d') != -1: nn.init.constant_(m.bias.data, 0)",
         "name = type(m).__name__\nif 'Norm' in name: m.bias.data.zero_()",
+        "def f(m):\n if 'Norm' in type(m).__name__: m.bias.data.zero_()\ndef g(self):\n for m in self: pass",
         "if 'Norm' in type(m).__name__: m.bias.data.zero_()",
         "from own import LayerNorm2d\nif isinstance(m, LayerNorm2d): m.bias.data.zero_()",
         "if getattr(m, 'bias') is not None: getattr(m, 'bias').data.zero_()",
