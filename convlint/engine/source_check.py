@@ -245,10 +245,18 @@ def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> RuleStatem
         if _is_literal(width, at) and (width.value or 0) % (worst.value or 1):
             flaw = replace(flaw, describe=other.describe)
     literals = [each for _, width in said for each in width.literals]
-    flaw = _with(flaw, proviso(worst.record, literals), [width.record for _, width in said])
+    flaw = _with(flaw, proviso(_in_any_case(worst, found), literals), [width.record for _, width in said])
     return RuleStatement(
         flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place)))
     )
+
+
+def _in_any_case(worst: Width, found: Iterable[tuple[Flaw, Width]]) -> SourceLayer:
+    """The record of a number with all conditions under which its place has that number."""
+    own, at = worst.record, worst.record.layer.locate()
+    alike = (each for _, each in found if each.value == worst.value and each.record.layer.locate() == at)
+    conditions = dict.fromkeys(each.record.condition for each in alike if each.record.certainty == own.certainty)
+    return replace(own, condition="\n".join(conditions) if all(conditions) else "")
 
 
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:

@@ -121,7 +121,7 @@ class _Editor:
         if where is None or where.line is None or where.column is None:
             return _refused(fix, at, "no place was found that every run passes first")
         if not program.torch_name:
-            return _refused(fix, where, "nothing there imports torch")
+            return _refused(fix, where, "no statement at the top level of that file imports torch")
         source = opened(self._read, where.path)
         if isinstance(source, str):
             return _refused(fix, where, source)

@@ -198,7 +198,7 @@ def test_the_line_that_switches_tuning_on() -> None:
     ("insert_at", "torch", "why"),
     [
         (None, "torch", "train.py:1: no place was found"),
-        (at(5, "train.py", 5), "", "train.py:5: nothing there imports torch"),
+        (at(5, "train.py", 5), "", "train.py:5: no statement at the top level of that file imports torch"),
         (at(6, "train.py", 5), "torch", "train.py:6: no statement begins there"),
     ],
 )

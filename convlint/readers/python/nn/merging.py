@@ -78,7 +78,7 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
             continue
         waiting.pop()
         known.setdefault(id(here), bool(here.readers) and not learned and all(
-            reader.kind == "returned" or any(known.get(id(each), False) for each in reader.into)
+            reader.kind in ("returned", "kept") or any(known.get(id(each), False) for each in reader.into)
             for reader in here.readers
         ))  # fmt: skip
     return known[id(flow)]
@@ -433,7 +433,7 @@ def start(at: Location) -> Start:
 
 
 # Why a size is unknown, from what tells a user least on
-_REASONS = ("caller", "call", "branch", "limit", "parameter", "config", "weight")
+_REASONS = ("caller", "call", "parameter", "branch", "limit", "config", "weight")
 
 
 def tells(why: str) -> int:
@@ -587,7 +587,10 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
 def _either(conditions: Iterable[str]) -> str:
     """Return what holds where one of several conditions does, each a line; empty where one of them is."""
     several = tuple(conditions)
-    return "\n".join(sorted({line for each in several for line in each.splitlines()})) if all(several) else ""
+    lines = {line: frozenset(line.split(" and ")) for each in several for line in each.splitlines()}
+    # What holds where more is asked says nothing beside what asks for less.
+    least = [line for line, tests in lines.items() if not any(other < tests for other in lines.values())]
+    return "\n".join(sorted(least)) if all(several) else ""
 
 
 def _one(group: list[SourceLayer]) -> SourceLayer:
@@ -615,14 +618,15 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
     less: set[int] = set()
     for missing, several in kinds.items():
         known = [field for field in _COMPARED if field not in missing]
-        stated: dict[tuple[Any, ...], bool] = {}  # by what those say that know more: whether one of these is as certain
+        more: dict[tuple[Any, ...], list[SourceLayer]] = {}  # those that know more, by what they say of the rest
         for other in (each for gaps, others in kinds.items() if gaps < missing for each in others):
-            values = tuple([getattr(other.layer, field) for field in known])
-            stated[values] = stated.get(values, False) or other.certainty == "stated"
-        for one in several if stated else ():
-            certain = stated.get(tuple([getattr(one.layer, field) for field in known]))
+            more.setdefault(tuple([getattr(other.layer, field) for field in known]), []).append(other)
+        for one in several if more else ():
+            beside = more.get(tuple([getattr(one.layer, field) for field in known]), ())
             knows = one.layer.C is not None or one.layer.K is not None  # a width, which rules on widths read
-            if certain or (certain is not None and not (one.certainty == "stated" and knows)):
+            beside = [each for each in beside if not knows or each.condition in ("", one.condition)]
+            certain = any(each.certainty == "stated" for each in beside)
+            if certain or (beside and not (one.certainty == "stated" and knows)):
                 less.add(id(one))
     return [each for each in layers if id(each) not in less]
 

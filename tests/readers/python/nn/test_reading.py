@@ -645,3 +645,65 @@ def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Pa
         (True, False, 1),
         (False, True, 1),
     ]
+
+
+TWO_WAYS = """
+class Single(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.conv = nn.Conv2d(c, 25, 3)
+
+def create(args):
+    if args.name == "one":
+        return Single(args.c)
+    elif args.name == "two":
+        return Single(33)
+"""
+
+
+def test_a_number_that_more_ways_have_has_no_condition_of_one(tmp_path: Path) -> None:
+    """That the other's input is unknown makes its output no less."""
+    (tmp_path / "net.py").write_text("from torch import nn\n" + TWO_WAYS)
+    (finding,) = lint(tmp_path, isolated=True).findings
+    assert "K=25 of Single.conv" in finding.message
+    assert "only if" not in finding.message
+
+
+CHOSEN = """
+class Update(nn.Module):
+    def __init__(self, hidden=128):
+        super().__init__()
+        self.conv = nn.Conv2d(hidden, 256, 3)
+
+class Net(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        if args.small:
+            width = 96
+        else:
+            width = 128
+        self.update = Update(hidden=width)
+"""
+
+
+def test_what_a_caller_decides_by_a_test_is_no_parameter_that_nobody_gives(tmp_path: Path) -> None:
+    (place,) = read(tmp_path, CHOSEN).unread or read(tmp_path, CHOSEN).by_defaults
+    assert place.otherwise == "branch"
+
+
+@pytest.mark.parametrize(
+    ("forward", "follows"),
+    [
+        ("y = self.conv(x)\nself.aux = y\nreturn self.bn(y)", False),
+        ("y = self.conv(x)\nself.aux = self.bn(y)\nreturn self.aux", True),
+    ],
+)
+def test_what_an_attribute_keeps_is_read_by_others_too(tmp_path: Path, forward: str, follows: bool) -> None:
+    layer = one(read(tmp_path, module("self.conv = nn.Conv2d(8, 19, 3)\nself.bn = nn.BatchNorm2d(19)", forward))).layer
+    assert layer.norm_follows is follows
+
+
+def test_a_head_that_an_attribute_keeps_is_one(tmp_path: Path) -> None:
+    forward = "self.out = self.head(self.conv(x))\nreturn self.out"
+    found = read(tmp_path, module("self.conv = nn.Conv2d(8, 16, 3)\nself.head = nn.Conv2d(16, 19, 1)", forward))
+    assert [each.layer.head for each in found.layers] == [False, True]
