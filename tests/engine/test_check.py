@@ -511,7 +511,7 @@ def test_what_is_only_installed_makes_no_error(origins: dict[str, str], severity
 def test_what_is_wrong_only_after_other_advice_is_no_error() -> None:
     """cuDNN before 7.6.3 pads NCHW by itself, and refuses the same channels in NHWC."""
     text = layer("a", C=64, K=126, layout="NCHW") + layer("b", C=126, layout="NCHW")
-    top = 'runtime: { framework: mxnet, cudnn: "7.5" }\n'
+    top = 'runtime: { framework: pytorch, cudnn: "7.5" }\n'
     result = checked(BUILTIN, text, gpus="v100", top=top)
     finding = finding_of(result, "CL101")
     assert (finding.severity, finding.advised) == ("warning", True)
