@@ -85,7 +85,9 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
     "upsample": "resize", "downsample": "copy", "pad": "copy", "pixel_shuffle": "copy", "pixel_unshuffle": "copy",
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
-_OF_STEPS = frozenset(("norm", "activation", "attention", *ACTIVATIONS)) - {"sigmoid", "tanh"}
+_OF_STEPS = frozenset(
+    ("norm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
+) - {"sigmoid", "tanh"}  # fmt: skip
 # What may stand behind a layer of any width; a task decides those of which it reads probabilities or pixels.
 _OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "activation", "max pool", "pool"))
 _OF_TASKS = frozenset(("sigmoid", "tanh"))
