@@ -216,16 +216,16 @@ def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
 
 
 def _set_batch(values: list[onnx.ValueInfoProto], batch: int, symbols: dict[str, int]) -> None:
+    """Sets an open first axis; where none is open, a fixed one, and those of other inputs that are equal to it."""
     fixed: int | None = None
-    for value in values:
-        axes = value.type.tensor_type.shape.dim
-        if not axes:
-            continue
+    every = [axes for value in values if (axes := value.type.tensor_type.shape.dim)]
+    is_open = any(axes[0].dim_param or not axes[0].HasField("dim_value") for axes in every)
+    for axes in every:
         if axes[0].dim_param:
             symbols[axes[0].dim_param] = batch
         elif not axes[0].HasField("dim_value"):
             axes[0].dim_value = batch
-        elif len(axes) > 1 and fixed in (None, axes[0].dim_value):  # a vector has no batch
+        elif not is_open and len(axes) > 1 and fixed in (None, axes[0].dim_value):  # a vector has no batch
             fixed = axes[0].dim_value
             axes[0].dim_value = batch
 

@@ -292,10 +292,11 @@ class ProgramTensors:
         for name, text in named.items():
             self._match(name, parse_shape(text, options.batch).sizes)
         if options.batch is not None:
-            for name in self.inputs:
-                sizes = self._sizes(name)
-                if name not in named and (len(sizes) > 1 or [size for _, size in sizes] == [None]):
-                    self._match(name, (options.batch,))  # a vector of sizes has no batch
+            firsts = {name: sizes[0][1] for name in self.inputs if name not in named and (sizes := self._sizes(name))}
+            is_open = None in firsts.values()  # then a fixed one, as of an image to subtract, is no batch
+            for name, size in firsts.items():
+                if size is None or (not is_open and len(self._sizes(name)) > 1):  # a vector of sizes has no batch
+                    self._match(name, (options.batch,))
 
     def unresolved(self) -> str:
         """The message for sizes that are not known: what the user can do."""

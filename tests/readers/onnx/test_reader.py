@@ -635,3 +635,13 @@ def test_the_process_that_only_reads_does_without_numpy(tmp_path: Path) -> None:
         "assert network.layers and not errors and 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("first", "batch"), [("N", 8), (1, 8)])
+def test_a_batch_is_that_of_the_image_and_of_no_other_input(tmp_path: Path, first: int | str, batch: int) -> None:
+    """Weights and a mean to subtract, which are inputs too, keep their sizes."""
+    nodes = [helper.make_node("Sub", ["x", "mean"], ["z"]), helper.make_node("Conv", ["z", "w"], ["y"])]
+    inputs = [value("x", [first, 3, 64, 64]), value("mean", [3, 1, 1]), value("w", [32, 3, 3, 3])]
+    proto = model(nodes, inputs, [value("y", None)], [])
+    (layer,) = one(save(tmp_path, proto), batch=batch).layers
+    assert (layer.N, layer.C, layer.K) == (8, 3, 32)
