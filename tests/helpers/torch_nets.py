@@ -205,6 +205,10 @@ def compiled_into_graphs() -> nn.Module:
     return torch.compile(UNet(), mode="max-autotune")
 
 
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+
+
 def resnet() -> nn.Module:
     from transformers import ResNetConfig, ResNetModel
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map
 
 from convlint.model.errors import AskedWrong, InputFault
@@ -200,6 +201,10 @@ def _traced(
     for tensor in leaves((args, kwargs)):
         trace.watch(tensor)
     try:
+        if any(isinstance(each, LazyModuleMixin) and each.has_uninitialized_params() for each in module.modules()):
+            # Parameters get their sizes in a first forward pass, which no trace may look at: they are set as data.
+            with torch.no_grad(), made, Autocast(options.autocast):
+                user_code.run("the forward pass", lambda: module(*args, **kwargs))
         with torch.inference_mode(), made, Autocast(options.autocast) as trace.autocast, trace:
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))

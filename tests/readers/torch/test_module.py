@@ -694,3 +694,10 @@ def test_the_spec_of_a_product_over_the_width_of_a_map_takes_it_for_no_channels(
 def test_a_norm_that_keeps_its_statistics_in_training_cancels_no_bias(trains: bool | None, follows: list[bool]) -> None:
     layers = one("torch_nets:FrozenNorm", "2x3x8x8", trains=trains).layers
     assert [layer.norm_follows for layer in layers] == follows  # in eval mode, nobody can tell
+
+
+@pytest.mark.parametrize("trains", [True, None])
+def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None:
+    network = one("torch_nets:lazy", "2x3x8x8", trains=trains)
+    assert [(layer.C, layer.K, layer.H, layer.norm_follows) for layer in network.layers] == [(3, 8, 8, True)]
+    assert network.whole
