@@ -338,8 +338,7 @@ class Calls:
         finally:
             machine.height = held
             # An early return leaves its test on the list; it holds only up to the end of the function.
-            del machine.conditions[mark:], machine.doubts[doubts:]
-            del machine.modes[modes:], machine.decided[decided:]
+            del machine.conditions[mark:], machine.doubts[doubts:], machine.modes[modes:], machine.decided[decided:]
             machine.active[node] -= 1
         if given is not None:
             return given
