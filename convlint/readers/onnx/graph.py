@@ -436,6 +436,10 @@ class GraphConv(NamedTuple):
     fault: str | None
 
 
+# What runtimes do before a dequantization instead of behind it: it changes no number, or picks the largest
+_COMMUTING = frozenset(("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "MaxPool"))
+
+
 class GraphWalk:
     """One pass over the nodes. `dequantized` maps the output of DequantizeLinear to its quantized input."""
 
@@ -474,8 +478,7 @@ class GraphWalk:
                 continue
             read = [origins[name] for name in names if name in origins]
             if not read and fault is None and op not in BODIES:
-                if op == "DequantizeLinear":
-                    self._dequantize(node)
+                self._dequantize(node, op)
                 self.steps.constant(node)
                 continue
             result = self._other(node, op, scope, calls, read, fault)
@@ -488,20 +491,23 @@ class GraphWalk:
         self, node: Any, op: str, scope: GraphScope, calls: int, read: Sequence[ValueOrigin], fault: str | None
     ) -> ValueOrigin:
         """The origin of what a node writes that is no convolution; `read` are those of what it reads."""
+        self._dequantize(node, op)
         if op in BODIES:
             fault = fault or self._bodies(node, op, scope, calls)
         elif op in RESHAPES:
             fault = fault or _count_fault(node, scope)
-        elif op == "DequantizeLinear":
-            self._dequantize(node)
         elif "Conv" in text(op):
             kind = f"{text(node.domain)}.{text(op)}" if node.domain else text(op)
             self.unknown_convolutions[text(node.name or next(iter(node.output), op))] = kind
         return self.flow.operation(read, op, fault, learned=bool(read) and op in _LEARNED)
 
-    def _dequantize(self, node: Any) -> None:
-        if node.input and node.output:
+    def _dequantize(self, node: Any, op: str) -> None:
+        if not node.input or not node.output:
+            return
+        if op == "DequantizeLinear":
             self.dequantized[node.output[0]] = node.input[0]
+        elif op in _COMMUTING and node.input[0] in self.dequantized:
+            self.dequantized[node.output[0]] = self.dequantized[node.input[0]]
 
     def _bodies(self, node: Any, op: str, scope: GraphScope, calls: int) -> str | None:
         """Walks the bodies of a control-flow node and gives its outputs their origins."""

@@ -137,6 +137,25 @@ def test_weights_that_are_quantized_in_the_graph(tmp_path: Path) -> None:
     assert one(save(tmp_path, proto)).layers[0].dtype == "int8"
 
 
+@pytest.mark.parametrize(
+    ("between", "dtype"),
+    [("Transpose", "int8"), ("Identity", "int8"), ("MaxPool", "int8"), ("Relu", "fp32"), ("Pad", "fp32")],
+)
+def test_a_dequantization_moves_behind_what_commutes_with_it(tmp_path: Path, between: str, dtype: str) -> None:
+    options: dict[str, Any] = {"Transpose": {"perm": [0, 1, 3, 2]}, "MaxPool": {"kernel_shape": [2, 2]}}.get(
+        between, {}
+    )
+    more = ["pads"] if between == "Pad" else []
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", *Q], ["xq"]), helper.make_node("DequantizeLinear", ["xq", *Q], ["xd"]),
+        helper.make_node(between, ["xd", *more], ["xt"], **options),
+        helper.make_node("DequantizeLinear", ["w0", "s", "zw"], ["wd"]), helper.make_node("Conv", ["xt", "wd"], ["y"]),
+    ]  # fmt: skip
+    tensors = [*TENSORS, weight("pads", [8], np.int64)]
+    (layer,) = one(save(tmp_path, model(nodes, [value("x", [2, 4, 8, 8])], ["y"], tensors))).layers
+    assert layer.dtype == dtype
+
+
 @pytest.mark.parametrize("count", sampled(range(3), 3))
 def test_operators_without_their_inputs_are_errors_of_the_file(tmp_path: Path, count: int) -> None:
     names = ["QLinearAdd", "QLinearConcat", "QLinearReduceMean", "NhwcMaxPool", "QLinearWhere", "QLinearConv"]
