@@ -205,6 +205,16 @@ def compiled_into_graphs() -> nn.Module:
     return torch.compile(UNet(), mode="max-autotune")
 
 
+def partly_frozen() -> nn.Module:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
+    module[0].requires_grad_(False)
+    return module
+
+
+def wholly_frozen() -> nn.Module:
+    return partly_frozen().requires_grad_(False)
+
+
 def lazy() -> nn.Module:
     return nn.Sequential(nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
 

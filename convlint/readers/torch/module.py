@@ -20,6 +20,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map
 
+from convlint.files.languages import plural
 from convlint.model.errors import AskedWrong, InputFault
 from convlint.model.network import Network
 from convlint.model.report import InputError
@@ -261,6 +262,19 @@ def read(path: str, options: ReadOptions) -> Outcome:
         return None, (InputError(path=path, message=fault.message, asked_wrong=about),)
 
 
+def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
+    """What has to be said of convolutions that do not learn; nothing where none does and nobody asks for training."""
+    learns = [
+        any(parameter.requires_grad for parameter in each.parameters())
+        for each in module.modules() if isinstance(each, _ConvNd)
+    ]  # fmt: skip
+    frozen = learns.count(False)
+    if not frozen or (frozen == len(learns) and not trains):
+        return ()
+    what = f"{frozen} of {plural(len(learns), 'convolution')} {'is' if frozen == 1 else 'are'} frozen (requires_grad)"
+    return (f"{what}, and priced as if trained: gradients that nobody computes are in times and memory",)
+
+
 def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
     """The module as it is traced, whether it was compiled, as a wrapper or in its place, and whether into CUDA graphs.
 
@@ -302,6 +316,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
         whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
+        version_notes=_frozen(module, trains=bool(options.trains)),
     )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 

@@ -701,3 +701,17 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
     network = one("torch_nets:lazy", "2x3x8x8", trains=trains)
     assert [(layer.C, layer.K, layer.H, layer.norm_follows) for layer in network.layers] == [(3, 8, 8, True)]
     assert network.whole
+
+
+@pytest.mark.parametrize(
+    ("name", "trains", "words"),
+    [
+        ("partly_frozen", None, "1 of 2 convolutions is frozen (requires_grad), and priced as if trained"),
+        ("wholly_frozen", True, "2 of 2 convolutions are frozen"),
+        ("wholly_frozen", None, ""),  # as whoever runs a network sets it
+        ("UNet", True, ""),
+    ],
+)
+def test_convolutions_that_do_not_learn_are_said(name: str, trains: bool | None, words: str) -> None:
+    notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).version_notes
+    assert [words in note for note in notes] == ([True] if words else [])
