@@ -168,6 +168,8 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
         parts[work.part] += work.us * now / was
     parts["convolution"] = steps.convolution_us
     host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
+    if host is not None and recorded.span_us:  # recording only slows the host down
+        host = min(host, recorded.span_us)
     whole = sum(recorded.parts.values())
     share = sum(recorded.works[number].us for number in unpriced) / whole if whole and recorded.gpu != gpu.id else 0.0
     return StepEstimate(

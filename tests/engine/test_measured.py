@@ -122,6 +122,16 @@ def test_layers_of_equal_sizes_that_a_trace_does_not_tell_apart_have_weights_of_
     assert parameters(_read_trace("h100-resnet50-nchw.json.gz").layers) == 23_454_912  # of ResNet-50's convolutions
 
 
+def test_the_host_takes_no_longer_than_while_it_was_recorded() -> None:
+    network = held_to_trace(_read_trace("h100-resnet50-nchw.json.gz"), ())
+    assert network.recorded is not None
+    for span_us in (0.0, 1000.0):
+        recorded = replace(network, recorded=replace(network.recorded, span_us=span_us))
+        step = estimated(recorded, as_laid_out(recorded, "training"), load_gpu("h100-sxm"), "training").step
+        assert step is not None and step.host_us is not None
+        assert (step.host_us == span_us) is (span_us > 0)
+
+
 def _read_trace(name: str) -> Network:
     network, _, errors = read_with_device(str(ROOT / "benchmarks/data/traces" / name))
     assert network is not None
