@@ -169,6 +169,8 @@ def _recorded(trace: Network | None, device: Device | None, network: Network) ->
     if trace is None or device is None or gpu is None:
         name = "" if device is None else f": {device.name}"
         raise NoDevice(f"the trace names no GPU that convlint knows{name}")
+    if all(layer.measured is None for layer in trace.layers):
+        raise NoDevice("no kernel of a GPU in the trace belongs to a convolution: nothing was timed")
     searched = {name: getattr(network.runtime, name) for name in ("cudnn_benchmark", "deterministic")}
     runtime = replace(trace.runtime, **{name: value for name, value in searched.items() if value is not None})
     return RecordedTimer(device, trace.layers, gpu, runtime)

@@ -419,4 +419,10 @@ def test_what_is_no_trace_of_a_known_gpu_gives_no_timings(here: Path) -> None:
     ran = run("measure", "--from-trace", "t.json")
     assert ran.code == 3
     assert "t.json: the trace names no GPU that convlint knows" in said(ran)
+    trace = TraceWriter()
+    trace.conv(*SHAPES[0], [])
+    trace.write(here / "t.json")
+    ran = run("measure", "--from-trace", "t.json")
+    assert ran.code == 3
+    assert "t.json: no kernel of a GPU in the trace belongs to a convolution" in said(ran)
     assert not list(here.glob("*.csv"))
