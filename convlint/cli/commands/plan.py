@@ -97,7 +97,8 @@ def _planned(source: Input, job: checking.Job, project: Project, wishes: Wishes)
                     calibrations=job.calibrations, allow=job.allow | project.job.allow,
                 )  # fmt: skip
                 found = plan(network, rulebook, target, mode, wishes, judge)
-                if found is None or found.without_time:  # what is wrong may be why
+                stays = wishes.keeps_results or "dtype" in wishes.fixed
+                if (found is None or found.without_time) and not stays:  # what is wrong may be why
                     corrected, said = _without_errors(network, judge(network))
                     if said:
                         notes += said

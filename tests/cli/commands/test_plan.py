@@ -141,6 +141,15 @@ def test_what_is_fixed_stays(arguments: tuple[str, ...], absent: set[str], plan:
     assert found["steps"]
 
 
+@pytest.mark.parametrize("stays", [("--fixed", "dtype"), ("--keep", "results")])
+def test_a_dtype_that_cannot_run_stays_where_it_has_to(plan: Any, stays: tuple[str, ...]) -> None:
+    text = NET.replace("fp32", "bf16").replace("fp16", "bf16")
+    assert "CL107 comes first" in plan(text, "--gpu", "k40").out
+    ran = plan(text, "--gpu", "k40", *stays)
+    assert ran.code == 3
+    assert "comes first" not in ran.out
+
+
 def test_results_are_kept(plan: Any) -> None:
     found = document(plan(NET, "--keep", "results", "-o", "json"))
     assert {step["safety"] for step in found["steps"]} == {"safe"}
