@@ -12,6 +12,7 @@ from convlint.readers.python.evaluator.limits import DEEPEST_CODE, LONGEST
 from convlint.readers.python.evaluator.paths import YIELDED, LoopChanges, Scope, fork, nothing, once
 from convlint.readers.python.evaluator.values import (
     NONE,
+    NOTHING_STATED,
     Const,
     Deferred,
     Entries,
@@ -527,10 +528,11 @@ def _compare(compiler: Compiler, node: ast.Compare, _: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         left, open_ = first(scope), None
-        stated = stated_by(left)
+        stated = left.stated if left.__class__ is Const else NOTHING_STATED
         for kind, make in rest:
             right = make(scope)
-            stated = union(stated, stated_by(right))
+            if right.__class__ is Const and right.stated:
+                stated = union(stated, right.stated)
             truth = operations.compare(scope.machine, kind, left, right)
             if truth is False:
                 return Const(False, stated)
@@ -554,10 +556,13 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
         truth = scope.machine.truth(tested)
         if truth is not None:
             # `self.training` is decided, but what runs here holds in one mode only: records say so.
+            defaults = defaults_in(tested)
+            if not mode and not defaults:
+                return sides[not truth](scope)
             modes, decided = scope.machine.modes, scope.machine.decided
             marks = len(modes), len(decided)
             modes += mode
-            decided.append(defaults_in(tested))
+            decided.append(defaults)
             value = sides[not truth](scope)
             del modes[marks[0] :], decided[marks[1] :]
             return value

@@ -380,8 +380,8 @@ def stated_by(*values: Value) -> frozenset[StatedLiteral]:
 
 def defaults_in(value: Value) -> frozenset[StatedLiteral]:
     """Return those of its literals that are defaults of parameters."""
-    stated = value.stated if value.__class__ is Const else NOTHING_STATED
-    return frozenset([each for each in stated if each.default]) if stated else stated
+    stated = value.stated if value.__class__ is Const else None
+    return frozenset([each for each in stated if each.default]) if stated else NOTHING_STATED
 
 
 def place_of(stated: StatedLiteral) -> tuple[str, int, int]:
