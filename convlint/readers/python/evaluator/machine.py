@@ -238,7 +238,7 @@ class Machine:
 
     def by_defaults(self) -> frozenset[StatedLiteral]:
         """Return the defaults of parameters but for which the current code might not run."""
-        return NOTHING_STATED.union(*self.decided) if self.decided else NOTHING_STATED
+        return NOTHING_STATED.union(*self.decided)
 
     def found(self) -> None:
         """Allow STEPS_OF_NOTHING more steps, as something that the run looks for was found."""

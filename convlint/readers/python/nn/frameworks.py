@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
+    NOTHING_STATED,
     Class,
     Const,
     Instance,
@@ -177,7 +178,7 @@ class Frameworks(Library):
             kind = keras.kind_of_norm(own)
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
-        cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults())
+        cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults() if machine.decided else NOTHING_STATED)
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full == "keras.Sequential":
@@ -205,7 +206,8 @@ class Frameworks(Library):
         place: ConstructionSite | None = here
         if isinstance(instance.cls, Class):
             place, made_by = construction(machine), instance.cls.name
-        layer = Convolution(signature, dict(arguments), place or here, made_by, machine.by_defaults())
+        defaults = machine.by_defaults() if machine.decided else NOTHING_STATED
+        layer = Convolution(signature, dict(arguments), place or here, made_by, defaults)
         if place is not None:  # else the class itself is evaluated, which nobody constructs here
             machine.record(Record("constructed", layer))
         return layer
@@ -297,7 +299,7 @@ class Frameworks(Library):
             # A first layer of Keras states the size of its input.
             if read.shape is None and read.raw:
                 read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
-            defaults = machine.by_defaults()
+            defaults = machine.by_defaults() if machine.decided else NOTHING_STATED
             return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, defaults))
         if meaning.kind in ("sequential", "wrapper"):
             # mmcv's forward may be told to leave out the norm.
@@ -316,9 +318,10 @@ class Frameworks(Library):
             self.escapes(machine, Items("list", list(given.args)))
             return Unknown("call")
         found = layers.applied(meaning, given, conditions)
-        readers = first.data.readers if isinstance(first, Tensor) else []
-        if readers and readers[-1].kind == "norm" and (defaults := meaning.defaults | machine.by_defaults()):
-            readers[-1] = readers[-1]._replace(defaults=defaults)
+        if meaning.kind == "norm" and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
+            readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()
+            if readers and readers[-1].kind == "norm":
+                readers[-1] = readers[-1]._replace(defaults=defaults)
         return found
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:

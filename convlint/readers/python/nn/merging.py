@@ -84,12 +84,14 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
     return known[id(flow)]
 
 
-def _defaults_of_norms(layer: Convolution, uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
+def _defaults_of_norms(uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
     """Return the defaults of parameters but for which the norms behind a convolution that is there might not be."""
     found = NOTHING_STATED
     for use in uses:
-        found |= NOTHING_STATED.union(*(reader.defaults for reader in use.writes.readers)) - use.defaults
-    return found - layer.defaults
+        for reader in use.writes.readers:
+            if reader.defaults:
+                found |= reader.defaults - use.defaults
+    return found
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
@@ -256,10 +258,6 @@ class Gathering:
                     several.add(tuple(dict.fromkeys(each.conditions)))
         tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
-        defaults = {
-            id(each.thing.layer): each.thing.defaults - each.thing.layer.defaults
-            for each in recorded if each.thing.what == "lined"
-        }  # fmt: skip
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}
         for layer, condition in layers.values():
@@ -295,9 +293,9 @@ class Gathering:
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:
-                seen.norm_by.append(
-                    _defaults_of_norms(layer, uses) if uses else defaults.get(id(layer), NOTHING_STATED)
-                )
+                in_lines = (each.thing for each in (() if uses else recorded) if each.thing.what == "lined")
+                found = next((each.defaults for each in in_lines if each.layer is layer), NOTHING_STATED)
+                seen.norm_by.append((_defaults_of_norms(uses) if uses else found) - layer.defaults)
             if uses:
                 context = len(recording.uses) if whole else 0
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
@@ -586,11 +584,13 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
 
 def _either(conditions: Iterable[str]) -> str:
     """Return what holds where one of several conditions does, each a line; empty where one of them is."""
-    several = tuple(conditions)
+    several = set(conditions)
+    if len(several) < 2 or "" in several:
+        return several.pop() if len(several) == 1 else ""
     lines = {line: frozenset(line.split(" and ")) for each in several for line in each.splitlines()}
     # What holds where more is asked says nothing beside what asks for less.
     least = [line for line, tests in lines.items() if not any(other < tests for other in lines.values())]
-    return "\n".join(sorted(least)) if all(several) else ""
+    return "\n".join(sorted(least))
 
 
 def _one(group: list[SourceLayer]) -> SourceLayer:
