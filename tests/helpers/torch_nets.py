@@ -205,6 +205,10 @@ def compiled_into_graphs() -> nn.Module:
     return torch.compile(UNet(), mode="max-autotune")
 
 
+def weight_normed() -> nn.Module:
+    return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 8, 3)), nn.ReLU(), nn.Conv2d(8, 8, 3))
+
+
 def partly_frozen() -> nn.Module:
     module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
     module[0].requires_grad_(False)

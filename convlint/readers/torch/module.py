@@ -275,6 +275,17 @@ def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
     return (f"{what}, and priced as if trained: gradients that nobody computes are in times and memory",)
 
 
+_MANY_OF_WEIGHTS = 0.1  # of the operations on activations, from which on those on weights are worth a word
+
+
+def _of_weights(count: int, beside: int) -> tuple[str, ...]:
+    """What has to be said of operations on weights alone, beside those on activations."""
+    if count < _MANY_OF_WEIGHTS * beside or not beside:
+        return ()
+    several = f"{plural(count, 'operation')} on weights alone, as of weight normalisation,"
+    return (f"{several} {'is' if count == 1 else 'are'} in no time of the step",)
+
+
 def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
     """The module as it is traced, whether it was compiled, as a wrapper or in its place, and whether into CUDA graphs.
 
@@ -316,7 +327,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
         whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
-        version_notes=_frozen(module, trains=bool(options.trains)),
+        version_notes=(*_frozen(module, trains=bool(options.trains)), *_of_weights(trace.on_weights, len(operations))),
     )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 

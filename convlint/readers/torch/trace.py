@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
-from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, is_frozen, role
+from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, is_frozen, role, runs_nothing
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
@@ -177,6 +177,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
+        self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}
         self._origins: dict[int, ValueOrigin] = {}
@@ -225,6 +226,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             if name == "aten::view" and len(shape) in (4, 5) and min(shape[1], prod(shape[2:])) > 1:
                 self.views_maps = True  # reshape and flatten are operators of their own
         if not read:
+            self.on_weights += self._works_on_weights(name, job, func, args, kwargs)
             return result
         base = self._bases.get(id(result)) if job == "write" else None
         self._operation(func, args, kwargs, result, job == "write", base)
@@ -238,6 +240,12 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             old = origins.get(base[0])
             origins[base[0]] = self.flow.merge((found, old.past)) if old is not None else found
         return result
+
+    def _works_on_weights(self, name: str, job: str, func: Any, args: Any, kwargs: Any) -> bool:
+        """Whether an operation that reads no activation computes something of a filter."""
+        if job in ("view", "write") or runs_nothing(name, partial(argument_of, func, args, kwargs)):
+            return False
+        return any(each.dim() > 2 and each.dtype.is_floating_point for each in tensors_of(args))
 
     def _runs_in(self, data: Any) -> Any:
         """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""

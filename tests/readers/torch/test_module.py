@@ -709,9 +709,10 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
         ("partly_frozen", None, "1 of 2 convolutions is frozen (requires_grad), and priced as if trained"),
         ("wholly_frozen", True, "2 of 2 convolutions are frozen"),
         ("wholly_frozen", None, ""),  # as whoever runs a network sets it
+        ("weight_normed", None, "1 operation on weights alone, as of weight normalisation, is in no time of the step"),
         ("UNet", True, ""),
     ],
 )
-def test_convolutions_that_do_not_learn_are_said(name: str, trains: bool | None, words: str) -> None:
+def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, words: str) -> None:
     notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).version_notes
     assert [words in note for note in notes] == ([True] if words else [])
