@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import nn
 
 
@@ -203,6 +204,16 @@ def compiled_in_place() -> nn.Module:
 
 def compiled_into_graphs() -> nn.Module:
     return torch.compile(UNet(), mode="max-autotune")
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, use_reentrant: bool = False) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
+        self.use_reentrant = use_reentrant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=self.use_reentrant)
 
 
 def weight_normed() -> nn.Module:

@@ -9,13 +9,14 @@ import os
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping, Set
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map
@@ -206,7 +207,7 @@ def _traced(
             # Parameters get their sizes in a first forward pass, which no trace may look at: they are set as data.
             with torch.no_grad(), made, Autocast(options.autocast):
                 user_code.run("the forward pass", lambda: module(*args, **kwargs))
-        with torch.inference_mode(), made, Autocast(options.autocast) as trace.autocast, trace:
+        with torch.inference_mode(), made, _checkpoints(trace), Autocast(options.autocast) as trace.autocast, trace:
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
     except InputFault as fault:
@@ -275,6 +276,26 @@ def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
     return (f"{what}, and priced as if trained: gradients that nobody computes are in times and memory",)
 
 
+_RUN_AGAIN = "activation checkpointing is not priced: times and memory are those without it"
+
+
+def _checkpoints(trace: Trace) -> AbstractContextManager[None]:
+    """While active, `trace` counts the parts that run again for their gradients (torch/utils/checkpoint.py, 2.13)."""
+
+    def counted(inner: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            trace.checkpoints += 1
+            return inner(*args, **kwargs)
+
+        return call
+
+    own, generator = torch.utils.checkpoint, "_checkpoint_without_reentrant_generator"
+    reentrant = own.CheckpointFunction
+    return user_code.patched(
+        (reentrant, "apply", counted(reentrant.apply)), (own, generator, counted(getattr(own, generator)))
+    )
+
+
 _MANY_OF_WEIGHTS = 0.1  # of the operations on activations, from which on those on weights are worth a word
 
 
@@ -327,7 +348,10 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
         whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
-        version_notes=(*_frozen(module, trains=bool(options.trains)), *_of_weights(trace.on_weights, len(operations))),
+        version_notes=(
+            *_frozen(module, trains=bool(options.trains)), *_of_weights(trace.on_weights, len(operations)),
+            *([_RUN_AGAIN] if trace.checkpoints else []),
+        ),
     )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))
 

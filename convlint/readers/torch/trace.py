@@ -177,6 +177,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
         self.autocast: Autocast | None = None
+        self.checkpoints = 0  # parts that training runs again for their gradients
         self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}

@@ -703,6 +703,7 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
     assert network.whole
 
 
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize(
     ("name", "trains", "words"),
     [
@@ -710,6 +711,8 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
         ("wholly_frozen", True, "2 of 2 convolutions are frozen"),
         ("wholly_frozen", None, ""),  # as whoever runs a network sets it
         ("weight_normed", None, "1 operation on weights alone, as of weight normalisation, is in no time of the step"),
+        ("Checkpointed", True, "activation checkpointing is not priced"),
+        ("Checkpointed(use_reentrant=True)", True, "activation checkpointing is not priced"),
         ("UNet", True, ""),
     ],
 )
