@@ -235,11 +235,24 @@ layers:
 """
 
 
+# fp16 pays with CL813 alone, which no spec can have.
+PATCHES = """\
+version: 1
+target: [t4]
+mode: inference
+runtime: { framework: pytorch }
+defaults: { N: 55, dtype: tf32, layout: NHWC }
+layers:
+  - { name: p, C: 3, H: 128, W: 112, K: 192, R: 8, S: 8, stride: 8 }
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "code", "why", "mended"),
     [
         (SKIPPING, "CL004", "a larger filter takes longer", SKIPPING.replace("K: 250", "K: 256")),
         (FULL_IN_NCHW, "CL403", "it would lead to CL801", FULL_IN_NCHW),
+        (PATCHES, "CL106", "it takes longer without the advice that cannot be written", PATCHES),
     ],
 )
 def test_the_check_knows_what_the_fix_refuses(text: str, code: str, why: str, mended: str) -> None:

@@ -46,6 +46,7 @@ def with_applicability(
         return result
     if checked.errors or of == "nothing" or (of == "code" and not network.operations):
         return _promised(_applicable(result, set(), {}), network, EditPlan(), {})
+    advice = {id(finding) for finding in result.findings if is_advice(finding)}
     asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
     if not asked:
         return _applicable(result, set(), {})
@@ -72,7 +73,8 @@ def with_applicability(
         asked = [each for each in asked if id(each[0]) not in longer]
         plan, _ = _planned(network, job, result, asked, of, edits_of, dropped)
         reasons |= longer
-    if reasons and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
+    left_out = advice.difference(id(wish.finding) for wish in plan.granted)  # some of it nobody can write in a spec
+    if (reasons or left_out) and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
         parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
         asked = [each for each in asked if not is_advice(each[0])]
         plan, others = _planned(network, job, result, asked, of, edits_of)
@@ -83,7 +85,6 @@ def with_applicability(
     some = [kind for finding, kind in asked if granted[id(finding)]]
     now = len(some) if fixing.unsafe else some.count("safe")
     found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
-    advice = {id(finding) for finding in result.findings if is_advice(finding)}
     if len(result.labels) == 1 and not last and granted.keys() == whole == advice:
         return found  # all advice is written: the times after it are those of the check already
     return _promised(found, network, plan, checked.promises, last)
