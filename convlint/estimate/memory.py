@@ -177,8 +177,8 @@ def _weights(layer: ConvLayer) -> int | None:
     C, K, T, R, S = layer.C, layer.K, layer.T, layer.R, layer.S
     if C is None or K is None or T is None or R is None or S is None:
         return None
-    # A trace tells calls of equal sizes apart by nothing, which mostly are layers of their own.
-    layers = layer.calls if layer.measured is not None else 1
+    # Calls of equal sizes that a trace does not tell apart mostly are layers of their own.
+    layers = layer.calls if layer.measured is not None and layer.measured.alike else 1
     return layers * (C // layer.groups * K * T * R * S + (K if layer.bias else 0))
 
 

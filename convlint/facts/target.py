@@ -301,8 +301,8 @@ def _runs_nhwc(facts: LayerFacts) -> bool:
     """Whether no version that is known keeps the framework from it.
 
     PyTorch runs channels_last as NCHW with a cuDNN below 7.6.3, in 3-D below 8.0.5 (cudnn_conv_suggest_memory_format in
-    ATen/native/ConvUtils.h); ONNX Runtime's default builds have prefer_nhwc from 1.20 on (its pull requests 22648 and
-    23812).
+    ATen/native/ConvUtils.h, in the releases that took such a cuDNN); ONNX Runtime's default builds have prefer_nhwc
+    from 1.20 on (its pull requests 22648 and 23812).
     """
     runtime = facts.context.runtime
     if runtime.framework == "pytorch" and runtime.cudnn is not None:

@@ -481,12 +481,15 @@ def check_read(
     if job.gpus:
         targets = resolve_targets(job.gpus)
     else:
+        names = []
         for name in network.targets or job.default_gpus:
             try:
-                targets += resolve_targets([name])
+                resolve_targets([name])
+                names.append(name)
             except UsageError as error:
                 line, column, *_ = network.spans.get("target") or (None, None)
                 errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
+        targets = resolve_targets(names)
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:

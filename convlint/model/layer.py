@@ -143,12 +143,13 @@ class Measured(WireRecord, frozen=True, kw_only=True):
     `trained`: the trace has gradients, so that a pass which is not there did not run.
 
     `scales` are measured over predicted times of the layer as it ran: its times on that GPU are multiplied by them,
-    whatever is changed in it.
+    whatever is changed in it. Where its calls are `alike`, nothing tells whether they are of one layer or of several.
     """
 
     gpu: str
     passes: tuple[tuple[Pass, MeasuredPass], ...]
     trained: bool = False
+    alike: bool = False
     scales: tuple[tuple[Pass, MeasuredScale], ...] = ()
 
     def of(self, which: Pass) -> MeasuredPass | None:

@@ -202,6 +202,12 @@ def compiled_in_place() -> nn.Module:
     return module
 
 
+def compiled_in_part() -> nn.Module:
+    module = nn.Sequential(UNet())
+    module[0].compile(mode="reduce-overhead")
+    return module
+
+
 def compiled_into_graphs() -> nn.Module:
     return torch.compile(UNet(), mode="max-autotune")
 

@@ -216,10 +216,10 @@ def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
 
 
 def _set_batch(values: list[onnx.ValueInfoProto], batch: int, symbols: dict[str, int]) -> None:
-    """Sets an open first axis; where none is open, a fixed one, and those of other inputs that are equal to it."""
+    """Sets open first axes; where no image's is open, a fixed one, and those of other inputs that are equal to it."""
     fixed: int | None = None
     every = [axes for value in values if (axes := value.type.tensor_type.shape.dim)]
-    is_open = any(axes[0].dim_param or not axes[0].HasField("dim_value") for axes in every)
+    is_open = any(axes[0].dim_param or not axes[0].HasField("dim_value") for axes in every if len(axes) > 2)
     for axes in every:
         if axes[0].dim_param:
             symbols[axes[0].dim_param] = batch

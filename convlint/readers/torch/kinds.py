@@ -45,7 +45,8 @@ NORM = "norm"
 
 def is_frozen(name: str, argument: Callable[[str], Any]) -> bool:
     """Whether an operator normalises by stored statistics, which cancel no bias."""
-    return name == "aten::_native_batch_norm_legit_no_training" or (name in NORMS and argument("training") is False)
+    flag = "use_input_stats" if name == "aten::instance_norm" else "training"
+    return name == "aten::_native_batch_norm_legit_no_training" or (name in NORMS and argument(flag) is False)
 
 
 def role(name: str) -> str | None:

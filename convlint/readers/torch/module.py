@@ -273,7 +273,7 @@ def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
     if not frozen or (frozen == len(learns) and not trains):
         return ()
     what = f"{frozen} of {plural(len(learns), 'convolution')} {'is' if frozen == 1 else 'are'} frozen (requires_grad)"
-    return (f"{what}, and priced as if trained: gradients that nobody computes are in times and memory",)
+    return (f"{what}, and in training priced as if trained: with gradients that nobody computes",)
 
 
 _RUN_AGAIN = "activation checkpointing is not priced: times and memory are those without it"
@@ -308,18 +308,21 @@ def _of_weights(count: int, beside: int) -> tuple[str, ...]:
 
 
 def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
-    """The module as it is traced, whether it was compiled, as a wrapper or in its place, and whether into CUDA graphs.
+    """The module as it is traced, whether it or a part was compiled, wrapped or in its place, and into CUDA graphs.
 
     Some modes of torch.compile record graphs; Inductor's config has that (torch/_dynamo/eval_frame.py, 2.13).
     """
-    wrapped = hasattr(module, "_orig_mod")
-    call: Any = None if wrapped else vars(module).pop("_compiled_call_impl", None)
-    context = getattr(module, "dynamo_ctx", None) if wrapped else None
-    config = getattr(context, "compiler_config", None)
-    if hasattr(call, "get_compiler_config"):
-        config = call.get_compiler_config()
-    graphs = isinstance(config, dict) and config.get("triton.cudagraphs") is True
-    return getattr(module, "_orig_mod", module), wrapped or call is not None, graphs
+    compiled = graphs = False
+    for each in list(module.modules()):
+        wrapped = hasattr(each, "_orig_mod")
+        call: Any = None if wrapped else vars(each).pop("_compiled_call_impl", None)
+        context = getattr(each, "dynamo_ctx", None) if wrapped else None
+        config = getattr(context, "compiler_config", None)
+        if hasattr(call, "get_compiler_config"):
+            config = call.get_compiler_config()
+        compiled = compiled or wrapped or call is not None
+        graphs = graphs or (isinstance(config, dict) and config.get("triton.cudagraphs") is True)
+    return getattr(module, "_orig_mod", module), compiled, graphs
 
 
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:

@@ -293,7 +293,8 @@ class ProgramTensors:
             self._match(name, parse_shape(text, options.batch).sizes)
         if options.batch is not None:
             firsts = {name: sizes[0][1] for name in self.inputs if name not in named and (sizes := self._sizes(name))}
-            is_open = None in firsts.values()  # then a fixed one, as of an image to subtract, is no batch
+            # Where that of an image is open, a fixed one, as of a mean to subtract, is no batch.
+            is_open = any(size is None and len(self._sizes(name)) > 2 for name, size in firsts.items())
             for name, size in firsts.items():
                 if size is None or (not is_open and len(self._sizes(name)) > 1):  # a vector of sizes has no batch
                     self._match(name, (options.batch,))

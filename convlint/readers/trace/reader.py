@@ -341,7 +341,8 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
             found = combined(several, 1.0 if which == "fprop" else often if ran else 1.0)
             multiplies = _multiplies(which, forward if which == "fprop" else backward)
             passes.append((which, replace(found, tensor_cores=multiplies)))
-    measured = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes), trained=trains)
+    alike = not any(call.modules or call.place for call in calls)
+    measured = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes), trained=trains, alike=alike)
     return replace(layer, measured=measured) if passes else layer
 
 

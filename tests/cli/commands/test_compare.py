@@ -85,6 +85,9 @@ def test_the_limit_is_the_users(sides: Any) -> None:
 def test_a_gpu_is_the_same_under_another_name(sides: Any) -> None:
     ran = sides(NET, NET.replace("a100", "A100 SXM4 40GB"))
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "as fast as before")
+    spec = Path("new.yaml").read_text(encoding="utf-8")
+    Path("new.yaml").write_text(spec.replace("A100 SXM4 40GB", "[a100, a100-40gb-sxm]"), encoding="utf-8")
+    assert run("check", "new.yaml").out == run("check", "old.yaml").out.replace("old.yaml", "new.yaml")
     once, twice = (run("check", "old.yaml", *gpus) for gpus in ((), ("--gpu", "a100", "--gpu", "a100-40gb-sxm")))
     assert once.out == twice.out
 

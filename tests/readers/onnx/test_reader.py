@@ -656,11 +656,14 @@ def test_the_process_that_only_reads_does_without_numpy(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize(("first", "batch"), [("N", 8), (1, 8)])
-def test_a_batch_is_that_of_the_image_and_of_no_other_input(tmp_path: Path, first: int | str, batch: int) -> None:
+@pytest.mark.parametrize(("first", "others"), [("N", []), (1, []), (1, [["boxes", 4], ["seq"]])])
+def test_a_batch_is_that_of_the_image_and_of_no_other_input(
+    tmp_path: Path, first: int | str, others: list[list[int | str]]
+) -> None:
     """Weights and a mean to subtract, which are inputs too, keep their sizes."""
     nodes = [helper.make_node("Sub", ["x", "mean"], ["z"]), helper.make_node("Conv", ["z", "w"], ["y"])]
     inputs = [value("x", [first, 3, 64, 64]), value("mean", [3, 1, 1]), value("w", [32, 3, 3, 3])]
+    inputs += [value(f"other{number}", shape) for number, shape in enumerate(others)]
     proto = model(nodes, inputs, [value("y", None)], [])
-    (layer,) = one(save(tmp_path, proto), batch=batch).layers
+    (layer,) = one(save(tmp_path, proto), batch=8).layers
     assert (layer.N, layer.C, layer.K) == (8, 3, 32)

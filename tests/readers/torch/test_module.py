@@ -265,7 +265,7 @@ def test_compiled_modules_are_looked_into() -> None:
     assert network.runtime.framework == "pytorch"
     assert network.runtime.cuda_graphs is None
     assert one("torch_nets:UNet", "2x3x32x32").runtime.compile is None
-    for name in ("compiled_in_place", "compiled_into_graphs"):
+    for name in ("compiled_in_place", "compiled_in_part", "compiled_into_graphs"):
         runtime = one(f"torch_nets:{name}", "2x3x32x32").runtime
         assert (runtime.compile, runtime.cuda_graphs) == (True, True)
 
@@ -707,7 +707,7 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
 @pytest.mark.parametrize(
     ("name", "trains", "words"),
     [
-        ("partly_frozen", None, "1 of 2 convolutions is frozen (requires_grad), and priced as if trained"),
+        ("partly_frozen", None, "1 of 2 convolutions is frozen (requires_grad), and in training priced as if trained"),
         ("wholly_frozen", True, "2 of 2 convolutions are frozen"),
         ("wholly_frozen", None, ""),  # as whoever runs a network sets it
         ("weight_normed", None, "1 operation on weights alone, as of weight normalisation, is in no time of the step"),

@@ -477,7 +477,7 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
         value = operand(scope)
         if kind is ast.Not:
             truth = scope.machine.truth(value)
-            return Const(not truth) if truth is not None else undecided(value)
+            return Const(not truth, stated_by(value)) if truth is not None else undecided(value)
         if isinstance(value, Const):
             return operations.computed(value.stated, operations.UNARY[kind], value.value) or unknown("call")
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)

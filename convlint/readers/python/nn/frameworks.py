@@ -233,8 +233,6 @@ class Frameworks(Library):
             return
         if isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("held", layer))
-        if isinstance(value, Tensor):
-            value.data.readers.append(TensorReader("kept", (), machine.around()))
         meaning = self._meaning(machine, instance)
         if name == "trainable" and isinstance(meaning, FrameworkLayer) and keras.is_frozen(value):
             if meaning.kind == "norm":

@@ -587,7 +587,10 @@ def _either(conditions: Iterable[str]) -> str:
     several = set(conditions)
     if len(several) < 2 or "" in several:
         return several.pop() if len(several) == 1 else ""
-    lines = {line: frozenset(line.split(" and ")) for each in several for line in each.splitlines()}
+    lines = {
+        line: frozenset([line] if _BINDS_LESS.search(line) else line.split(" and "))
+        for each in several for line in each.splitlines()
+    }  # fmt: skip
     # What holds where more is asked says nothing beside what asks for less.
     least = [line for line, tests in lines.items() if not any(other < tests for other in lines.values())]
     return "\n".join(sorted(least))

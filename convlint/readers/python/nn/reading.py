@@ -122,7 +122,8 @@ def _all_forwards(
             for entry in entries_of(machine, network)[:_MOST_ENTRIES] or (None,):
                 library.recording.run += 1
                 found += run_forward(machine, file, network, shape, entry)
-                whole = whole and machine.steps >= 0
+                # Who calls the methods of a network decides what it is.
+                whole = whole and machine.steps >= 0 and entry is None
     machine.steps = machine.steps if whole else -1
     return found
 
@@ -145,7 +146,10 @@ def run_forward(
     start, cut = machine.steps, False
     machine.floor = max(start - STEPS_OF_NOTHING, 0)
     try:
-        _hand_out(machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file))
+        found = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
+        _hand_out(found, "caller" if entry is not None else "returned")
+        for _, each in everything(network):
+            _hand_out(Items("tuple", list(each.attributes.values())), "kept")
     except (Exhausted, RecursionError):
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)
@@ -156,10 +160,10 @@ def run_forward(
     return recorded
 
 
-def _hand_out(value: Value) -> None:
-    """Mark the tensors in the result of a root or a forward pass as returned."""
+def _hand_out(value: Value, kind: str = "returned") -> None:
+    """Mark the tensors in the result of a root or a forward pass as returned, or others as read by that kind."""
     for each in collect([value]):
-        each.readers.append(TensorReader("returned", (), ()))
+        each.readers.append(TensorReader(kind, (), ()))
 
 
 def read_layers(

@@ -67,9 +67,9 @@ UP_TO_CALLERS = frozenset(("parameter", "caller"))  # code that a root gets as i
 class TensorReader(NamedTuple):
     """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `kept`, `unknown` or `other`.
 
-    `kept` is an attribute, which anybody may read. One that is UP_TO_CALLERS is unknown too, but each caller shows what
-    it is. A norm may be there for the sake of `defaults` alone: those of parameters that decided tests around its
-    construction or its call.
+    `kept` is an attribute that has it in the end, which anybody may read. One that is UP_TO_CALLERS is unknown too, but
+    each caller shows what it is. A norm may be there for the sake of `defaults` alone: those of parameters that decided
+    tests around its construction or its call.
     """
 
     kind: str

@@ -624,6 +624,7 @@ def up(c, norm={default}):
         ("True", "norm", "up(64)", True),
         ("True", "norm", "up(64, True)", True),  # which says that it follows
         ("True", "True", "up(64, args.norm)", True),
+        ("False", "not norm", "up(64, args.norm)", False),
     ],
 )
 def test_a_norm_by_a_default_that_callers_override_is_no_norm(
@@ -641,10 +642,31 @@ def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Pa
     methods = "    def value(self, x):\n        return self.body(x / 255)\n"
     methods += "    def act(self, x):\n        return self.head(self.body(x))\n"
     found = read(tmp_path, module(init) + methods)
-    assert [(each.layer.first, each.layer.head, each.calls) for each in found.layers] == [
-        (True, False, 1),
-        (False, True, 1),
-    ]
+    assert [(each.layer.first, each.calls) for each in found.layers] == [(True, 1), (False, 1)]
+
+
+BY_PARTS = """
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(64, 64, 3), nn.BatchNorm2d(64)
+    def body(self, x):
+        return self.conv(x)
+    def post(self, x):
+        return F.relu(self.bn(x))
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = Parts()
+    def forward(self, x):
+        return self.parts.post(self.parts.body(x))
+"""
+
+
+def test_what_calls_the_methods_knows_more_than_they_do(tmp_path: Path) -> None:
+    layer = one(read(tmp_path, BY_PARTS)).layer
+    assert (layer.norm_follows, layer.head) == (True, False)
 
 
 TWO_WAYS = """
@@ -696,6 +718,7 @@ def test_what_a_caller_decides_by_a_test_is_no_parameter_that_nobody_gives(tmp_p
     [
         ("y = self.conv(x)\nself.aux = y\nreturn self.bn(y)", False),
         ("y = self.conv(x)\nself.aux = self.bn(y)\nreturn self.aux", True),
+        ("self.x = self.conv(x)\nself.x = self.bn(self.x)\nreturn self.x", True),  # which nobody can read any longer
     ],
 )
 def test_what_an_attribute_keeps_is_read_by_others_too(tmp_path: Path, forward: str, follows: bool) -> None:
@@ -707,3 +730,12 @@ def test_a_head_that_an_attribute_keeps_is_one(tmp_path: Path) -> None:
     forward = "self.out = self.head(self.conv(x))\nreturn self.out"
     found = read(tmp_path, module("self.conv = nn.Conv2d(8, 16, 3)\nself.head = nn.Conv2d(16, 19, 1)", forward))
     assert [each.layer.head for each in found.layers] == [False, True]
+
+
+def test_a_norm_that_a_helper_makes_rests_on_the_default_too(tmp_path: Path) -> None:
+    """The call of the helper is remembered from a root in which nobody knows whether it runs."""
+    helper = "def norm_of(c):\n    bn = nn.BatchNorm2d(c)\n    nn.init.ones_(bn.weight)\n"
+    helper += "    nn.init.zeros_(bn.bias)\n    return bn\n"
+    text = helper + BY_DEFAULT.format(default="True", test="norm").replace("nn.BatchNorm2d(c)", "norm_of(c)")
+    (tmp_path / "net.py").write_text(f"from torch import nn\n{text}def make(args):\n    return up(64, args.norm)\n")
+    assert "CL506" not in {finding.rule.code for finding in lint(tmp_path, isolated=True).findings}
