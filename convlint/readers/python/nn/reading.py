@@ -148,8 +148,10 @@ def run_forward(
     try:
         found = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
         _hand_out(found, "caller" if entry is not None else "returned")
-        for _, each in everything(network):
-            _hand_out(Items("tuple", list(each.attributes.values())), "kept")
+        if isinstance(machine.library, Frameworks):
+            for owner, name, value in machine.library.recording.kept:
+                if owner.attributes.get(name) is value:  # and not something that came later
+                    _hand_out(value, "kept")
     except (Exhausted, RecursionError):
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)
