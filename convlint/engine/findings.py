@@ -201,7 +201,7 @@ def network_report(
             for name in VERSIONS
             if (version := getattr(network.runtime, name)) is not None
         },
-        version_notes=network.version_notes,
+        notes=network.notes,
         recorded=network.recorded,
     )
 

@@ -375,7 +375,8 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
 def _is_slower(hit: Hit, pricer: Pricer) -> bool:
     """Whether what would mend a flaw is not advised, takes longer than the flaw, and the flaw is worth a word.
 
-    Advice that keeps results is not: it is left unsaid, but for what a task fixes.
+    Advice that keeps results is not: it is left unsaid, but for what a task fixes. A width that keeps torch.compile
+    from laying out the network takes longer in the other layers.
     """
     spec, change_us = hit.flaw.case.fix, hit.price.change_us
     if hit.price.advised or hit.rule.loss != "fix" or hit.severity == "error" or change_us is None or spec is None:

@@ -45,7 +45,7 @@ def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
         notes = [f"measured on {names}, which --gpu does not name: all times are predicted"] if names else []
     else:
         network, notes = _compared(network)
-    return replace(network, version_notes=(*network.version_notes, *notes))
+    return replace(network, notes=(*network.notes, *notes))
 
 
 def far_off(ratios: Sequence[tuple[str, float]]) -> str:

@@ -8,7 +8,7 @@ are taken than that needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Literal, Protocol
+from typing import Protocol, get_args
 
 from msgspec.structs import replace
 
@@ -27,6 +27,7 @@ from convlint.engine.steps import (
     NetworkPlan,
     PlannedStep,
     State,
+    StepChange,
     Wishes,
     changed,
     group_of,
@@ -56,7 +57,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
     "channels": frozenset(("C", "K", "groups")), "batch": frozenset(("N",)),
 }  # fmt: skip
 _CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input", "unfolded")  # what steps change in a layer
-_CHANGES = ("weights", "results", "network")  # what changes that are not safe do, the least first
+_CHANGES = get_args(StepChange)
 _NAMED = 4  # changes of one step, in words; layers of one change
 
 
@@ -315,7 +316,7 @@ class _Planning:
             return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in part.asking)
         return part.is_safe and part.changes.keys() == {"copies_input"}
 
-    def _changed(self, part: SettingChoice | Lever) -> Literal["weights", "results", "network"]:
+    def _changed(self, part: SettingChoice | Lever) -> StepChange:
         """What a change that is not safe changes."""
         if isinstance(part, Lever) and self._fills_up(part):
             return "weights"

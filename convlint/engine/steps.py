@@ -207,6 +207,9 @@ class State(Struct, frozen=True, kw_only=True):
         return self.time_us if self.step_us is None else self.step_us
 
 
+StepChange = Literal["weights", "results", "network"]  # what one that is not safe changes, the least first
+
+
 class PlannedStep(Struct, frozen=True, kw_only=True):
     """One step: what it changes, and the network before and after it.
 
@@ -219,7 +222,7 @@ class PlannedStep(Struct, frozen=True, kw_only=True):
     describe: str
     kinds: tuple[Kind, ...]
     safety: Literal["safe", "unsafe"]
-    changes: Literal["weights", "results", "network"]
+    changes: StepChange
     layers: tuple[str, ...]
     set: Mapping[str, Scalar]
     by_layer: tuple[Mapping[str, Scalar], ...]

@@ -283,7 +283,7 @@ def with_versions(network: Network, job: Job) -> Network:
     runtime, origins, notes = versioned(network.runtime, folder, job)
     if runtime is network.runtime and not notes:
         return network
-    return replace(network, runtime=runtime, origins=origins, version_notes=(*network.version_notes, *notes))
+    return replace(network, runtime=runtime, origins=origins, notes=(*network.notes, *notes))
 
 
 def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, Mapping[str, str], tuple[str, ...]]:

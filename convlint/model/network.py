@@ -203,7 +203,7 @@ class Network(WireRecord, frozen=True, kw_only=True):
     code_lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the user's modules, by path
     origins: Mapping[str, str] = field(default_factory=dict)  # of versions that nobody stated: uv.lock:1203
     # What lock files pin and could not be taken, where a trace differs from it, what of a module is not priced
-    version_notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     rigid_view: str = ""  # the line of a `.view()` that refuses tensors in channels_last, if there is one
     recorded: RecordedStep | None = None  # what a trace tells of a step beside `layers`
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one

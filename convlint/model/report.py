@@ -324,7 +324,7 @@ class NetworkReport(Struct, frozen=True, kw_only=True):
     after_waits: bool = False  # in that step, the GPU waits for its host, and no advice is against it
     operations: tuple[Operation, ...] = ()
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # of libraries: the version, and who says so
-    version_notes: tuple[str, ...] = ()  # those of the network
+    notes: tuple[str, ...] = ()  # those of the network
     recorded: RecordedStep | None = None  # what a trace tells of a step
 
     @property

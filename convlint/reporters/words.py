@@ -543,7 +543,7 @@ LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN",
 
 
 def version_notes(report: Report) -> list[str]:
-    """The versions that nobody stated, and where each is from; what lock files pin and could not be taken."""
+    """The versions that nobody stated, and where each is from; what else is to be said of how networks were read."""
     found = dict.fromkeys(
         (LIBRARIES[name], value, origin)
         for network in report.networks
@@ -554,7 +554,7 @@ def version_notes(report: Report) -> list[str]:
         say("{library} {version} ({origin})", library=say(library), version=clean(value), origin=clean_path(origin))
         for library, value, origin in found
     ]
-    refused = dict.fromkeys(note for network in report.networks for note in network.version_notes)
+    refused = dict.fromkeys(note for network in report.networks for note in network.notes)
     return [*([say("versions: {each}", each=say(", ").join(each))] if each else []), *map(clean, refused)]
 
 

@@ -29,7 +29,7 @@ def held(
     network = held_to_trace(
         Network(path="t.json", layers=(replace(layer, measured=measured),), runtime=RUNTIME, mode="inference"), ()
     )
-    return network.layers[0], network.version_notes
+    return network.layers[0], network.notes
 
 
 def test_times_are_those_that_were_measured_and_predictions_stand_beside_them() -> None:
@@ -114,7 +114,7 @@ def test_a_step_is_known_in_the_mode_alone_in_which_it_was_recorded() -> None:
         asked = held_to_trace(replace(network, mode=mode), ())
         hosted = estimated(asked, as_laid_out(asked, mode), load_gpu("h100-sxm"), mode)
         assert (hosted.step is not None) is is_known
-        said = any(note.startswith("recorded in training, which does not tell") for note in asked.version_notes)
+        said = any(note.startswith("recorded in training, which does not tell") for note in asked.notes)
         assert said is not is_known
 
 

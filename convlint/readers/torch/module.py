@@ -351,7 +351,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
         whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
-        version_notes=(
+        notes=(
             *_frozen(module, trains=bool(options.trains)), *_of_weights(trace.on_weights, len(operations)),
             *([_RUN_AGAIN] if trace.checkpoints else []),
         ),

@@ -87,7 +87,7 @@ def _network(path: str, known: Sequence[Mapping[str, Any]], batch: int | None) -
         layers.append(layer)
     return Network(
         path=path, layers=tuple(layers), runtime=Runtime(framework="tensorrt"), mode="inference",
-        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+        targets=() if gpu is None else (gpu.id,), notes=tuple(notes),
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
         path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
-        targets=() if gpu is None else (gpu.id,), version_notes=tuple(notes),
+        targets=() if gpu is None else (gpu.id,), notes=tuple(notes),
         recorded=_recorded(recording, steps, unknown if sized else (), layers, "training" if trains else "inference"),
     )  # fmt: skip
 

@@ -717,5 +717,5 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
     ],
 )
 def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, words: str) -> None:
-    notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).version_notes
+    notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).notes
     assert [words in note for note in notes] == ([True] if words else [])

@@ -86,7 +86,7 @@ def test_convolutions_have_their_sizes_formats_and_times(tmp_path: Path) -> None
     assert (up.op, up.dtype, up.layout, up.P) == ("conv_transpose", "fp32", "NCHW", 112)
     measured = stem.measured.of("fprop")
     assert (measured.calls, measured.tensor_cores) == (50, True)
-    assert found.version_notes == ("the whole engine: 720 us a run, of which 20 us in reformats of tensors",)
+    assert found.notes == ("the whole engine: 720 us a run, of which 20 us in reformats of tensors",)
 
 
 def test_every_command_takes_it_and_times_are_those_of_the_engine(
@@ -110,12 +110,12 @@ def test_without_times_or_a_device_it_is_predicted_or_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "no times of the engine" in network(write(tmp_path, times=None)).version_notes[0]
+    assert "no times of the engine" in network(write(tmp_path, times=None)).notes[0]
     found = network(write(tmp_path, layers=(STEM, BODY), device=None))
     (tmp_path / "net.engine.profile.metadata.json").unlink()
     found = network(write(tmp_path, layers=(STEM, BODY), device=None))
     assert found.targets == ()
-    assert found.version_notes[1] == "nothing says which GPU timed the engine: --gpu names it"
+    assert found.notes[1] == "nothing says which GPU timed the engine: --gpu names it"
     document = json.loads(run("check", "net.engine.graph.json", "--gpu", "l4", "-o", "json").out)
     assert document["summary"]["time_us"] == pytest.approx(700.0)
 

@@ -194,7 +194,7 @@ profile.export_chrome_trace("trace.json")
     subprocess.run([sys.executable, "net.py"], cwd=tmp_path, check=True, capture_output=True)
     found = network(tmp_path / "trace.json")
     assert found.mode == "training"
-    assert found.version_notes == ("no kernel of a GPU in the trace: its layers are predicted, not measured",)
+    assert found.notes == ("no kernel of a GPU in the trace: its layers are predicted, not measured",)
     a, b, c, d, e = sorted(found.layers, key=lambda layer: (layer.dims != 2, layer.dims, layer.op != "conv", layer.C))
     assert (a.C, a.K, a.R, a.U, a.PadH, a.layout, a.copies_input, a.first) == (3, 16, 7, 2, 3, "NHWC", True, True)
     assert (b.C, b.K, b.groups, b.bias, b.P) == (16, 32, 2, False, 16)
@@ -224,7 +224,7 @@ def test_an_unknown_gpu_and_an_amd_one(tmp_path: Path) -> None:
     trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
     found = network(trace.write(tmp_path / "t.json"))
     assert found.targets == ()
-    assert "convlint does not know the GPU NVIDIA A100X" in found.version_notes[0]
+    assert "convlint does not know the GPU NVIDIA A100X" in found.notes[0]
     amd = TraceWriter({"name": "AMD Instinct MI300X"})
     amd.conv(SHAPE, WEIGHT, [("miopenSp3AsmConv", 10.0)])
     assert "recorded on an AMD GPU" in message(amd.write(tmp_path / "amd.json"))
@@ -369,7 +369,7 @@ def test_steps_are_those_that_are_marked_or_what_repeats(tmp_path: Path, marked:
         trace.step(3, trace.now)  # a loader that ended
     found = network(trace.write(tmp_path / "t.json"))
     assert [layer.calls for layer in found.layers] == [2, 2]
-    assert any("taken as steps" in note for note in found.version_notes) is not marked
+    assert any("taken as steps" in note for note in found.notes) is not marked
 
 
 def test_layers_that_run_twice_in_the_only_step_run_twice(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class Machine:
         self.choices = Choices()
         self.conditions: list[str] = []  # the undecided tests around what runs now
         self.modes: list[str] = []  # tests of `training`, which is decided, but holds in one mode of a network alone
-        self.decided: list[frozenset[StatedLiteral]] = []  # the defaults of parameters that decided tests around it
+        self.decided: list[frozenset[StatedLiteral]] = []  # defaults that decided tests around what runs now
         self.stack: list[CallSite] = []  # the calls that led there
         self.recorded: list[Recorded] = []
         self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here

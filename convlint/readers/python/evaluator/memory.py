@@ -93,7 +93,7 @@ class CallMemory:
             key: Hashable = (
                 _frozen(what, given, 0),
                 call.exact,
-                machine.by_defaults() if machine.decided else None,  # which norms remember
+                machine.by_defaults() if machine.decided else None,  # which layers keep
                 machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
                 tuple([_frozen(value, given, 0) for value in call.args]),
                 tuple([(name, _frozen(value, given, 0)) for name, value in call.keywords.items()]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal
@@ -470,13 +470,18 @@ def _merged_part(whole: list[Seen], name: str) -> list[SourceLayer]:
         if key not in says:
             says[key] = WrittenArguments(each.layer)
     written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
-    rests = [each for seen in whole for each in seen.norm_by] if opinion is True else []
-    norm_by = tuple(sorted(NOTHING_STATED.union(*rests), key=place_of)) if all(rests) else ()
+    norm_by = _resting_on(each for seen in whole for each in seen.norm_by) if opinion is True else ()
     layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
     layers = [replace(each, norm_by=norm_by) for each in layers] if norm_by else layers
     if _may_lack_bias(whole):  # whether a norm cancels one is then nothing that can be said of the place
         layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=True) for each in layers]
     return _merged(_without_chains(whole, layers))
+
+
+def _resting_on(norms: Iterable[Collection[StatedLiteral]]) -> tuple[StatedLiteral, ...]:
+    """Return the defaults on which norms rest; none where one of them rests on nothing."""
+    several = list(norms)
+    return tuple(sorted({each for some in several for each in some}, key=place_of)) if all(several) else ()
 
 
 def _may_lack_bias(seen: Iterable[Seen]) -> bool:
@@ -519,10 +524,9 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     for _, several in sorted(places.items()):
         opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
         follows, silent = (None, True) if opinion == SILENT else (opinion, False)
-        known = [each.norm_by for each in several if each.layer.norm_follows and not each.silent]
-        by = tuple(sorted({each for some in known for each in some}, key=place_of)) if all(known) else ()
+        norm_by = _resting_on(each.norm_by for each in several if each.layer.norm_follows and not each.silent)
         found += _merged([
-            replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent, norm_by=by)
+            replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent, norm_by=norm_by)
             for each in several
         ])  # fmt: skip
     return found
