@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.segments import Segment, parts
@@ -48,6 +49,16 @@ def rescaled(reached: Sequence[Segment]) -> bool:
         return True
     called = frozenset().union(*(calls for _, calls in steps)) - _OF_MODULES
     return any(each.once(_scales_itself) for each in reached if each.kind == "function" and each.name in called)
+
+
+def _scales_at_random(segment: Segment) -> bool:
+    """Whether a network draws numbers where it scales its features."""
+    for method in segment.body if segment.kind == "class" else ():
+        if isinstance(method, ast.FunctionDef) and method.name == "forward":
+            called = {last_name(each.func) for each in every(method) if isinstance(each, ast.Call)}
+            if not called.isdisjoint(_RANDOM) and not called.isdisjoint(_FUNCTIONS):
+                return True
+    return False
 
 
 def _scales_itself(segment: Segment) -> bool:
@@ -221,7 +232,7 @@ _VARYING = {
     "RandomShortestSize", "RandomResize", "ScaleJitter", "RandomZoomOut", "RandomIoUCrop", "SmallestMaxSize",
     "LongestMaxSize", "RandomScale", "ResizeShortestEdge",
 }  # fmt: skip
-_RANDOM = ("random", "randint", "choice", "uniform", "randrange")
+_RANDOM = frozenset(("random", "randint", "choice", "uniform", "randrange"))
 _OWN_SIZES = re.compile(r"(?:multi|random)_?(?:re)?(?:scal|siz|zoom)", re.IGNORECASE)  # transforms of one's own
 _COMPOSED = {"Compose", "Sequential", "AugmentationSequential"}
 
@@ -381,16 +392,17 @@ _NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
 
 class Data(Struct, frozen=True):
-    """A data set for training: its name, its construction, and the size of its images."""
+    """A data set: its name, its construction, the size of its images, and whether it is held out for evaluation."""
 
     name: str
     at: Location
     size: Size
     settled: Settled | None = None  # the transform that makes it so
+    held_out: bool = False
 
 
 def data_sets(reached: Iterable[Segment]) -> list[Data]:
-    """Return the data sets that the segments construct, without those held out for evaluation."""
+    """Return the data sets that the segments construct."""
     found: list[Data] = []
     for each in reached:
         if b"data" in each.content or b"Data" in each.content or not _NAMES.isdisjoint(each.words):
@@ -399,7 +411,7 @@ def data_sets(reached: Iterable[Segment]) -> list[Data]:
 
 
 def _made(segment: Segment) -> list[Data]:
-    """Return the data sets for training that a segment constructs."""
+    """Return the data sets that a segment constructs."""
     unit, found = segment.unit, []
     if unit is None:
         return []
@@ -409,8 +421,8 @@ def _made(segment: Segment) -> list[Data]:
             continue
         for call in _own_calls(node):
             made = _data(call, bound, unit)
-            if made is not None and not _held_out(call, node, segment):
-                found.append(made)
+            if made is not None:
+                found.append(replace(made, held_out=_held_out(call, node, segment)))
     return found
 
 
@@ -494,6 +506,7 @@ _DOUBT = re.compile(
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
 )
+_ALONE = re.compile(rb"batch_size\s*=\s*1\b")
 _COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
 
 
@@ -509,7 +522,8 @@ def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segme
 
 def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
     varied = next(filter(None, (each.once(_collated) for each in reached)), ())
-    found = data_sets(reached)
+    every_set = data_sets(reached)
+    found = [each for each in every_set if not each.held_out]
     if varied:  # of this program's data only if there are no others
         return (None, ()) if any(each.size == "fixed" for each in found) else (False, varied)
     varying = [each for each in found if each.size == "varying"]
@@ -517,7 +531,10 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
         return False, tuple(each.settled for each in varying if each.settled is not None)
     if not found or any(each.size != "fixed" for each in found) or any(each.has(_DOUBT) for each in reached):
         return None, ()
-    if rescaled(reached) or grows(reached):
+    if rescaled(reached) or grows(reached) or any(each.once(_scales_at_random) for each in reached):
+        return None, ()
+    # Each new size of an evaluation would be tuned for as well. Images of several sizes are read one by one.
+    if any(each.has(_ALONE) for each in reached) and any(each.held_out and each.size != "fixed" for each in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
     if any(each.has(_COLLATES) for each in reached) and not all(each.settled for each in found):

@@ -46,6 +46,21 @@ for image, label in DataLoader(data, batch_size=8):
             ["Pairs"],
         ),
         ("class Pairs(datasets.CIFAR10):\n    pass\ndata = Pairs('d', train=False)", None, []),
+        # each image of the evaluation has a size of its own
+        (
+            "data = datasets.ImageFolder('d', transforms.RandomCrop(224))\n"
+            "val_data = datasets.ImageFolder('v', transforms.Resize(256))\n"
+            "DataLoader(val_data, batch_size=1)",
+            None,
+            [],
+        ),
+        (
+            "data = datasets.ImageFolder('d', transforms.RandomCrop(224))\n"
+            "val_data = datasets.ImageFolder('v', transforms.Resize((256, 256)))\n"
+            "DataLoader(val_data, batch_size=1)",
+            True,
+            ["ImageFolder", "RandomCrop(224)"],
+        ),
         ("class Pairs(datasets.CIFAR10):\n    pass\ndata = Pairs('d', T.ScaleJitter(9))", False, ["ScaleJitter(9)"]),
         ("class Pairs(datasets.ImageFolder):\n    pass\ndata = Pairs('d')", None, []),
         (
@@ -187,6 +202,15 @@ def test_what_a_network_scales_is_not_its_input(tmp_path: Path, method: str) -> 
     )
     found = program(tmp_path, HEAD + net + "Net()\ndata = datasets.CIFAR10('d')\n" + LOOP)
     assert found.fixed_input_size is True
+
+
+def test_a_network_that_scales_its_input_at_random(tmp_path: Path) -> None:
+    net = (
+        "class Net(nn.Module):\n"
+        "    def forward(self, x):\n        side = random.choice([24, 32])\n        x = F.interpolate(x, size=side)\n"
+    )
+    found = program(tmp_path, HEAD + net + "Net()\ndata = datasets.CIFAR10('d')\n" + LOOP)
+    assert found.fixed_input_size is None
 
 
 def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
