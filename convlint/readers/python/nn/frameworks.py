@@ -30,8 +30,8 @@ from convlint.readers.python.nn.kinds import (
     COMPOSITES,
     CONTAINERS,
     CONVOLUTIONS,
-    FLAX,
     FUNCTIONAL,
+    OF_AXES,
     Signature,
     canonical,
     kind_of,
@@ -161,13 +161,16 @@ class Frameworks(Library):
         cell, own = machine.heap.edit(instance), Arguments.of(call)
         signature = CONVOLUTIONS.get(full)
         if signature is not None:
-            if full in FLAX:  # which has as many axes as its kernel
-                taps = own.get(signature.parameters.index("kernel_size"), "kernel_size")
-                count = len(taps.items) if isinstance(taps, Items) and taps.complete else 2
-                signature = FLAX[full][count - 1] if 1 <= count <= 3 else signature
+            if full in OF_AXES:
+                signature = _with_axes(full, signature, own)
             given = layers.bound(signature, call)
             padding = given.get("padding")
-            if full in FLAX and signature.op == "conv_transpose" and padding is not None and not text_of(padding):
+            if (
+                signature.framework == "flax"
+                and signature.op == "conv_transpose"
+                and padding is not None
+                and not text_of(padding)
+            ):
                 # JAX pads the spread input by these numbers, where the others cut them off from the output.
                 given = {**given, "padding": Unknown("call")}
             cell.extra = self._constructed(machine, instance, signature, given, call)
@@ -194,6 +197,9 @@ class Frameworks(Library):
                     else self._constructed(machine, instance, part.signature, part.arguments, call)
                 )
                 modules.put(machine, instance, part.name, held)
+        elif kind == "wrapper":
+            cell.complete = call.exact
+            modules.put(machine, instance, "module", own.get(0, "module", "layer", "layers") or Unknown("call"))
         elif kind in CONTAINERS:
             modules.fill(machine, instance, call.args or list(call.keywords.values()), call.exact)
 
@@ -397,3 +403,13 @@ class Frameworks(Library):
             return None
         held = modules.children(receiver)
         return [Const(name) for name in held] if receiver.extra.kind == "dict" else list(held.values())
+
+
+def _with_axes(full: str, signature: Signature, own: Arguments) -> Signature:
+    """Return the signature for as many axes as the arguments tell; the given one where they do not."""
+    if signature.framework == "equinox":
+        count = tensors.integer(own.get(0, "num_spatial_dims"))
+    else:
+        taps = own.get(signature.parameters.index("kernel_size"), "kernel_size")
+        count = len(taps.items) if isinstance(taps, Items) and taps.complete else None
+    return OF_AXES[full][count - 1] if count in (1, 2, 3) else signature

@@ -115,31 +115,37 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
     yield f"haiku.Conv{dims}D", haiku
 
 
-def _equinox(dims: int) -> Iterator[tuple[str, Signature]]:
-    words = f"{_HEAD} {{}}dilation groups use_bias padding_mode dtype"
-    plain, transposed = words.format("").split(), words.format("output_padding ").split()
-    yield f"equinox.nn.Conv{dims}d", Signature("equinox", "conv", dims, (*plain,), "use_bias")
-    yield f"equinox.nn.ConvTranspose{dims}d", Signature("equinox", "conv_transpose", dims, (*transposed,), "use_bias")
+def _equinox(op: Op, dims: int, *head: str) -> Signature:
+    words = (*head, *_HEAD.split(), *(["output_padding"] if op == "conv_transpose" else []), "dilation", "groups")
+    return Signature("equinox", op, dims, (*words, "use_bias", "padding_mode", "dtype"), "use_bias")
 
 
 _FLAX: tuple[tuple[str, Op, tuple[str, ...]], ...] = (
     ("Conv", "conv", ("input_dilation", "dilation", "groups")), ("ConvTranspose", "conv_transpose", ("dilation",)),
 )  # fmt: skip
-# Flax's own say their axes by the length of `kernel_size`: of two is what a name alone tells.
-FLAX = {
-    f"flax.{module}.{name}": tuple(
-        Signature(
-            "flax", op, dims, (*head, "out_channels", "kernel_size", "stride", "padding", *more, "use_bias"),
-            "use_bias", _FLAX_NAMES, 4, padding="same",
+_EQUINOX: tuple[tuple[str, Op], ...] = (("Conv", "conv"), ("ConvTranspose", "conv_transpose"))
+# Layers whose name does not tell how many axes they have, by that number
+OF_AXES = {
+    **{
+        f"equinox.nn.{name}": tuple(_equinox(op, dims, "num_spatial_dims") for dims in (1, 2, 3))
+        for name, op in _EQUINOX
+    },
+    **{
+        f"flax.{module}.{name}": tuple(
+            Signature(
+                "flax", op, dims, (*head, "out_channels", "kernel_size", "stride", "padding", *more, "use_bias"),
+                "use_bias", _FLAX_NAMES, 4, padding="same",
+            )
+            for dims in (1, 2, 3)
         )
-        for dims in (1, 2, 3)
-    )
-    for module, head in (("linen", ()), ("nnx", ("in_channels",)))
-    for name, op, more in _FLAX
+        for module, head in (("linen", ()), ("nnx", ("in_channels",)))
+        for name, op, more in _FLAX
+    },
 }  # fmt: skip
 CONVOLUTIONS = {
-    **dict(each for dims in (1, 2, 3) for each in (*_of(dims), *_equinox(dims))),
-    **{name: of_axes[1] for name, of_axes in FLAX.items()},
+    **dict(each for dims in (1, 2, 3) for each in _of(dims)),
+    **{f"equinox.nn.{name}{dims}d": _equinox(op, dims) for name, op in _EQUINOX for dims in (1, 2, 3)},
+    **{name: of_axes[1] for name, of_axes in OF_AXES.items()},  # two of them, unless told otherwise
 }
 # Layers that are two convolutions: each channel by itself, then all of them at each point
 SEPARABLE = {
@@ -240,6 +246,7 @@ _TORCH_KINDS: dict[Kind, str] = {  # of Paddle too; whatever the case of the let
 _KERAS_KINDS: dict[Kind, str] = {
     "module": "Model Layer",
     "sequential": "Sequential",
+    "wrapper": "TimeDistributed",
     "pointwise": """
         Activation ReLU LeakyReLU PReLU ELU ThresholdedReLU Softmax Dropout SpatialDropout#D GaussianNoise
         GaussianDropout AlphaDropout ActivityRegularization Rescaling
@@ -253,7 +260,7 @@ _KERAS_KINDS: dict[Kind, str] = {
     """,
     "opaque": """
         SpectralNormalization Dense Flatten Reshape Permute RepeatVector Embedding LSTM GRU SimpleRNN Bidirectional
-        TimeDistributed ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking
+        ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking
         EinsumDense Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
         RandomTranslation
     """,

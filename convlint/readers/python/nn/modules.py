@@ -74,11 +74,10 @@ def rearranged(machine: Machine, owner: Instance) -> None:
 def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) -> None:
     """Add the constructor's arguments to a container: modules, or a list or dict of them."""
     given = list(args)
-    kind = owner.extra.kind
     if not exact:
         machine.heap.edit(owner).complete = False
     # `nn.Sequential(OrderedDict(...))` names its children.
-    if kind in ("list", "dict") or (len(given) == 1 and isinstance(given[0], Table)):
+    if owner.extra.kind in ("list", "dict") or (len(given) == 1 and isinstance(given[0], Table)):
         extend(machine, owner, given[0] if given else Items("list", []))
         return
     for value in given[:MOST_CHILDREN]:
@@ -87,7 +86,7 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
         if isinstance(text, str):  # paddle's Sequential(('name', layer), ...)
             put(machine, owner, text, named[1])
         else:
-            put(machine, owner, "module" if kind == "wrapper" else _next(owner), value)
+            put(machine, owner, _next(owner), value)
 
 
 def extend(machine: Machine, owner: Instance, more: Value) -> None:

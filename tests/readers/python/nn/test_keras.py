@@ -169,6 +169,17 @@ def test_a_sequential_in_a_model_reads_what_it_is_given(tmp_path: Path) -> None:
     assert [(each.layer.C, each.layer.K, each.layer.H) for each in read(tmp_path, text)] == [(3, 8, 224), (8, 6, 222)]
 
 
+def test_a_layer_for_each_step_of_time_reads_the_channels_of_all(tmp_path: Path) -> None:
+    lines = (
+        "i = keras.Input((10, 64, 64, 8))",
+        "x = layers.TimeDistributed(layers.Conv2D(16, 3), name='c')(i)",
+        "x = layers.TimeDistributed(layer=layers.BatchNormalization(), name='n')(x)",
+        "return layers.TimeDistributed(keras.Sequential([layers.Conv2D(6, 3)]))(x)",
+    )
+    found = [each.layer for each in read(tmp_path, body(*lines))]
+    assert [(each.C, each.K, each.norm_follows) for each in found] == [(8, 16, True), (16, 6, None)]
+
+
 def test_names_come_from_star_imports(tmp_path: Path) -> None:
     text = (
         "from tensorflow.keras.layers import *\nfrom tensorflow.keras.models import *\n"
