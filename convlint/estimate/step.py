@@ -323,7 +323,7 @@ class _Walk:
             if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
-                streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
+                streamed_us = max(streamed_us, self._max_pool_us(sum(reads), forward=forward))
             time += streamed_us + each.kernels * const.KERNEL_US
             moved, kernels = moved + bytes_, kernels + each.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
@@ -350,6 +350,10 @@ class _Walk:
         in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
         clocks = backward if not forward else in_training if self.training else in_inference
         return clocks * elements / self.board.clocks_per_us
+
+    def _max_pool_us(self, elements: float, *, forward: bool) -> float:
+        """The least that PyTorch's own kernels take of a max pool."""
+        return _OWN_MAX_POOL[not forward] * elements / self.board.clocks_per_us
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that it reads, which the kernel before it has written."""
@@ -488,6 +492,8 @@ class _Walk:
             forward = not work.op.endswith("backward")
             passes = 3 if forward else 5  # that `moved` counts
             us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
+        elif work.elements:
+            us = max(us, self._max_pool_us(work.elements * images, forward=not work.op.endswith("backward")))
         return work.calls * (us + launches * const.KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:

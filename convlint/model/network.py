@@ -91,8 +91,8 @@ class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
     """What the operators called `op` do with arguments of one size, and what they took in a step of a trace.
 
     `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
-    single matrix product. `dtype` is that of a product, or of a batch norm in training. `strided`: it copies. Without
-    `moved` nothing tells what it does. `predicted_us` is the model's on the GPU that it ran on, None where there is
+    single matrix product. `elements`: those that a max pool reads. `dtype` is that of a product, or of a batch norm in
+    training. `strided`: it copies. Without `moved` nothing tells what it does. `predicted_us` is the model's on the GPU that it ran on, None where there is
     none.
     """
 
@@ -104,6 +104,7 @@ class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
     moved: int = 0
     flops: int = 0
     gemm: tuple[int, ...] = ()
+    elements: int = 0
     dtype: Dtype | None = None
     strided: bool = False
     predicted_us: float | None = None

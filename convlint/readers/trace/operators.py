@@ -318,7 +318,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         # Outputs stand among its arguments; what is worked on in place does once.
         in_place = sum(tensor.elements == widest.elements for tensor in tensors) == 1
         return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
-    written, strided, dtype = whole, False, None
+    written, strided, dtype, elements = whole, False, None, 0
     if part == "normalisation":
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
@@ -329,6 +329,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
             dtype = widest.dtype
     elif part == "pool":
         written = _pooled(operator, tensors, values)
+        elements = widest.elements if "max_pool" in operator else 0
     elif part == "optimizer":
         first = sum(tensor.elements * tensor.bytes for tensor in _tensors(dims[:1], types[:1], 4))
         written = first * (3 if operator.startswith("_fused_adam") else 2 if operator.startswith("_fused_sgd") else 1)
@@ -341,7 +342,8 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         read = 0
     elif operator in ("slice_backward", "select_backward"):
         written = prod(_numbers(text_at(values, 1), 1)) * widest.bytes  # the whole, which is filled with zeros
-    return RecordedWork(part=part, op=operator, moved=read + written, strided=strided, dtype=dtype)
+    moved = read + written
+    return RecordedWork(part=part, op=operator, moved=moved, strided=strided, dtype=dtype, elements=elements)
 
 
 def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[_Tensor]:

@@ -633,6 +633,13 @@ def test_products_run_in_the_dtype_that_autocast_gives_them_and_its_casts_are_co
     assert found["predicted_step_parts"]["linear"] < 2 * 2 * 4096**3 / 312e6  # of fp16, not of fp32
 
 
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_max_pools_take_longer_than_their_bytes(layout: str) -> None:
+    """PyTorch's kernels in ResNet-50's training on H100."""
+    found = step_parts(TRACES / f"h100-resnet50-{layout}.json.gz")
+    assert 1 / 1.5 < found["predicted_step_parts"]["pool"] / found["measured_step_parts"]["pool"] < 1.5
+
+
 def test_steps_in_which_algorithms_are_tried_and_warm_ups_are_no_part_of_it(tmp_path: Path) -> None:
     trace = TraceWriter()
     for number, us in enumerate((9000.0, 100.0, 100.0)):
