@@ -153,6 +153,18 @@ def test_files_that_could_not_be_read_are_named_briefly(options: tuple[str, ...]
     assert "not read: 4 of 6 Python files: broken1.py:2:7 " in ran.out
 
 
+def test_code_scanning_is_told_what_could_not_be_read() -> None:
+    files(broken_py=BROKEN, net_py=QUIET_NET)
+    ran = convlint("check", ".", "-o", "sarif")
+    assert ran.code == 0
+    (invocation,) = json.loads(ran.out)["runs"][0]["invocations"]
+    (told,) = invocation["toolExecutionNotifications"]
+    place = told["locations"][0]["physicalLocation"]
+    assert invocation["executionSuccessful"] is True
+    assert (told["level"], told["message"]["text"]) == ("warning", "syntax error: invalid syntax")
+    assert (place["artifactLocation"]["uri"], place["region"]) == ("broken.py", {"startLine": 2, "startColumn": 7})
+
+
 def test_a_comment_names_files_that_could_not_be_read() -> None:
     files(broken_py=BROKEN, net_py=QUIET_NET)
     page = html.unescape(convlint("check", ".", "-o", "markdown").out).replace("\u2060", "")

@@ -92,8 +92,8 @@ class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
 
     `us` and `kernels` are of a step, of all `calls`; `moved` bytes and `flops` of one call. `gemm`: (M, N, K) of a
     single matrix product. `elements`: those that a max pool reads. `dtype` is that of a product, or of a batch norm in
-    training. `strided`: it copies. Without `moved` nothing tells what it does. `predicted_us` is the model's on the GPU that it ran on, None where there is
-    none.
+    training. `strided`: it copies. Without `moved` nothing tells what it does. `predicted_us` is the model's on the GPU
+    that it ran on, None where there is none.
     """
 
     part: Part

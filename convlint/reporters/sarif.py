@@ -13,6 +13,7 @@ from convlint.files.repository import from_checkout
 from convlint.files.safe import clean, clean_path, number
 from convlint.model.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
+from convlint.reporters.summary import unread_cells, unread_files
 from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, gravest_first, origin, page_of, said
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -33,7 +34,8 @@ def render(report: Report, style: Style) -> str:
     entries: list[tuple[Finding, Suppressed | None]] = [(finding, None) for finding in gravest_first(report.findings)]
     entries += [(entry.finding, entry) for entry in report.suppressed]
     kept, left_out = entries[:MOST_RESULTS], len(entries) - MOST_RESULTS
-    notifications = [_notification(error) for error in report.errors]
+    notifications = [_notification(error, "error") for error in report.errors]
+    notifications += [_notification(each, "warning") for each in _unread(report)]
     if left_out > 0:
         text = f"{plural(left_out, 'result')} left out: code scanning takes {MOST_RESULTS} at most"
         notifications.append({"level": "warning", "message": {"text": text}})
@@ -169,14 +171,23 @@ def _artifact(path: str) -> dict[str, str]:
     return {"uri": quote(path) or ".", "uriBaseId": _BASE}
 
 
-def _notification(error: InputError) -> dict[str, Any]:
+def _unread(report: Report) -> list[InputError]:
+    """What could not be read of a folder's code, which is no error."""
+    files, cells = sorted(unread_files(report).items()), unread_cells(report)
+    return [
+        *(InputError(path=path, message=each.why, line=each.line, column=each.column) for path, each in files),
+        *(InputError(path=cell.at.path, message=cell.why, line=cell.at.line) for cell in cells),
+    ]
+
+
+def _notification(error: InputError, level: str) -> dict[str, Any]:
     physical: dict[str, Any] = {"artifactLocation": _artifact(error.path)}
     if error.line is not None:
         physical["region"] = {"startLine": max(error.line, 1)}
         if error.column is not None:
             physical["region"]["startColumn"] = max(error.column, 1)
     message = clean(error.message) or "could not be read"
-    return {"level": "error", "message": {"text": message}, "locations": [{"physicalLocation": physical}]}
+    return {"level": level, "message": {"text": message}, "locations": [{"physicalLocation": physical}]}
 
 
 REPORTER = Reporter(render=render, edits=True)

@@ -43,9 +43,9 @@ def coverage(report: Report) -> str:
         line += say("; {what} not read", what=plural(unread, "input"))
     if incomplete := len(wrong & partly):
         line += say("; {what} incomplete", what=plural(incomplete, "input"))
-    if unread_files := _unread_files(report):
-        line += say("; {what} not read", what=plural(len(unread_files), "Python file"))
-    if cells := _unread_cells(report):
+    if code := unread_files(report):
+        line += say("; {what} not read", what=plural(len(code), "Python file"))
+    if cells := unread_cells(report):
         line += say("; {what} not read", what=plural(len(cells), "cell"))
     return line
 
@@ -67,24 +67,24 @@ def _quiet(report: Report) -> list[str]:
 def unread_parts(report: Report) -> list[str]:
     """Which Python files, and which cells of notebooks, could not be read: a line for each kind that there is."""
     lines = []
-    if (source := report.source) is not None and (files := _unread_files(report)):
+    if (source := report.source) is not None and (files := unread_files(report)):
         places = _first([(words.place(path, each.line, each.column), each.why) for path, each in sorted(files.items())])
         what = plural(source.given, "Python file")
         lines.append(say("not read: {count} of {what}: {places}", count=len(files), what=what, places=places))
-    if cells := _unread_cells(report):
+    if cells := unread_cells(report):
         places = _first([(words.place_of(each.at), each.why) for each in cells])
         lines.append(say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=places))
     return lines
 
 
-def _unread_files(report: Report) -> dict[str, UnreadFile]:
+def unread_files(report: Report) -> dict[str, UnreadFile]:
     """The Python files that could not be read, but for those that are errors."""
     said = {error.path for error in report.errors}
     files = {} if report.source is None else report.source.unread_files
     return {path: each for path, each in files.items() if path not in said}
 
 
-def _unread_cells(report: Report) -> list[UnreadCell]:
+def unread_cells(report: Report) -> list[UnreadCell]:
     """The cells that could not be read, but for those that are errors."""
     said = {error.path for error in report.errors}
     return [] if report.source is None else [each for each in report.source.unread_cells if each.at.path not in said]
