@@ -144,6 +144,8 @@ class Frameworks(Library):
             if not self.recording.inside:
                 return layers.convolved(machine, self.recording, full, call)
             return tensors.wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
+        if full in ("keras.Input", "keras.layers.Input"):
+            return keras.input_of(Arguments.of(call), keras.usual_order(call.file))
         function = _FUNCTIONS.get(full.partition(".")[0])
         return None if function is None else function(full, Arguments.of(call), machine.around())
 
@@ -163,7 +165,9 @@ class Frameworks(Library):
         if signature is not None:
             if full in OF_AXES:
                 signature = _with_axes(full, signature, own)
-            given = layers.bound(signature, call)
+            given = dict(layers.bound(signature, call))
+            if signature.framework == "keras":
+                given.setdefault("data_format", keras.usual_order(call.file))
             padding = given.get("padding")
             if (
                 signature.framework == "flax"
@@ -179,6 +183,8 @@ class Frameworks(Library):
         assert kind is not None
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
+        if kind == "keras":
+            own = Arguments(own.args, {"data_format": keras.usual_order(call.file), **own.keywords})
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
         cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults() if machine.decided else NOTHING_STATED)
@@ -303,8 +309,11 @@ class Frameworks(Library):
             machine.found()
             read = flow_of(first)
             # A first layer of Keras states the size of its input.
-            if read.shape is None and read.raw:
-                read = keras.stated_input(meaning.arguments.get("input_shape"), meaning.signature.dims) or read
+            if meaning.signature.framework == "keras" and read.raw:
+                order, stated = layers.order_of(meaning), meaning.arguments.get("input_shape")
+                if read.shape is None:
+                    read = keras.stated_input(stated, meaning.signature.dims, order) or read
+                read = keras.read_as(order, read) or read
             defaults = machine.by_defaults() if machine.decided else NOTHING_STATED
             return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, defaults))
         if meaning.kind in ("sequential", "wrapper"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from operator import mul
 
 from convlint.readers.python.evaluator.library import LibraryCall
@@ -11,6 +12,7 @@ from convlint.readers.python.evaluator.values import Const, Instance, Items, Ten
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
 from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
+from convlint.readers.python.source_file import SourceFile
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
@@ -21,7 +23,41 @@ _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank",
 # Functions and layers of several tensors: whether all must have one extent, as a product with a gate need not
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
-_CHANNELS_LAST = ("channels_last", None)
+_ORDERS = frozenset(("channels_first", "channels_last"))
+# Sets the order of axes of all layers that name none; where it is indented, maybe.
+_SETS_ORDER = re.compile(
+    rb"^([ \t]*)(?:\w+\.)*set_image_(?:data_format|dim_ordering)\(['\"](?:channels_first|th)['\"]", re.MULTILINE
+)
+
+
+@lru_cache(maxsize=8)
+def usual_order(file: SourceFile) -> Value:
+    """Return the order of axes of layers and inputs in a file that name none."""
+    found = _SETS_ORDER.search(file.content)
+    if found is None:
+        return Const("channels_last")
+    return SOMETHING if found[1] else Const("channels_first")
+
+
+def order_of(named: Value | None) -> str:
+    """Return the order of axes by `data_format`; empty if that is not known."""
+    if named is None or (isinstance(named, Const) and named.value is None):
+        return "channels_last"
+    return named.value if isinstance(named, Const) and named.value in _ORDERS else ""
+
+
+def read_as(order: str, read: TensorPath) -> TensorPath | None:
+    """Return a tensor as a layer of that order reads it; None if its axes may be others than they seem.
+
+    An input states its sizes in the order of the layer that reads it.
+    """
+    if read.shape is None or order == ("channels_last" if read.last else "channels_first"):
+        return read
+    if not order or not read.raw:
+        return None
+    batch, first, *others = read.shape
+    shape = (batch, *others, first) if read.last else (batch, *others[-1:], first, *others[:-1])
+    return TensorPath(shape, raw=True, last=not read.last)
 
 
 def kind_of_norm(given: Arguments) -> Kind:
@@ -46,10 +82,13 @@ def has_function(full: str) -> bool:
     return full == "keras.Input" or (prefix == "keras.layers" and (short == "concatenate" or short in _MERGED))
 
 
+def input_of(given: Arguments, order: Value) -> Tensor:
+    """Return what `keras.Input` does."""
+    return Tensor(_stated(given.get(0, "shape"), order_of(order)) or TensorPath(raw=True))
+
+
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """Return the result of a function of Keras or TensorFlow by its canonical name; None if it reads no tensor."""
-    if full in ("keras.Input", "keras.layers.Input"):
-        return Tensor(_stated(given.get(0, "shape")) or TensorPath(raw=True))
     short = full.rpartition(".")[2]
     if full == "keras.Model" or not given.tensors():
         return None
@@ -83,16 +122,19 @@ def handed_out(call: LibraryCall, conditions: Conditions) -> None:
         each.readers.append(tensors.TensorReader("returned", (), conditions))
 
 
-def stated_input(given: Value | None, dims: int) -> TensorPath | None:
+def stated_input(given: Value | None, dims: int, order: str) -> TensorPath | None:
     """Return the input of a first layer with an `input_shape` argument; None if that does not fit."""
-    found = _stated(given)
+    found = _stated(given, order)
     return found if found is not None and len(found.shape or ()) == dims + 2 else None
 
 
-def _stated(shape: Value | None) -> TensorPath | None:
+def _stated(shape: Value | None, order: str) -> TensorPath | None:
     """Return a network input of that shape, which lacks the batch; None if it is unknown."""
-    sizes = shape.items if isinstance(shape, Items) and shape.complete else []
-    return TensorPath((SOMETHING, sizes[-1], *sizes[:-1]), raw=True, last=True) if len(sizes) > 1 else None
+    sizes = shape.items if isinstance(shape, Items) and shape.complete and order else []
+    if len(sizes) < 2:
+        return None
+    last = order == "channels_last"
+    return TensorPath((SOMETHING, *((sizes[-1], *sizes[:-1]) if last else sizes)), raw=True, last=last)
 
 
 def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
@@ -108,7 +150,7 @@ def _sized(value: Value, stated: TensorPath | None) -> Value:
     """Return the network's input, with the stated shape if it has none."""
     read = flow_of(value)
     return value if stated is None or read.shape is not None or not read.raw else \
-        Tensor(TensorPath(stated.shape, raw=True, last=True))  # fmt: skip
+        Tensor(TensorPath(stated.shape, raw=True, last=stated.last))  # fmt: skip
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
@@ -119,17 +161,15 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
         shape = own.get(0, "input_shape", "shape")
         if isinstance(whole, Items) and whole.complete:
             shape = Items("tuple", whole.items[1:])
-        return _sized(first, _stated(shape))
+        return _sized(first, _stated(shape, order_of(own.keywords.get("data_format"))))
     if short == "Concatenate":
         return _side_by_side(first, own.get(0, "axis"), conditions)
     if short.lower() in _MERGED:
         return _met(given.tensors(), conditions, added=_MERGED[short.lower()])
-    read = flow_of(first)
-    order = own.keywords.get("data_format")
-    plain = order is None or (isinstance(order, Const) and order.value in _CHANNELS_LAST)
-    # Channels-first data is rare in Keras, and its sizes would be those of other axes: they stay unknown.
-    head = read.shape[:2] if read.shape is not None and len(read.shape) > 2 and plain else None
-    known, found = [integer(size) for size in read.sizes or () if head is not None], tensors.Space()
+    read, order = flow_of(first), order_of(own.keywords.get("data_format"))
+    seen = read_as(order, read)
+    head = seen.shape[:2] if seen is not None and seen.shape is not None and len(seen.shape) > 2 else None
+    known, found = [integer(size) for size in (seen.sizes if seen and head else None) or ()], tensors.Space()
     sizes, raw = tensors.unknown_sizes(len(known)), read.raw
     # Nobody pools what is 1x1 already.
     if short.startswith("Global") or _WINDOW.fullmatch(short):
@@ -144,9 +184,8 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
     elif short.startswith("ZeroPadding"):
         border = tensors.numbers(own.get(0, "padding") or Const(1), len(known))
         sizes = tensors.sized(lambda size, by: size + 2 * by, known, border)
-    return tensors.wrote(
-        TensorPath(None if head is None else (*head, *sizes), space=found, raw=raw, last=True), [read], conditions
-    )
+    written, last = None if head is None else (*head, *sizes), order != "channels_first"
+    return tensors.wrote(TensorPath(written, space=found, raw=raw, last=last), [read], conditions)
 
 
 def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
@@ -167,8 +206,10 @@ def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) ->
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     # The last axis of Keras is that of the channels, which are the second here.
-    if at is not None and rank is not None and at in (-1, rank - 1) and all(each.last for each in reads):
-        return _last(tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
+    last = {each.last for each in reads}
+    of_channels = last == {at != 1} and rank is not None and at in (-1, rank - 1, 1)
+    if of_channels:
+        return with_last(Arguments([several], {}), tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
     return tensors.wrote(TensorPath(last=True), reads, conditions)
 
 
@@ -179,4 +220,4 @@ def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) ->
     found: Value = Tensor(reads[0])
     for each in reads[1:]:
         found = tensors.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)
-    return _last(found)
+    return _last(found) if any(each.last for each in reads) else found

@@ -79,7 +79,8 @@ def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> 
         return tensors.run(tensors.flattened, axes, conditions)
     if layer.kind in _NUMBER_BY_NUMBER:
         kind = _NUMBER_BY_NUMBER[layer.kind]
-        if layer.name.startswith("keras.") and keras.is_frozen(given.get(1, "training")):
+        # Where the channels are first, the last axis is that of the columns.
+        if layer.name.startswith("keras.") and (keras.is_frozen(given.get(1, "training")) or not tensor.data.last):
             kind = "other"
         return keras.with_last(given, tensors.run(tensors.pointwise, Arguments([tensor], {}), conditions, kind))
     if layer.kind in _BY_ARGUMENTS:
@@ -218,10 +219,16 @@ def activated(layer: Convolution) -> bool | None:
 
 
 def channels_of(layer: Convolution, read: TensorPath) -> Value:
-    """Return the channels that a layer without `in_channels` reads; unknown for channels-first data in Keras."""
-    order = layer.arguments.get("data_format")
-    return read.channels if order is None or (isinstance(order, Const) and order.value in (None, "channels_last")) \
-        else SOMETHING  # fmt: skip
+    """Return the channels that a layer without `in_channels` reads; unknown if its axes may be others."""
+    if layer.signature.framework != "keras":
+        return SOMETHING if "data_format" in layer.arguments else read.channels
+    seen = keras.read_as(order_of(layer), read)
+    return SOMETHING if seen is None else seen.channels
+
+
+def order_of(layer: Convolution) -> str:
+    """Return the order of axes of a layer of Keras; empty if that is not known."""
+    return keras.order_of(layer.arguments.get("data_format"))
 
 
 def widths_of(layer: Convolution, read: TensorPath | None) -> tuple[Value, Value, Value]:
@@ -319,7 +326,7 @@ def convolve(
         none = padding.__class__ is Const and padding.value == 0
         keeps = spread and (not none or max(each or 0 for each in taps) <= 3)
         space = Space(False if keeps else None)
-    last = layer.signature.framework == "keras"
+    last = layer.signature.framework == "keras" and order_of(layer) != "channels_first"
     out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions, defaults)
     recording.uses.setdefault(layer, []).append(use)

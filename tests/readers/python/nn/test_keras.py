@@ -180,6 +180,36 @@ def test_a_layer_for_each_step_of_time_reads_the_channels_of_all(tmp_path: Path)
     assert [(each.C, each.K, each.norm_follows) for each in found] == [(8, 16, True), (16, 6, None)]
 
 
+CHANNELS_FIRST = "data_format='channels_first'"
+
+
+@pytest.mark.parametrize(
+    ("setting", "order", "C"),
+    [
+        ("", "", [100, 8, 16]), ("", f", {CHANNELS_FIRST}", [16, 8, 16]),
+        ("", ", data_format=ORDER", [None, None, None]),
+        ("keras.backend.set_image_data_format('channels_first')\n", "", [16, 8, 16]),
+        ("tf.keras.utils.set_image_data_format('channels_first')\n", ", data_format='channels_last'", [100, 8, 16]),
+        ("if ORDER:\n    keras.backend.set_image_data_format('channels_first')\n", "", [None, None, None]),
+    ],
+)  # fmt: skip
+def test_the_order_of_axes(tmp_path: Path, setting: str, order: str, C: list[int | None]) -> None:
+    lines = (
+        "i = keras.Input((16, 64, 100))", f"x = layers.Conv2D(8, 3{order})(i)",
+        f"x = layers.MaxPooling2D(2{order})(x)", f"y = layers.Conv2D(8, 3{order})(x)",
+        f"x = layers.Concatenate(axis={1 if 'first' in (order or setting) else -1})([x, y])",
+        f"return layers.Conv2D(8, 3{order})(x)",
+    )  # fmt: skip
+    text = "def make():\n" + "".join(f"    {line}\n" for line in lines)
+    assert [each.layer.C for each in read(tmp_path, setting + text)] == C
+
+
+@pytest.mark.parametrize(("axis", "expected"), [("", False), ("axis=1", False), ("axis=-1", False)])
+def test_a_norm_over_another_axis_than_the_channels_cancels_no_bias(tmp_path: Path, axis: str, expected: bool) -> None:
+    text = body(f"x = layers.Conv2D(8, 3, {CHANNELS_FIRST})(i)", f"return layers.BatchNormalization({axis})(x)")
+    assert [each.layer.norm_follows for each in read(tmp_path, text)] == [expected]
+
+
 def test_names_come_from_star_imports(tmp_path: Path) -> None:
     text = (
         "from tensorflow.keras.layers import *\nfrom tensorflow.keras.models import *\n"

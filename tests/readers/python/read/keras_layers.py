@@ -59,7 +59,7 @@ def functional(classes=10):
 
 def channels_first():
     x = tf.keras.Input((3, 32, 32))
-    # ? C=? K=16
+    # ? C=3 K=16 H=32 P=30
     x = Conv2D(16, 3, data_format="channels_first")(x)
     return BatchNormalization(axis=1)(x)
 
