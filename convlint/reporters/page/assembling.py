@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint import __version__
 from convlint.files.languages import duration, plural, say, sentence, spoken
@@ -50,9 +51,9 @@ class PlanView(Struct, frozen=True, kw_only=True):
     """The plan of one network on one GPU; without steps there is nothing to change, or `says` why not."""
 
     title: str
-    says: str
-    steps: tuple[PlanStep, ...]
-    whole: PlanStep | None = None  # all steps, where there are some
+    says: str = "No plan: no layer's time is known."
+    steps: tuple[PlanStep, ...] = ()
+    whole: PlanStep | None = None  # all steps, where there are several
 
 
 _UNFOLDED = 10  # errors and warnings that a narrow page does not fold
@@ -232,20 +233,13 @@ def render_plan(planned: Planned, style: Style) -> str:
     """The HTML of a plan, of one without steps and of none too."""
     from convlint.reporters import plans  # the page of a report needs nothing of it
 
-    lines = [clean(note) for note in plans.notes(planned)]
-    return plan_page(_plan_view(planned), lines, planned.errors, unicode=style.unicode)
-
-
-def _plan_view(planned: Planned) -> PlanView:
-    from convlint.reporters import plans
-
-    plan, title = planned.plan, f"Plan for {clean_path(planned.path)}"
-    if plan is None:
-        return PlanView(title=title, says="No plan: no layer's time is known.", steps=())
-    steps = tuple(_plan_step(plan, clean(plans.change(each)), each.before, each.after) for each in plan.steps)
-    whole = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
-    says = clean(f"{plans.headline(plan)}; {plans.verdict(plan)}")
-    return PlanView(title=title, says=says, steps=steps, whole=whole)
+    plan, view = planned.plan, PlanView(title=f"Plan for {clean_path(planned.path)}")
+    if plan is not None:
+        steps = tuple(_plan_step(plan, clean(plans.change(each)), each.before, each.after) for each in plan.steps)
+        whole = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
+        says = clean(f"{plans.headline(plan)}; {plans.verdict(plan)}")
+        view = replace(view, says=says, steps=steps, whole=whole)
+    return plan_page(view, [clean(note) for note in plans.notes(planned)], planned.errors, unicode=style.unicode)
 
 
 def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> PlanStep:
