@@ -12,7 +12,7 @@ from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice, behind, lost, place, place_of
+from convlint.reporters.words import advice, behind, headline, lost, place, place_of
 
 _NETWORK = "(network)"
 _COUNTED = {
@@ -88,10 +88,7 @@ def _case(
 def _lines(findings: Iterable[Finding], several_targets: bool) -> Iterable[str]:
     """One line per finding: place, severity, rule, message, price and fix."""
     for finding in findings:
-        at = finding.location
-        gpu = f" [{clean(finding.gpu)}]" if several_targets and finding.gpu is not None else ""
-        rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
-        line = f"{place_of(at)}: {finding.severity} {rule}: {clean(finding.message)}{gpu}"
+        line = f"{place_of(finding.location)}: {finding.severity} {headline(finding, several_targets)}"
         if library := behind(finding):
             line += f"; library: {library}"
         if price := lost(finding):
