@@ -20,6 +20,8 @@ from convlint.readers.references import Reference, parse_reference
 from convlint.readers.torch.places import importable
 from convlint.readers.torch.user_code import alone, described, ended_by, needs_values, run
 
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of axes
+
 
 def load(reference: Reference) -> Any:
     """The object that a reference names; it is not called. Raises InputFault."""
@@ -225,10 +227,9 @@ def _tensor(shape: InputShape, module: Any) -> Any:
     tensor = torch.empty(shape.sizes, dtype=dtype, device="meta")
     if not shape.channels_last:
         return tensor
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    if tensor.dim() not in formats:
+    if tensor.dim() not in CHANNELS_LAST:
         raise InputFault(f"channels_last needs 4 or 5 sizes, not {tensor.dim()}")
-    return tensor.to(memory_format=formats[tensor.dim()])
+    return tensor.to(memory_format=CHANNELS_LAST[tensor.dim()])
 
 
 def on_meta(value: Any, *, images_only: bool = False) -> Any:

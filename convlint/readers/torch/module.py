@@ -29,10 +29,10 @@ from convlint.model.runtime import Runtime
 from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.references import parse_reference
 from convlint.readers.torch import building, user_code
-from convlint.readers.torch.building import Arguments, leaves, on_meta
+from convlint.readers.torch.building import CHANNELS_LAST, Arguments, leaves, on_meta
 from convlint.readers.torch.layers import network_of, unbatched
 from convlint.readers.torch.places import line_at
-from convlint.readers.torch.trace import WRONG_CHANNELS, Autocast, Trace, noted_autocast
+from convlint.readers.torch.trace import WRONG_CHANNELS, Trace, noted_autocast, recorded_autocast
 
 MOST_OBJECTS = 100_000  # looked into for tensors
 _NO_HOLDERS = (  # types whose attributes hold no result
@@ -205,9 +205,10 @@ def _traced(
     try:
         if any(isinstance(each, LazyModuleMixin) and each.has_uninitialized_params() for each in module.modules()):
             # Parameters get their sizes in a first forward pass, which no trace may look at: they are set as data.
-            with torch.no_grad(), made, Autocast(options.autocast):
+            with torch.no_grad(), made, recorded_autocast(options.autocast):
                 user_code.run("the forward pass", lambda: module(*args, **kwargs))
-        with torch.inference_mode(), made, _checkpoints(trace), Autocast(options.autocast) as trace.autocast, trace:
+        autocast = recorded_autocast(options.autocast)
+        with torch.inference_mode(), made, _checkpoints(trace), autocast as trace.autocast, trace:
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
     except InputFault as fault:
@@ -368,10 +369,9 @@ def _in_half_precision(module: Any, inputs: Any) -> None:
 
 def _in_channels_last(module: Any) -> None:
     """Puts the filters of images and of volumes into channels_last; `module.to` would do so for one of them only."""
-    orders = {4: torch.channels_last, 5: torch.channels_last_3d}
     for parameter in module.parameters():
-        if parameter.dim() in orders:
-            parameter.data = parameter.data.to(memory_format=orders[parameter.dim()])
+        if parameter.dim() in CHANNELS_LAST:
+            parameter.data = parameter.data.to(memory_format=CHANNELS_LAST[parameter.dim()])
 
 
 def _rigid_view(module: Any, arguments: Arguments, options: ReadOptions) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
+from convlint.readers.torch.building import CHANNELS_LAST
 from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, is_frozen, role, runs_nothing
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
@@ -28,12 +29,13 @@ from convlint.readers.torch.places import (
     sites,
     suggests_channels_last,
 )
+from convlint.readers.torch.user_code import patched
 
 _NAMED = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def _noting(began: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of `torch.autocast` that remembers what it was called with, for `Autocast`."""
+    """The constructor of `torch.autocast` that remembers what it was called with, for `recorded_autocast`."""
 
     def begin(it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
         it.__dict__[_MEANT] = (device_type, dtype, enabled)
@@ -47,56 +49,35 @@ def _noting(began: Callable[..., None]) -> Callable[..., None]:
 def noted_autocast() -> Iterator[None]:
     """While modules are built, `torch.autocast` is kept as it was meant: without CUDA it would turn itself off."""
     kind = torch.amp.autocast_mode.autocast
-    began = kind.__init__
-    kind.__init__ = _noting(began)
-    try:
+    with patched((kind, "__init__", _noting(kind.__init__))):
         yield
-    finally:
-        kind.__init__ = began
 
 
-class Autocast:
-    """While entered, `torch.autocast` for CUDA is recorded instead of applied; `dtype` is the one in effect.
+@contextmanager
+def recorded_autocast(outer: str | None) -> Iterator[Sequence[torch.dtype | None]]:
+    """While active, `torch.autocast` for CUDA is recorded instead of applied.
 
-    This machine need not have CUDA, and what runs on the meta device is not cast.
+    Yields the dtypes of those entered, the last of which is the one that convolutions of floating point tensors run in;
+    None: that of their tensors. `outer` is that of an autocast around the whole forward pass. This machine need not
+    have CUDA, and what runs on the meta device is not cast.
     """
+    kind = torch.amp.autocast_mode.autocast
+    began, entered, left = kind.__init__, kind.__enter__, kind.__exit__
+    held = [None if outer is None else _NAMED[outer]]
 
-    def __init__(self, outer: str | None) -> None:
-        """`outer` is the dtype of an autocast around the whole forward pass."""
-        self._held: list[torch.dtype | None] = [None if outer is None else _NAMED[outer]]
+    def enter(it: Any) -> Any:
+        device_type, dtype, enabled = it.__dict__.get(_MEANT, ("", None, False))
+        if device_type == "cuda":
+            held.append((dtype or torch.float16) if enabled else None)
+        return entered(it)
 
-    @property
-    def dtype(self) -> torch.dtype | None:
-        """The dtype in which convolutions of floating point tensors run; None: that of their tensors."""
-        return self._held[-1]
+    def leave(it: Any, *error: Any) -> Any:
+        if it.__dict__.get(_MEANT, ("",))[0] == "cuda" and len(held) > 1:
+            held.pop()
+        return left(it, *error)
 
-    def __enter__(self) -> Autocast:
-        """Wraps the methods of torch's class."""
-        kind = torch.amp.autocast_mode.autocast
-        self._originals = kind.__init__, kind.__enter__, kind.__exit__
-        began, entered, left = self._originals
-        held = self._held
-
-        def enter(it: Any) -> Any:
-            device_type, dtype, enabled = it.__dict__.get(_MEANT, ("", None, False))
-            if device_type == "cuda":
-                held.append((dtype or torch.float16) if enabled else None)
-            return entered(it)
-
-        def leave(it: Any, *error: Any) -> Any:
-            if it.__dict__.get(_MEANT, ("",))[0] == "cuda" and len(held) > 1:
-                held.pop()
-            return left(it, *error)
-
-        kind.__init__, kind.__enter__, kind.__exit__ = _noting(began), enter, leave
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Restores the methods of torch's class."""
-        own = torch.amp.autocast_mode.autocast
-        own.__init__, own.__enter__, own.__exit__ = self._originals
+    with patched((kind, "__init__", _noting(began)), (kind, "__enter__", enter), (kind, "__exit__", leave)):
+        yield held
 
 
 _MEANT = "_convlint_meant"
@@ -134,12 +115,9 @@ def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:
 def tensors_of(values: Iterable[Any]) -> Iterator[Any]:
     """The tensors among arguments or results, and in lists among them."""
     for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            for inner in value:
-                if isinstance(inner, torch.Tensor):
-                    yield inner
+        for inner in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(inner, torch.Tensor):
+                yield inner
 
 
 def as_iterated(arguments: Any, result: Any) -> Any:
@@ -176,7 +154,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self._trains = root.training  # in eval mode, all norms are frozen
         self.calls: list[ConvCall] = []
         self.unbatched = ""  # see Network
-        self.autocast: Autocast | None = None
+        self.autocast: Sequence[torch.dtype | None] = (None,)  # see `recorded_autocast`
         self.checkpoints = 0  # parts that training runs again for their gradients
         self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
@@ -250,7 +228,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
     def _runs_in(self, data: Any) -> Any:
         """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""
-        held = None if self.autocast is None else self.autocast.dtype
+        held = self.autocast[-1]
         return data.dtype if held is None or data.dtype not in _CAST else held
 
     def _note(self, tensor: Any, origin: ValueOrigin) -> None:
@@ -299,7 +277,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         copies = nhwc and layout_of(data) == "NCHW" and source is not None and bool(source.producers)
         change = self._changes.of(data)
         if result.dim() in (4, 5):  # the meta device may write another layout than cuDNN
-            order = _order(result) if nhwc else torch.contiguous_format
+            order = CHANNELS_LAST[result.dim()] if nhwc else torch.contiguous_format
             result = torch.empty(result.shape, dtype=result.dtype, device="meta", memory_format=order)
         module, place = _caller()
         owner = None if module is None else self._names.get(id(module), type(module).__name__)
@@ -349,10 +327,6 @@ def _wrong_channels(name: str, args: Any) -> str:
         f"Given {how}, weight of size {list(weight)}, expected input{list(shape)} to have {wanted} "
         f"{WRONG_CHANNELS} {shape[1]} channels instead"
     )
-
-
-def _order(tensor: Any) -> Any:
-    return torch.channels_last if tensor.dim() == 4 else torch.channels_last_3d
 
 
 def _built() -> CodeSpan | None:

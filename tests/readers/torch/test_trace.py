@@ -6,22 +6,22 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from convlint.readers.torch.trace import Autocast
+from convlint.readers.torch.trace import recorded_autocast
 
 HALF, BRAIN = torch.float16, torch.bfloat16
 
 
 def inside(*contexts: Callable[[], torch.autocast], outer: str | None = None) -> torch.dtype | None:
     """What convolutions run in inside these, from the outermost inwards."""
-    with warnings.catch_warnings(), Autocast(outer) as held:
+    with warnings.catch_warnings(), recorded_autocast(outer) as held:
         warnings.simplefilter("error")
         entered = [context() for context in contexts]
         for context in entered:
             context.__enter__()
-        found = held.dtype
+        found = held[-1]
         for context in reversed(entered):
             context.__exit__(None, None, None)
-        assert held.dtype == (None if outer is None else {"fp16": HALF, "bf16": BRAIN}[outer])
+        assert held[-1] == (None if outer is None else {"fp16": HALF, "bf16": BRAIN}[outer])
         return found
 
 
@@ -46,16 +46,16 @@ def test_what_holds_is_what_was_meant(
 
 def test_torch_gets_its_class_back() -> None:
     before = torch.autocast.__init__, torch.autocast.__enter__, torch.autocast.__exit__
-    with Autocast(None):
+    with recorded_autocast(None):
         assert torch.autocast.__enter__ is not before[1]
     assert (torch.autocast.__init__, torch.autocast.__enter__, torch.autocast.__exit__) == before
 
 
 def test_it_decorates_functions_too() -> None:
-    with Autocast(None) as held:
+    with recorded_autocast(None) as held:
 
         @torch.autocast("cuda", dtype=torch.bfloat16)
         def forward() -> torch.dtype | None:
-            return held.dtype
+            return held[-1]
 
-        assert (forward(), held.dtype) == (BRAIN, None)
+        assert (forward(), held[-1]) == (BRAIN, None)
