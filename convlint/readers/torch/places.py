@@ -6,7 +6,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -84,6 +84,13 @@ def inside_torch() -> str:
     return str(Path(torch.__file__).parent) + os.sep
 
 
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frame, and those that called it."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def sites(frame: FrameType | None) -> UserLines | None:
     """The user's lines from `frame` outwards; None where all frames are torch's and convlint's."""
     innermost, own = _outside_torch(frame)
@@ -94,15 +101,15 @@ def sites(frame: FrameType | None) -> UserLines | None:
 
 def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
     """The innermost frame that is neither torch's nor convlint's, and the innermost one of the project."""
-    innermost = own = None
+    innermost = None
     ours = (inside_torch(), _OURS)
-    while frame is not None and own is None:
-        file = frame.f_code.co_filename
+    for each in frames(frame):
+        file = each.f_code.co_filename
         if not file.startswith(ours):
-            innermost = innermost or frame
-            own = frame if is_of_project(file) else None
-        frame = frame.f_back
-    return innermost, own
+            innermost = innermost or each
+            if is_of_project(file):
+                return innermost, each
+    return innermost, None
 
 
 def _place(frame: FrameType) -> CodeSpan:

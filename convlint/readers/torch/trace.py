@@ -23,6 +23,7 @@ from convlint.readers.torch.places import (
     LayoutChange,
     LayoutChanges,
     UserLines,
+    frames,
     layout_of,
     line_at,
     line_of,
@@ -345,9 +346,5 @@ def _caller() -> tuple[Any, UserLines | None]:
 
 def _running(frame: FrameType | None) -> Any:
     """The innermost module with a method on the stack; None where there is none."""
-    while frame is not None:
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, torch.nn.Module):
-            return owner
-        frame = frame.f_back
-    return None
+    owners = (each.f_locals.get("self") for each in frames(frame))
+    return next((owner for owner in owners if isinstance(owner, torch.nn.Module)), None)

@@ -15,11 +15,19 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 from convlint.model.errors import InputFault
-from convlint.readers.torch.places import SITE, imported_as, inside_torch, is_of_project, remember_folders, shown, sites
+from convlint.readers.torch.places import (
+    SITE,
+    frames,
+    imported_as,
+    inside_torch,
+    is_of_project,
+    remember_folders,
+    shown,
+    sites,
+)
 
 # arguments that make libraries load weights -> the value with which they do not
 _ASK_FOR_WEIGHTS = {
@@ -187,20 +195,14 @@ def _as_text(value: Any) -> str:
     return os.fsdecode(value) if isinstance(value, str | bytes | os.PathLike) else ""
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def _by_a_client() -> bool:
-    return any(str(frame.f_globals.get("__name__", "")).partition(".")[0] in _CLIENTS for frame in _frames())
+    modules = (str(frame.f_globals.get("__name__", "")) for frame in frames(sys._getframe()))
+    return any(name.partition(".")[0] in _CLIENTS for name in modules)
 
 
 def _asked_for_weights() -> str:
     """Advice on the argument, of any function on the stack, that asks for weights; empty where there is none."""
-    for frame in _frames():
+    for frame in frames(sys._getframe()):
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
         for name, instead in _ASK_FOR_WEIGHTS.items():
             value = frame.f_locals.get(name) if name in names else None
@@ -229,12 +231,10 @@ def guest(roots: Sequence[str] = ()) -> Iterator[None]:
     """
     folders = remember_folders(roots)
     sys.path[:0] = folders
-    arguments, sys.argv = sys.argv, sys.argv[:1]
     try:
-        with no_network():
+        with patched((sys, "argv", sys.argv[:1])), no_network():
             yield
     finally:
-        sys.argv = arguments
         for folder in folders:
             with contextlib.suppress(ValueError):
                 sys.path.remove(folder)
@@ -279,10 +279,8 @@ def _noting(original: Callable[..., None]) -> Callable[..., None]:
 
     def noting(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_locals.get("self") is self:
-            frame = frame.f_back  # skips the __init__ of subclasses
-        lines = sites(frame)
+        # The first frame that is no __init__ of a subclass.
+        lines = sites(next((each for each in frames(sys._getframe(1)) if each.f_locals.get("self") is not self), None))
         if lines is not None:
             self.__dict__[SITE] = lines  # in the dict, so that deepcopy keeps it
 
