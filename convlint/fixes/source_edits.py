@@ -17,7 +17,7 @@ from convlint.fixes.edits import Edit
 from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
 from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits, inserted, rewritten_each
 from convlint.model.errors import InputFault
-from convlint.model.location import CodeEdit, Location, Span
+from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import SourceReading, TrainingProgram
 from convlint.readers.python.walking import Nodes
@@ -90,7 +90,7 @@ class _Editor:
         if file.use is not None:
             sure = file.use.path == at.path
             return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
-        return _with(fix, at.path, made, file.raw)
+        return fix_with_edits(fix, {at.path: made}, lambda _: file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:
         calls = {span: source[0].call_at(span) for span in self._asked.get(path, ())}
@@ -130,7 +130,7 @@ class _Editor:
             made = inserted(source[0], (where.line, where.column), statement)
         except InputFault as fault:
             return _refused(fix, where, fault.message)
-        return _with(fix, where.path, made, source[0].raw)
+        return fix_with_edits(fix, {where.path: made}, lambda _: source[0].raw)
 
 
 def _without_bias(
@@ -157,11 +157,6 @@ def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
     given = [node.body for node in nodes[ast.Lambda]]
     returned = [node.value for node in nodes[ast.Return] if node.value is not None]
     return frozenset((*given, *returned))
-
-
-def _with(fix: Fix, path: str, made: Iterable[Edit], raw: bytes) -> Fix:
-    edits = tuple(CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new) for edit in made)
-    return fix_with_edits(fix, edits, lambda _: raw)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

@@ -23,7 +23,6 @@ from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
 from convlint.model.errors import InputFault
 from convlint.model.layer import Mode
-from convlint.model.location import CodeEdit
 from convlint.model.network import Network
 from convlint.model.report import Finding, InputError, Scalar
 from convlint.readers.inputs import Input
@@ -410,14 +409,9 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
         if finding.fix is None or plan.refused or plan.runtime or not plan.sets:
             continue
         made = editor.edits(plan.sets)
-        edits = tuple(
-            CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new)
-            for path, several in sorted(made.edits.items())
-            for edit in several
-        )
         if made.refused:
             fix = replace(finding.fix, no_edit=made.in_code)
         else:
-            fix = fix_with_edits(finding.fix, edits, lambda path: content(path) or b"")
+            fix = fix_with_edits(finding.fix, made.edits, content)
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))

@@ -39,10 +39,15 @@ def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
     )  # fmt: skip
 
 
-def fix_with_edits(fix: Fix, edits: tuple[CodeEdit, ...], content: Callable[[str], bytes]) -> Fix:
-    """The fix with its edits, by bytes and by columns. Edits of code change what a run computes, so none is safe."""
-    by_places = tuple(by_columns(edit, content(edit.path)) for edit in edits)
-    return replace(fix, code_edits=edits, edits=by_places, edits_safety="unsafe")
+def fix_with_edits(fix: Fix, edits: Mapping[str, Iterable[Edit]], content: Callable[[str], bytes | None]) -> Fix:
+    """The fix with its edits by file, in bytes and by columns. They change what a run computes, so none is safe."""
+    code_edits = tuple(
+        CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new)
+        for path, several in sorted(edits.items())
+        for edit in several
+    )
+    by_places = tuple(by_columns(edit, content(edit.path) or b"") for edit in code_edits)
+    return replace(fix, code_edits=code_edits, edits=by_places, edits_safety="unsafe")
 
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")  # what Python takes for one; a form feed is none
