@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.languages import duration
@@ -26,9 +25,8 @@ from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
 from convlint.readers import Outcome
 from convlint.readers.operations import axis_fields
-from convlint.readers.trace.events import TraceFile
+from convlint.readers.trace.events import TraceFile, listed
 from convlint.readers.trace.kernels import uses_tensor_cores
-from convlint.readers.trace.recording import KernelRun
 
 HOW = "build with trtexec --profilingVerbosity=detailed"
 _MOST_LAYERS = 100_000
@@ -40,13 +38,6 @@ _DTYPES: tuple[tuple[re.Pattern[str], Dtype], ...] = (
     (re.compile(r"FP32|Float", re.IGNORECASE), Dtype.fp32),
 )  # fmt: skip
 _MIB = re.compile(r"(\d{1,9}) MiB")
-
-
-class _Profile(Struct, frozen=True):
-    """Times in us of one run by layer, and of how many runs they are the medians."""
-
-    us: Mapping[str, float]
-    runs: int
 
 
 def read_engine(path: str, batch: int | None) -> Outcome:
@@ -71,18 +62,18 @@ def _network(path: str, known: Sequence[Mapping[str, Any]], batch: int | None) -
     convolutions = [layer for layer in known if layer.get("ParameterType") in _CONVOLUTIONS]
     if not convolutions:
         raise InputFault("no convolution in the engine")
-    profile, device = _profile(path)
+    times, runs, device = _profile(path)
     gpu = None if device is None else gpu_of(device)
-    notes = list(_notes(known, profile, device))
+    notes = list(_notes(known, times, device))
     layers = []
     for number, described in enumerate(convolutions):
         name = str(described.get("Name", ""))[:2000]
         layer = _layer(path, clean(name) or f"convolution {number}", described)
         layer = replace(layer, N=batch) if layer.N is None else layer
-        us = None if profile is None else profile.us.get(name)
-        if profile is not None and us:
-            tactic = KernelRun(str(described.get("TacticName", ""))[:2000], us)
-            measured = MeasuredPass(us=us, convolution=us, calls=profile.runs, tensor_cores=uses_tensor_cores([tactic]))
+        us = times.get(name)
+        if us:
+            tensor_cores = uses_tensor_cores([str(described.get("TacticName", ""))[:2000]])
+            measured = MeasuredPass(us=us, convolution=us, calls=runs, tensor_cores=tensor_cores)
             layer = replace(layer, measured=Measured(gpu=gpu.id if gpu else "", passes=(("fprop", measured),)))
         layers.append(layer)
     return Network(
@@ -92,14 +83,16 @@ def _network(path: str, known: Sequence[Mapping[str, Any]], batch: int | None) -
 
 
 def _layer(path: str, name: str, described: Mapping[str, Any]) -> ConvLayer:
-    kernel, shape = _sizes(described, "Kernel"), _sizes(_first(described, "Inputs"), "Dimensions")
+    read = listed(described, "Inputs")
+    first: Mapping[str, Any] = read[0] if read and isinstance(read[0], dict) else {}
+    kernel, shape = _sizes(described, "Kernel"), _sizes(first, "Dimensions")
     dims = len(kernel)
     if dims not in (1, 2, 3) or len(shape) != dims + 2:
         raise InputFault(f"{name}: a convolution without the sizes of its filter and its input: {HOW}")
     op = _CONVOLUTIONS[described["ParameterType"]]
     stride, dilation = ([step or 1 for step in _axes(described, key, dims, 1)] for key in ("Stride", "Dilation"))
     begin, end = (_axes(described, key, dims, 0) for key in ("PrePadding", "PostPadding"))
-    stored = str(_first(described, "Inputs").get("Format/Datatype", ""))
+    stored = str(first.get("Format/Datatype", ""))
     weights = described.get("Weights")
     multiplied = str(weights.get("Type", "")) if isinstance(weights, dict) else ""
     return with_output(
@@ -107,7 +100,7 @@ def _layer(path: str, name: str, described: Mapping[str, Any]) -> ConvLayer:
             name=name, path=path, op="conv" if op == "conv" else "conv_transpose", dims=dims, N=shape[0], C=shape[1],
             K=_count(described.get("OutMaps")), groups=_count(described.get("Groups")) or 1,
             dtype=_dtype(multiplied) or _dtype(stored), layout=_layout(stored), bias=described.get("HasBias") == 1,
-            residual_inputs=max(0, _tensors(described) - 1),
+            residual_inputs=max(0, sum(isinstance(tensor, dict) for tensor in read) - 1),
             **axis_fields(shape[2:], kernel, stride, begin, end, dilation, [0] * dims),
         )
     )  # fmt: skip
@@ -121,23 +114,11 @@ def _axes(described: Mapping[str, Any], key: str, dims: int, missing: int) -> li
 
 def _sizes(described: Mapping[str, Any], key: str) -> list[int | None]:
     """A list of sizes; None for open ones (-1)."""
-    found = described.get(key)
-    return [_count(value) for value in found[:8]] if isinstance(found, list) else []
+    return [_count(value) for value in listed(described, key)[:8]]
 
 
 def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None
-
-
-def _first(described: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = described.get(key)
-    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
-
-
-def _tensors(described: Mapping[str, Any]) -> int:
-    """How many tensors a layer reads."""
-    found = described.get("Inputs")
-    return sum(isinstance(tensor, dict) for tensor in found) if isinstance(found, list) else 0
 
 
 def _dtype(text: str) -> Dtype | None:
@@ -162,8 +143,8 @@ def _beside(path: str, ending: str) -> str | None:
     return None
 
 
-def _profile(path: str) -> tuple[_Profile | None, Device | None]:
-    """The times of the layers, and the device that has them. Raises InputFault for files that are neither."""
+def _profile(path: str) -> tuple[dict[str, float], int, Device | None]:
+    """Times in us by layer, of how many runs they are the medians, and the device. Raises InputFault."""
     beside, told = _beside(path, ".json"), _beside(path, ".metadata.json")
     times: dict[str, float] = {}
     runs = 1
@@ -181,7 +162,7 @@ def _profile(path: str) -> tuple[_Profile | None, Device | None]:
             for _ in file.events():
                 break
         device = _device(file.top.get("device_information"))
-    return (_Profile(times, runs) if times else None), device
+    return times, runs, device
 
 
 def _device(told: Any) -> Device | None:
@@ -197,12 +178,12 @@ def _device(told: Any) -> Device | None:
     )  # fmt: skip
 
 
-def _notes(layers: Sequence[Mapping[str, Any]], profile: _Profile | None, device: Device | None) -> Iterator[str]:
-    if profile is None:
+def _notes(layers: Sequence[Mapping[str, Any]], times: Mapping[str, float], device: Device | None) -> Iterator[str]:
+    if not times:
         yield "no times of the engine: --exportProfile beside it, as NAME.profile.json of NAME.graph.json, has them"
         return
     copies = {str(layer.get("Name", "")) for layer in layers if layer.get("ParameterType") == "Reformat"}
-    whole_us, copied_us = sum(profile.us.values()), sum(profile.us.get(name, 0.0) for name in copies)
+    whole_us, copied_us = sum(times.values()), sum(times.get(name, 0.0) for name in copies)
     yield f"the whole engine: {duration(whole_us)} a run, of which {duration(copied_us)} in reformats of tensors"
     if device is None:
         yield "nothing says which GPU timed the engine: --gpu names it"

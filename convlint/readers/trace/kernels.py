@@ -44,9 +44,8 @@ _CUDA_CORES = re.compile(
 Parts = dict[str, float]
 
 
-def uses_tensor_cores(kernels: Iterable[KernelRun]) -> bool | None:
+def uses_tensor_cores(names: Sequence[str]) -> bool | None:
     """Whether Tensor Cores multiply in a call, as the names of its kernels say; None where they do not say."""
-    names = [kernel.name for kernel in kernels]
     if any(map(_TENSOR.search, names)):
         return True
     return False if any(map(_CUDA_CORES.search, names)) else None

@@ -349,7 +349,7 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
 def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
     """Whether Tensor Cores multiply in a pass; of a gradient, known only if its call computes no other."""
     own = [call for call in calls if which == "fprop" or _computed(call) == (which,)]
-    return uses_tensor_cores(kernel for call in own for kernel in call.kernels)
+    return uses_tensor_cores([kernel.name for call in own for kernel in call.kernels])
 
 
 def _computed(call: Call) -> tuple[Pass, ...]:
