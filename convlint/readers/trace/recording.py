@@ -34,7 +34,8 @@ def _places(*names: str) -> Mapping[str, int]:
 
 _USUAL = ("input", "weight", "bias", "stride", "padding", "dilation")
 _DEPTHWISE = _places("input", "weight", "_", "bias", "stride", "padding", "dilation")
-_FORWARD: Mapping[str, Mapping[str, int]] = {
+_BACKWARD = "aten::convolution_backward"  # all others are forward
+_OPERATORS: Mapping[str, Mapping[str, int]] = {
     "aten::convolution": _places(*_USUAL, "transposed", "output_padding", "groups"),
     "aten::_convolution": _places(
         *_USUAL, "transposed", "output_padding", "groups", "benchmark", "deterministic", "_", "allow_tf32"
@@ -48,9 +49,7 @@ _FORWARD: Mapping[str, Mapping[str, int]] = {
         "input", "weight", "padding", "output_padding", "stride", "dilation", "groups"
     ),
     "aten::_conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise2d": _DEPTHWISE, "aten::conv_depthwise3d": _DEPTHWISE,
-}  # fmt: skip
-_BACKWARD: Mapping[str, Mapping[str, int]] = {
-    "aten::convolution_backward": _places(
+    _BACKWARD: _places(
         "_", "input", "weight", "_", "stride", "padding", "dilation", "transposed", "output_padding", "groups", "mask"
     ),
 }  # fmt: skip
@@ -117,24 +116,6 @@ class TraceRecording(Struct, kw_only=True):
     compiled: bool
 
 
-class _Names:
-    """Numbers for texts: millions of events share a few thousand names."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """The number of a text."""
-        found = self._numbers.get(text)
-        if found is None:
-            if len(self.texts) >= _MOST_NAMES:
-                raise InputFault(f"a trace with more than {_MOST_NAMES:,} names is not read")
-            found = self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return found
-
-
 def recorded(file: TraceFile) -> TraceRecording:
     """Reads a whole trace. Raises InputFault for what is none, or is too much."""
     reading = _Reading()
@@ -152,7 +133,7 @@ class _Reading:
         self.arguments: dict[str, Mapping[str, OperatorArgument]] = {}
         # By the ids of two: an entry holds them, so that no other object gets their ids.
         self.joined: dict[tuple[int, int], tuple[Mapping[str, OperatorArgument], ...]] = {}
-        self.names = _Names()
+        self.names: dict[str, int] = {}  # their numbers: millions of events share a few thousand
         self.threads: dict[tuple[Any, Any], str] = {}
         self.launches: dict[str, Spans] = {}  # `what` is the correlation
         self.kernel_of, self.kernel_begin, self.kernel_us = array("q"), array("d"), array("d")
@@ -182,7 +163,7 @@ class _Reading:
                 self.kernel_begin.append(float(begin))
                 self.kernel_device.append(device if is_count(device) else 0)
                 self.kernel_us.append(float(length))
-                self.kernel_name.append(self.names.number(name[:2000]))
+                self.kernel_name.append(self._named(name[:2000]))
             return
         thread = self._thread(event.get("pid"), event.get("tid"))
         if category in ("cpu_op", "Operator"):
@@ -198,6 +179,12 @@ class _Reading:
             name = name[:200]
             if _STEP.fullmatch(name) is not None or _WARM_UP.search(name) is not None:
                 self.annotations.append((begin, end, name))
+
+    def _named(self, name: str) -> int:
+        """The number of a name."""
+        if len(self.names) >= _MOST_NAMES and name not in self.names:
+            raise InputFault(f"a trace with more than {_MOST_NAMES:,} names is not read")
+        return self.names.setdefault(name, len(self.names))
 
     def _thread(self, process: Any, thread: Any) -> str:
         """The name of a thread, which all its events share."""
@@ -221,18 +208,13 @@ class _Reading:
             if found:
                 self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=found))
             return
-        kinds: tuple[tuple[Kind, Mapping[str, Mapping[str, int]]], ...] = (
-            ("forward", _FORWARD), ("backward", _BACKWARD),
-        )  # fmt: skip
-        for kind, known in kinds:
-            places = known.get(name)
-            if places is not None:
-                self._keep(Call(
-                    kind=kind, operator=name, begin=begin, end=end, thread=thread,
-                    arguments=self._arguments(name, places, values), sequence=_whole(values.get("Sequence number")),
-                ))  # fmt: skip
-                return
-        if name.startswith(_EVALUATED):
+        places = _OPERATORS.get(name)
+        if places is not None:
+            self._keep(Call(
+                kind="backward" if name == _BACKWARD else "forward", operator=name, begin=begin, end=end, thread=thread,
+                arguments=self._arguments(name, places, values), sequence=_whole(values.get("Sequence number")),
+            ))  # fmt: skip
+        elif name.startswith(_EVALUATED):
             self.operators.take_gradient(begin, end, thread)
             if name.startswith(_CONVOLUTION, len(_EVALUATED)):
                 sequence = _whole(values.get("Sequence number"))
@@ -264,7 +246,7 @@ class _Reading:
             return
         self.frame_count += 1
         if self.frame_count <= _MOST_FRAMES:
-            self.frames.setdefault(thread, Spans()).add(begin, end, self.names.number(name[:500]))
+            self.frames.setdefault(thread, Spans()).add(begin, end, self._named(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
         """The recording that the events add up to."""
@@ -273,13 +255,14 @@ class _Reading:
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
         calls = [call for thread, several in self.calls.items() for call in self._outermost(thread, several)]
         calls.sort(key=lambda call: call.begin)
-        self._place(calls)
+        names = list(self.names)
+        self._place(calls, names)
         by_correlation = self._launched(calls)
         tf32, launched = False, dict[int, list[KernelRun]]()
         for number in sorted(range(len(self.kernel_of)), key=self.kernel_begin.__getitem__):
             call = by_correlation.get(self.kernel_of[number])
             if call is not None:
-                name = self.names.texts[self.kernel_name[number]]
+                name = names[self.kernel_name[number]]
                 tf32 = tf32 or "tf32" in name
                 launched.setdefault(id(call), []).append(KernelRun(name, self.kernel_us[number]))
         for call in calls:
@@ -292,7 +275,7 @@ class _Reading:
         for call in calls:
             call.warm_up = place_of(warm, call.begin) is not None
             call.in_step = not marked or place_of(marked, call.begin) is not None
-        kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, self.names.texts)
+        kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, names)
         works = self.operators.works(
             self.launches, kernels, by_correlation, marked, warm if any(not call.warm_up for call in calls) else (),
             _usual_bytes(calls),
@@ -300,7 +283,7 @@ class _Reading:
         return TraceRecording(
             calls=calls, steps=marked, device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
             has_tf32_kernels=tf32, has_graphs=self.has_graphs, works=works,
-            compiled=any(INDUCTOR.match(name) is not None for name in self.names.texts),
+            compiled=any(INDUCTOR.match(name) is not None for name in names),
         )  # fmt: skip
 
     def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -352,7 +335,7 @@ class _Reading:
                     found[launches.what[index]] = several[place]
         return found
 
-    def _place(self, calls: Iterable[Call]) -> None:
+    def _place(self, calls: Iterable[Call], names: Sequence[str]) -> None:
         """Sets the modules and the user's line of each forward call, where they were recorded."""
         of_thread: dict[str, list[Call]] = {}
         for call in calls:
@@ -369,9 +352,11 @@ class _Reading:
                     stack.append(order[at])
                     at += 1
                 around = [each for each in stack[-_DEEPEST:] if frames.end[each] >= call.end]
-                names = [self.names.texts[frames.what[each]] for each in around]
-                call.modules = tuple(name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module"))
-                lines = [match for name in names if (match := _FRAME.match(name)) is not None]
+                running = [names[frames.what[each]] for each in around]
+                call.modules = tuple(
+                    name.removeprefix("nn.Module: ") for name in running if name.startswith("nn.Module")
+                )
+                lines = [match for name in running if (match := _FRAME.match(name)) is not None]
                 if lines:
                     call.place = lines[-1]["path"], int(lines[-1]["line"][:9])
 
