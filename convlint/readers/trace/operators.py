@@ -218,11 +218,9 @@ class OperatorLog:
                 around = outer.of(begin, begin)
                 if around is not None and (around, step) not in started:
                     started.add((around, step))
-                    forward[step] += gradients.of(begin, begin) is None and self._is_forward(outer.spans.what[around])
+                    operator, _ = self.signatures[outer.spans.what[around]]
+                    forward[step] += gradients.of(begin, begin) is None and part_of(operator) != "optimizer"
         return self._added_up(kernels, signature_of, calls, forward, len(steps), usual)
-
-    def _is_forward(self, signature: int) -> bool:
-        return part_of(self.signatures[signature][0]) != "optimizer"
 
     def _added_up(
         self, kernels: Kernels, signature_of: Mapping[int, tuple[int, int]], calls: Mapping[tuple[int, int], int],
