@@ -99,25 +99,25 @@ def file_ignores(value: Any, at: Spot, folder: str) -> tuple[FileIgnore, ...]:
     return tuple(
         FileIgnore(
             pattern=PathPattern(folder, pattern_of(text_of(key, at.below(key)), at.below(key))),
-            rules=texts_of(item, at.below(key), folder),
+            rules=texts_of(item, at.below(key)),
         )
         for key, item in table_of(value, at).items()
     )
 
 
-def layer_ignores(value: Any, at: Spot, folder: str) -> tuple[LayerIgnore, ...]:
+def layer_ignores(value: Any, at: Spot) -> tuple[LayerIgnore, ...]:
     """Tables, one for each entry."""
     if not isinstance(value, list):
         at.fail(f"must be tables, each under [[…{at.key[-1]}]], not {kind_of(value)}")
-    return tuple(_layer_ignore(item, at.below(i), folder) for i, item in enumerate(value))
+    return tuple(_layer_ignore(item, at.below(i)) for i, item in enumerate(value))
 
 
-def _layer_ignore(value: Any, at: Spot, folder: str) -> LayerIgnore:
+def _layer_ignore(value: Any, at: Spot) -> LayerIgnore:
     table = entries_of(value, at, LAYER_IGNORE_KEYS, required=list(LAYER_IGNORE_KEYS)[:-1])
     expires = table.get("expires")
     return LayerIgnore(
         layers=pattern_of(text_of(table["layers"], at.below("layers")), at.below("layers")),
-        rules=texts_of(table["rules"], at.below("rules"), folder),
+        rules=texts_of(table["rules"], at.below("rules")),
         reason=text_of(table["reason"], at.below("reason")).strip(),
         expires=None if expires is None else date_of(expires, at.below("expires"), "2026-12-31"),
         at=at,
@@ -208,7 +208,7 @@ def _autocast(value: Any, at: Spot) -> str:
     return choice_of(_ALSO_AUTOCAST.get(text, text), at, AUTOCAST)
 
 
-def settings_of(value: Any, at: Spot, _folder: str = "") -> dict[str, tuple[Any, Spot]]:
+def settings_of(value: Any, at: Spot) -> dict[str, tuple[Any, Spot]]:
     """Settings of the runtime, each with its place."""
     table = table_of(value, at)
     for key, item in table.items():
@@ -336,19 +336,17 @@ KEYS: Mapping[str, KeyInfo] = {
 
 def read_value(kind: Kind, value: Any, at: Spot, folder: str) -> Any:
     """The value of a key, checked; paths in it are relative to `folder`. Raises UsageError with the place."""
-    return choice_of(value, at, _CHOICES[kind]) if kind in _CHOICES else _READERS[kind](value, at, folder)
+    if kind in _CHOICES:
+        return choice_of(value, at, _CHOICES[kind])
+    return _READERS[kind](value, at) if kind in _READERS else _BESIDE_FOLDER[kind](value, at, folder)
 
 
-def _word(value: Any, at: Spot, _folder: str) -> Word:
+def _word(value: Any, at: Spot) -> Word:
     return Word(text_of(value, at).strip(), at)
 
 
-def _allow(value: Any, at: Spot, folder: str) -> tuple[Allowance, ...]:
-    return tuple(dict.fromkeys(choice_of(word.text, word.at, ALLOWANCES) for word in texts_of(value, at, folder)))
-
-
-def _percent(value: Any, at: Spot, _folder: str) -> float:
-    return number_of(value, at, 0, 100)
+def _allow(value: Any, at: Spot) -> tuple[Allowance, ...]:
+    return tuple(dict.fromkeys(choice_of(word.text, word.at, ALLOWANCES) for word in texts_of(value, at)))
 
 
 def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
@@ -356,9 +354,7 @@ def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
 
 
 def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
-    return tuple(
-        Word(os.path.normpath(os.path.join(folder, word.text)), word.at) for word in texts_of(value, at, folder)
-    )
+    return tuple(Word(os.path.normpath(os.path.join(folder, word.text)), word.at) for word in texts_of(value, at))
 
 
 def _versions(value: Any, at: Spot, folder: str) -> Word:
@@ -367,30 +363,31 @@ def _versions(value: Any, at: Spot, folder: str) -> Word:
 
 
 def _patterns(value: Any, at: Spot, folder: str) -> tuple[PathPattern, ...]:
-    return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at, folder))
+    return tuple(PathPattern(folder, pattern_of(word.text, word.at)) for word in texts_of(value, at))
 
 
-def _severities(value: Any, at: Spot, _folder: str) -> tuple[tuple[Word, Severity], ...]:
+def _severities(value: Any, at: Spot) -> tuple[tuple[Word, Severity], ...]:
     entries = table_of(value, at).items()
     return tuple((Word(key, at.below(key)), choice_of(item, at.below(key), SEVERITIES)) for key, item in entries)
 
 
 _CHOICES: Mapping[Kind, Sequence[str]] = {"mode": MODES, "fail-on": FAIL_ON, "language": LANGUAGES}
-_READERS: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {
-    "text": text_of,
+_READERS: Mapping[Kind, Callable[[Any, Spot], Any]] = {
     "texts": texts_of,
     "word": _word,
     "runtime": settings_of,
+    "allow": _allow,
+    "percent": lambda value, at: number_of(value, at, 0, 100),
+    "truth": truth_of,
+    "severities": _severities,
+    "layer-ignores": layer_ignores,
+}
+_BESIDE_FOLDER: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {  # with paths that start in a folder
     "models": models_of,
     "source": source_of,
-    "allow": _allow,
-    "percent": _percent,
-    "truth": truth_of,
     "folders": _folders,
     "files": _files,
     "versions": _versions,
     "patterns": _patterns,
-    "severities": _severities,
     "file-ignores": file_ignores,
-    "layer-ignores": layer_ignores,
 }

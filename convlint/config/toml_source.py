@@ -311,7 +311,7 @@ def unknown_key(key: str, known: Mapping[str, object], at: Spot) -> None:
         at.fail(f"unknown key {shown(key)!r}{near or '; known are ' + ', '.join(known)}")
 
 
-def text_of(value: Any, at: Spot, _folder: str = "") -> str:
+def text_of(value: Any, at: Spot) -> str:
     """Text that is not empty and not endless."""
     if not isinstance(value, str):
         at.fail(f"must be text, not {kind_of(value)}")
@@ -320,7 +320,7 @@ def text_of(value: Any, at: Spot, _folder: str = "") -> str:
     return value
 
 
-def texts_of(value: Any, at: Spot, _folder: str = "") -> tuple[Word, ...]:
+def texts_of(value: Any, at: Spot) -> tuple[Word, ...]:
     """One text, or a list of them."""
     if isinstance(value, str):
         return (Word(text_of(value, at).strip(), at),)
@@ -366,7 +366,7 @@ def entries_of(value: Any, at: Spot, known: Mapping[str, object], required: Iter
     return table
 
 
-def truth_of(value: Any, at: Spot, _folder: str = "") -> bool:
+def truth_of(value: Any, at: Spot) -> bool:
     """A boolean; TOML has a type for it, so that "yes" is text."""
     if not isinstance(value, bool):
         at.fail(f"must be true or false, not {kind_of(value)}")

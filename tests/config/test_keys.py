@@ -139,7 +139,7 @@ def test_rules_are_silenced_in_files() -> None:
 
 
 def test_rules_are_silenced_in_layers_until_a_day() -> None:
-    forever, until = layer_ignores([ENTRY, {**ENTRY, "expires": date(2026, 12, 31)}], AT, "")
+    forever, until = layer_ignores([ENTRY, {**ENTRY, "expires": date(2026, 12, 31)}], AT)
     assert (forever.layers, forever.reason, forever.expires) == ("stem", "RGB", None)
     assert until.expires == date(2026, 12, 31)
 
@@ -263,7 +263,7 @@ MODEL = {"name": "a", "model": "b:c"}
 )  # fmt: skip
 def test_wrong_tables_are_refused(read: Callable[..., object], at: Spot, value: Any, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        read(value, at, "/project")
+        read(value, at, *(() if read is layer_ignores else ("/project",)))
     assert message in str(caught.value)
 
 
