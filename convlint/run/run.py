@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import cache
@@ -43,11 +43,6 @@ _SECONDS_OF_PROCESS = 0.8
 _SECONDS_OF_BYTE = 8e-6  # of a spec, of which some are flawed
 _SECONDS_OF_MODEL, _SECONDS_OF_MODULE = 0.2, 0.4
 _BYTES_OF_PROCESS, _BYTES_OF_MODULE = 200 << 20, 1 << 30  # of memory; a module's process loads its framework
-
-
-def check_planned(planned: Sequence[tuple[Input, RunPlan]]) -> Report:
-    """The report on inputs, each by the config that holds for it; nobody asks what could be mended."""
-    return report_on([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
 
 
 def report_on(tasks: Sequence[Task]) -> Report:
@@ -203,7 +198,6 @@ def lint_paths(
     on_start: Callable[[int], None] = lambda _: None,
     on_done: Callable[[str], None] = lambda _: None,
     settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
-    today: date | None = None,
 ) -> Verdict:
     """Checks files, folders, modules and "-"; no path stands for the current folder.
 
@@ -213,7 +207,7 @@ def lint_paths(
     read beside them before any is read, and may refuse to go on. Where `options` ask for mending, `settled` hears what
     each input is to become, writes it, and says what came of that. Raises UsageError for wrong options, configs, rules.
     """
-    planner = RunPlanner(options, today or date.today())
+    planner = RunPlanner(options, date.today())
     models = planner.models()
     inputs, errors = find_inputs(paths or ([] if models else ["."]), planner)
     inputs += models
@@ -221,9 +215,9 @@ def lint_paths(
     planned = [(source, planner.plan(source)) for source in inputs]  # all of them before anything is read
     on_inputs(inputs, planner)
     on_start(len(planned))
-    known = _Known(baseline or {})
+    known = known_of(baseline or {}), known_by_path(baseline or {})
     # Standard input can be read once, and whether a spec can be edited is told from its text.
-    tasks = [(with_content(source), plan.rulebook, known.added(plan.job, source)) for source, plan in planned]
+    tasks = [(with_content(source), plan.rulebook, _with_known(plan.job, source, *known)) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
     results = [
         (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
@@ -236,18 +230,12 @@ def lint_paths(
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
 
 
-class _Known:
-    """What the baseline holds of each input; what modules find may lie in any file."""
-
-    def __init__(self, baseline: Baseline) -> None:
-        self._all, self._by_path = known_of(baseline), known_by_path(baseline)
-
-    def added(self, job: Job, source: Input) -> Job:
-        """The job with what the baseline holds of `source`."""
-        if not self._all or job.silencing is None:
-            return job
-        known = self._by_path.get(clean_path(source.name), NOTHING_KNOWN) if source.kind == "file" else self._all
-        return replace(job, silencing=replace(job.silencing, known=known))
+def _with_known(job: Job, source: Input, every: Known, by_path: Mapping[str, Known]) -> Job:
+    """The job with what the baseline holds of its input; what modules find may lie in any file."""
+    if not every or job.silencing is None:
+        return job
+    known = by_path.get(clean_path(source.name), NOTHING_KNOWN) if source.kind == "file" else every
+    return replace(job, silencing=replace(job.silencing, known=known))
 
 
 def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input], list[InputError]]:

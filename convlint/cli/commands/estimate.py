@@ -18,7 +18,7 @@ from convlint.readers.inputs import decide
 from convlint.reporters import Style
 from convlint.reporters.estimates import render_csv, render_table, why_no_time
 from convlint.run.plan import Options, RunPlanner, models_here, refuse_idle
-from convlint.run.run import check_planned
+from convlint.run.run import report_on
 from convlint.verdict.select import incomplete
 
 _PLAIN_WIDTH = 120  # columns of a table that goes to no terminal: all of them
@@ -38,9 +38,9 @@ def run(
     sources = [*map(decide, paths), *models_here(models)]
     refuse_idle(options.reading, sources)
     planner = RunPlanner(options, date.today())
-    planned = [(source, planner.plan(source)) for source in sources]
+    planned = [(source, planner.plan(source)) for source in sources]  # all of them before anything is read
     refuse_clashes(files_of(shown.outputs), [*inputs(sources), *in_force(planner)])
-    checked = check_planned(planned)
+    checked = report_on([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
     report = replace(with_unknown_times(checked), findings=(), skipped=(), suppressed=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)
