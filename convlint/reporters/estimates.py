@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
 
 from msgspec import Struct, field
 
@@ -498,12 +499,8 @@ def product(layer: ConvLayer, which: Pass, times: str) -> str:
 
 
 def _times(*sizes: int | None) -> int | None:
-    result = 1
-    for size in sizes:
-        if size is None or size < 1:
-            return None
-        result *= size
-    return result
+    known = [size for size in sizes if size is not None and size >= 1]
+    return prod(known) if len(known) == len(sizes) else None
 
 
 def _pass_name(which: Pass, one: PassEstimate | None) -> str:
