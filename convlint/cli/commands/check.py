@@ -27,7 +27,7 @@ from convlint.readers.inputs import file_input
 from convlint.readers.spec.fields import read_fields
 from convlint.readers.spec.shapes import conv_layer, conv_op
 from convlint.reporters import reporter
-from convlint.reporters.words import place, place_of
+from convlint.reporters.words import fault, place_of
 from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import Verdict, conclude, lint_paths
 from convlint.verdict.baseline import Baseline, baseline_of, read_baseline, rendered_for, renewed
@@ -107,7 +107,7 @@ def _shown_as_diff(mender: Mender, verdict: Verdict, shown: outputs.Presentation
     """Prints the diff, and on standard error what is wrong with inputs. Returns the exit code."""
     mender.show_diff(shown.color)
     errors = verdict.report.errors
-    _say(f"{place(error.path, error.line, error.column)}: {error.message}" for error in errors)
+    _say(map(fault, errors))
     _say(mender.notes())
     if not shown.quiet:
         _say(mender.done())

@@ -35,8 +35,7 @@ from convlint.readers.reading import Reading
 from convlint.reporters import Style
 from convlint.reporters.ink import shorten
 from convlint.reporters.sweeps import X_LABELS, fixed, kind, render_csv, render_plot, render_table
-from convlint.reporters.words import calibration_notes
-from convlint.reporters.words import place as where
+from convlint.reporters.words import calibration_notes, fault
 from convlint.run.plan import refuse_idle
 from convlint.verdict.select import incomplete
 
@@ -171,7 +170,7 @@ def _from_source(
         network, found = read_input(source, job, reading)
     errors += found
     for error in errors:
-        write(sys.stderr, f"convlint: error: {where(error.path, error.line, error.column)}: {clean(error.message)}")
+        write(sys.stderr, f"convlint: error: {fault(error)}")
     if network is None or not network.layers:
         if not errors:
             write(sys.stderr, f"convlint: error: {clean(source.name)}: no convolution in it")

@@ -345,14 +345,14 @@ class Presentation(Struct, frozen=True, kw_only=True):
 
 
 def parse_outputs(
-    values: Sequence[str], known: Collection[str], *, default: str = "text", files_only: Sequence[str] = ()
+    values: Sequence[str], known: Collection[str], *, files_only: Sequence[str] = ()
 ) -> tuple[Destination, ...]:
-    """Each `FORMAT[=FILE]`, of which the file `-` is standard output; `default` where none is given.
+    """Each `FORMAT[=FILE]`, of which the file `-` is standard output; text where none is given.
 
     Raises UsageError for an unknown format, one of `files_only` without a file, and two for standard output.
     """
     places: list[Destination] = []
-    for value in values or (default,):
+    for value in values or ("text",):
         name, _, path = value.partition("=")
         if name not in known:
             asked = shown(name or value)
