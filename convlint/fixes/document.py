@@ -17,7 +17,6 @@ from convlint.fixes.forms import (
     KEYS_OF,
     Data,
     No,
-    Unwritable,
     data_of,
     is_same,
     letters_of,
@@ -26,6 +25,7 @@ from convlint.fixes.forms import (
     setting_word,
     stated,
     together,
+    unwritable,
 )
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
@@ -84,11 +84,7 @@ class Holder(Struct, eq=False, kw_only=True):
         return keys
 
 
-def decide(
-    holder: Holder,
-    defaults: nodes.Mapping | None,
-    unwritable: Unwritable,
-) -> None:
+def decide(holder: Holder, document: Document) -> None:
     """Fills `said`, `drawn` and `new` from the changes; refuses those that cannot be written where they stand."""
     for pad in PADS:  # a fix that sets PadH means both sides, if both are the same now
         even = all(getattr(layer, pad) == getattr(layer, pad + "_end") for layer in holder.layers)
@@ -99,7 +95,7 @@ def decide(
         if reason:
             holder.refuse([letter], reason)
     # Without the letters that are in the way, the others may need other keys: each refusal starts anew.
-    while (problem := _state(holder, defaults, unwritable)) is not None:
+    while (problem := _state(holder, document)) is not None:
         letters, reason = problem
         holder.refuse(letters, reason)
 
@@ -118,12 +114,9 @@ def _impossible(letter: str, holder: Holder) -> str | None:
 Problem = tuple[list[str], str]
 
 
-def _state(
-    holder: Holder,
-    defaults: nodes.Mapping | None,
-    unwritable: Unwritable,
-) -> Problem | None:
+def _state(holder: Holder, document: Document) -> Problem | None:
     """One attempt to write all changes; the letters that prevent it with the reason, or None."""
+    defaults = document.defaults
     said: dict[str, None] = {}
     drawn: dict[str, None] = {}
     absent = []
@@ -145,7 +138,7 @@ def _state(
         new = _restated(key, data_of(node), holder, letters)
         reason = new.reason if isinstance(new, No) else _unwritable(mapping, key, new) or ""
         if key in said and not isinstance(new, No):
-            reason = reason or unwritable(node, data_of(node), new) or ""
+            reason = reason or unwritable(document.text, node, data_of(node), new) or ""
         if isinstance(new, No) or reason:
             return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes], reason
         (holder.said if key in said else holder.drawn)[key] = new
@@ -247,12 +240,13 @@ _TAKES_N = ("input", "reshape")  # kinds of operations that are no convolution a
 
 
 class Document(Struct, eq=False, kw_only=True):
-    """`items` are the mappings of `layers` by position, `holders` each of them once.
+    """The spec that `text` is: `items` are the mappings of `layers` by position, `holders` each of them once.
 
     `settings` are the changes of the runtime, by its own names; `new_settings` what its block has to say where the
     spec has none.
     """
 
+    text: str
     root: nodes.Mapping
     items: list[Holder]
     holders: list[Holder]
@@ -272,8 +266,8 @@ class Document(Struct, eq=False, kw_only=True):
         return nodes.reached_through(self.root, block) if block in self.root.found else ""
 
 
-def document_of(root: nodes.Mapping, network: Network) -> Document:
-    """The spec whose root this is, of which the reader made `network`."""
+def document_of(text: str, root: nodes.Mapping, network: Network) -> Document:
+    """The spec with this text and root, of which the reader made `network`."""
     layers = nodes.behind(root.found["layers"].value)
     shared = nodes.reached_through(root, "layers")
     holders: dict[nodes.Mapping, Holder] = {}
@@ -295,6 +289,7 @@ def document_of(root: nodes.Mapping, network: Network) -> Document:
         items.append(holder)
     runtime = _block(root, "runtime")
     return Document(
+        text=text,
         root=root,
         items=items,
         holders=list(holders.values()),
@@ -311,7 +306,7 @@ def _block(root: nodes.Mapping, name: str) -> nodes.Mapping | None:
     return block
 
 
-def decide_settings(document: Document, unwritable: Unwritable) -> None:
+def decide_settings(document: Document) -> None:
     """Decides the new values of the runtime's keys, or the content of a new block; refuses what cannot be written."""
     holder = document.runtime
     keys = {ALIASES.get(key.lower(), key.lower()): key for key in (holder.mapping.found if holder is not None else ())}
@@ -325,7 +320,7 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
             value_node = holder.mapping.found[key].value
             old = data_of(value_node)
             new = setting_word(name, value, str(old))
-            reason = _unwritable(holder.mapping, key, new) or unwritable(value_node, old, new)
+            reason = _unwritable(holder.mapping, key, new) or unwritable(document.text, value_node, old, new)
             if reason is None:
                 holder.said[key] = new
         elif shared := document.shares("runtime"):
@@ -339,7 +334,7 @@ def decide_settings(document: Document, unwritable: Unwritable) -> None:
 SHARED = ("N", "dtype", "layout")  # what all convolutions lack goes to the defaults
 
 
-def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
+def share(document: Document) -> dict[str, Data]:
     """Moves N, dtype and layout that all convolutions would get anew to the defaults, and returns those.
 
     An N goes to the inputs instead, if all convolutions have theirs from them.
@@ -351,31 +346,31 @@ def share(document: Document, unwritable: Unwritable) -> dict[str, Data]:
         value = values.pop() if len(values) == 1 else None
         if value is None or document.shares("defaults"):  # then each layer states its own
             continue
-        if not (name == "N" and _inputs_bring(int(str(value)), document, unwritable)):
+        if not (name == "N" and _inputs_bring(int(str(value)), document)):
             result[name] = value
         for holder in convolutions:
             del holder.new[name], holder.changes[name]
     return result
 
 
-def _inputs_bring(N: int, document: Document, unwritable: Unwritable) -> bool:
+def _inputs_bring(N: int, document: Document) -> bool:
     """Gives the inputs that state a batch the new one; returns whether all convolutions take theirs from them."""
     suffices = True
     for holder in document.holders:
         if not holder.layers and holder.takes_N and holder.stating("N"):
             holder.changes.setdefault("N", N)
-            decide(holder, document.defaults, unwritable)
+            decide(holder, document)
             suffices = suffices and holder.changes.get("N") == N
     return suffices and all(layer.N is not None for holder in document.holders for layer in holder.layers)
 
 
-def settle_defaults(document: Document, unwritable: Unwritable) -> dict[str, Data]:
+def settle_defaults(document: Document) -> dict[str, Data]:
     """The keys of the defaults that change, with what they say then: those of which all layers want the same.
 
     What only some layers want they state themselves, which is refused where others read their mapping too.
     """
     while True:
-        agreed = dict(_agreed(document, unwritable))
+        agreed = dict(_agreed(document))
         refusing = [
             (holder, new)
             for holder in document.holders
@@ -390,10 +385,10 @@ def settle_defaults(document: Document, unwritable: Unwritable) -> dict[str, Dat
                 [letter for letter in letters if not holder.stating(letter)],
                 shared_reason("the layer", holder.mapping.shared),
             )
-            decide(holder, document.defaults, unwritable)
+            decide(holder, document)
 
 
-def _agreed(document: Document, unwritable: Unwritable) -> Iterator[tuple[str, Data]]:
+def _agreed(document: Document) -> Iterator[tuple[str, Data]]:
     dims_read = {dims for holder in document.holders for dims in holder.dims_read}
     for key, entry in document.defaults.found.items() if document.defaults is not None else ():
         old = data_of(entry.value)
@@ -402,7 +397,7 @@ def _agreed(document: Document, unwritable: Unwritable) -> Iterator[tuple[str, D
             continue  # a list has one length, and layers of all dimensions read it
         wanted = {holder.drawn.get(key, old) for holder in document.holders if _draws(holder, key, document.defaults)}
         value = wanted.pop() if len(wanted) == 1 else old
-        if value != old and unwritable(entry.value, old, value) is None:
+        if value != old and unwritable(document.text, entry.value, old, value) is None:
             yield key, value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -42,6 +42,7 @@ _TO_FIRST = {
 _OPPOSITES = {
     "true": "false", "yes": "no", "on": "off", "1": "0", "false": "true", "no": "yes", "off": "on", "0": "1",
 }  # fmt: skip
+_BLOCK = ("|", ">")
 _TRUE = ("true", "yes", "on", "1")
 
 
@@ -114,8 +115,6 @@ class No(Struct, frozen=True):
     reason: str
 
 
-# Why a node that says the one cannot say the other where it stands; None where it can.
-Unwritable: TypeAlias = "Callable[[nodes.Node, Data, Data], str | None]"
 Data: TypeAlias = "str | tuple[Data, ...] | Sides"  # what a node says; numbers are text, as in the reader
 
 
@@ -127,6 +126,29 @@ def data_of(node: nodes.Node) -> Data:
     if isinstance(target, nodes.Sequence):
         return tuple(map(data_of, target.items))
     return Sides(tuple((name, nodes.behind(target.found[name].value).text) for name in SIDES if name in target.found))
+
+
+def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:
+    """Why a node that says `old` cannot say `new` where it stands; None if it can. It is no alias, and has none."""
+    if old == new or isinstance(node, nodes.Mapping | nodes.Alias):
+        return None
+    if isinstance(node, nodes.Scalar):
+        return "it is written as a block of text" if node.style in _BLOCK else None
+    items = items_as(node, new)
+    if items is not None:
+        problems = (unwritable(text, item, data_of(item), data) for item, data in zip(node.items, items, strict=True))
+        return next(filter(None, problems), None)
+    if not node.flow or "#" in text[node.start : node.end]:
+        return "its list has another length, and is not written on one line"
+    return None
+
+
+def items_as(node: nodes.Sequence, new: Data) -> tuple[Data, ...] | None:
+    """What each item of a list becomes; None where the list gets another shape."""
+    if not isinstance(new, tuple) or len(new) != len(node.items):
+        return None
+    lists = [isinstance(nodes.behind(item), nodes.Sequence) for item in node.items]
+    return new if lists == [isinstance(data, tuple) for data in new] else None
 
 
 def letters_of(name: str, dims: int | None) -> tuple[str, ...]:

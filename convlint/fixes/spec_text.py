@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,36 +24,20 @@ from convlint.fixes.document import (
     shared_reason,
 )
 from convlint.fixes.edits import Edit, added, quotes
-from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of
+from convlint.fixes.forms import CHANGEABLE, Data, Sides, data_of, items_as
 from convlint.fixes.plan import ValueChange
 from convlint.model.network import Network
 from convlint.readers.spec.fields import PADS
 
-_BLOCK = ("|", ">")
 _PLAIN = pattern(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9]+")
 _JSON_PLAIN = pattern(r"true|false|[0-9]+")
-
-
-def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:
-    """Why a node that says `old` cannot say `new` where it stands; None if it can. It is no alias, and has none."""
-    if old == new or isinstance(node, nodes.Mapping | nodes.Alias):
-        return None
-    if isinstance(node, nodes.Scalar):
-        return "it is written as a block of text" if node.style in _BLOCK else None
-    items = _items(node, new)
-    if items is not None:
-        problems = (unwritable(text, item, data_of(item), data) for item, data in zip(node.items, items, strict=True))
-        return next(filter(None, problems), None)
-    if not node.flow or "#" in text[node.start : node.end]:
-        return "its list has another length, and is not written on one line"
-    return None
 
 
 def node_edits(node: nodes.Node, new: Data, *, as_json: bool) -> Iterator[Edit]:
     """The edits after which a node says `new`. Sides of padding that it lacks are not added."""
     if new == data_of(node):
         return
-    items = _items(node, new) if isinstance(node, nodes.Sequence) else None
+    items = items_as(node, new) if isinstance(node, nodes.Sequence) else None
     if isinstance(node, nodes.Sequence) and items is not None:
         for item, data in zip(node.items, items, strict=True):
             yield from node_edits(item, data, as_json=as_json)
@@ -87,14 +70,6 @@ def _scalar(node: nodes.Scalar, new: Data, as_json: bool) -> str:
     return rendered(new, as_json=as_json)
 
 
-def _items(node: nodes.Sequence, new: Data) -> tuple[Data, ...] | None:
-    """What each item of a list becomes; None where the list gets another shape."""
-    if not isinstance(new, tuple) or len(new) != len(node.items):
-        return None
-    lists = [isinstance(nodes.behind(item), nodes.Sequence) for item in node.items]
-    return new if lists == [isinstance(data, tuple) for data in new] else None
-
-
 _BEFORE_LAYERS = ("version", "target", "targets", "gpu", "mode", "runtime", "name", "description")
 _RUNTIME = "runtime."
 
@@ -113,21 +88,20 @@ def spec_edits(text: str, network: Network, changes: Sequence[ValueChange]) -> E
     """
     root = nodes.nodes_of(text)
     assert root is not None  # the reader made a network of it
-    return document_edits(text, document_of(root, network), changes)
+    return document_edits(document_of(text, root, network), changes)
 
 
-def document_edits(text: str, document: Document, changes: Sequence[ValueChange]) -> Edits:
-    """The edits for `changes` in the document that `text` is, which holds them afterwards."""
+def document_edits(document: Document, changes: Sequence[ValueChange]) -> Edits:
+    """The edits for `changes` in a document, which holds them afterwards."""
     reasons = _hand_out(document, changes)
-    problem = partial(unwritable, text)
-    decide_settings(document, problem)
+    decide_settings(document)
     for holder in document.holders:
         if holder.changes:
-            decide(holder, document.defaults, problem)
-    new_defaults = share(document, problem)
-    agreed = settle_defaults(document, problem)
+            decide(holder, document)
+    new_defaults = share(document)
+    agreed = settle_defaults(document)
     refused = {change: reason for change in changes if (reason := _reason(document, change, reasons))}
-    return Edits(edits=tuple(sorted(_edits(text, document, agreed, new_defaults))), refused=refused)
+    return Edits(edits=tuple(sorted(_edits(document, agreed, new_defaults))), refused=refused)
 
 
 def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
@@ -167,9 +141,7 @@ def _reason(document: Document, change: ValueChange, reasons: Mapping[ValueChang
     return document.items[change.layer].refused.get(change.field)
 
 
-def _edits(
-    text: str, document: Document, agreed: Mapping[str, Data], new_defaults: Mapping[str, Data]
-) -> Iterator[Edit]:
+def _edits(document: Document, agreed: Mapping[str, Data], new_defaults: Mapping[str, Data]) -> Iterator[Edit]:
     as_json, defaults = nodes.is_json(document.root), document.defaults
     new = {holder.mapping: additions(holder, defaults, agreed) for holder in document.all_holders}
     values = [
@@ -186,12 +158,12 @@ def _edits(
         if keys:
             inner = quotes(mapping, otherwise=as_json)
             written = {key: rendered(data, as_json=inner) for key, data in keys.items()}
-            yield added(text, mapping, written, as_json=inner)
+            yield added(document.text, mapping, written, as_json=inner)
     blocks = {"runtime": document.new_settings, "defaults": {} if defaults is not None else new_defaults}
-    yield from _new_blocks(text, document, {name: block for name, block in blocks.items() if block})
+    yield from _new_blocks(document, {name: block for name, block in blocks.items() if block})
 
 
-def _new_blocks(text: str, document: Document, blocks: Mapping[str, Mapping[str, Data]]) -> list[Edit]:
+def _new_blocks(document: Document, blocks: Mapping[str, Mapping[str, Data]]) -> list[Edit]:
     """Whole blocks that the spec does not have, or has left empty."""
     root = document.root
     as_json = quotes(root, otherwise=False)
@@ -206,7 +178,7 @@ def _new_blocks(text: str, document: Document, blocks: Mapping[str, Mapping[str,
             space = " " if empty.value.start == empty.value.end else ""
             edits.append(Edit(empty.value.start, empty.value.end, space + value))
     if written:
-        edits.append(added(text, root, written, as_json=as_json, after=_BEFORE_LAYERS))
+        edits.append(added(document.text, root, written, as_json=as_json, after=_BEFORE_LAYERS))
     return edits
 
 
@@ -218,17 +190,17 @@ class SpecText:
         root = nodes.nodes_of(text)
         assert root is not None  # the reader made a network of it
         self._root = root
-        self._whole = document_of(root, network)
+        self._whole = document_of(text, root, network)
 
     def edits(self, changes: Sequence[ValueChange]) -> Edits:
         """The edits that `spec_edits` makes of the text for these changes alone."""
         if not self.is_local(changes):
-            return document_edits(self.text, document_of(self._root, self.network), changes)
+            return document_edits(document_of(self.text, self._root, self.network), changes)
         items = self._whole.items
         touched = list(dict.fromkeys(change.layer for change in changes if change.layer is not None))
         for position in touched:  # what was asked of them before
             items[position] = _unchanged(items[position])
-        return document_edits(self.text, self._part([items[position] for position in touched]), changes)
+        return document_edits(self._part([items[position] for position in touched]), changes)
 
     def cost(self, changes: Sequence[ValueChange]) -> int:
         """How many layers the edits of these changes have to look at."""

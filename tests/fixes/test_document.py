@@ -90,7 +90,7 @@ def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
     found = document(text)
     (holder,) = found.holders
     holder.changes["S"] = 5
-    decide(holder, found.defaults, lambda *_: None)
+    decide(holder, found)
     keys = ("kernel", "padding", "PadH", "PadW", "dtype", "bias", "P", "stride")
     assert [effective(key, holder) for key in keys] == [
         ("3", "5"), ("1", "2", "0", "0"), None, "0", "half", None, "10", "1",
@@ -98,7 +98,7 @@ def test_what_a_layer_would_have_to_state_so_that_it_stays_as_it_is() -> None:
 
 
 def document(text: str) -> Document:
-    return document_of(nodes_of(text), network(text))
+    return document_of(text, nodes_of(text), network(text))
 
 
 LAYERS = """layers:

@@ -12,9 +12,9 @@ from read_specs import network as network_of
 from resolved_specs import resolved
 
 from convlint.fixes.edits import applied
-from convlint.fixes.forms import Data, Sides, data_of
+from convlint.fixes.forms import Data, Sides, data_of, unwritable
 from convlint.fixes.plan import ValueChange
-from convlint.fixes.spec_text import SpecText, rendered, spec_edits, unwritable
+from convlint.fixes.spec_text import SpecText, rendered, spec_edits
 from convlint.fixes.yaml_nodes import Node, nodes_of
 from convlint.model.errors import InputFault
 from convlint.model.network import Network
