@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.source_check import check_source
-from convlint.files.bounded_file import open_regular, python_encoding
+from convlint.files.bounded_file import python_encoding
 from convlint.files.languages import plural
 from convlint.files.repository import is_quiet
 from convlint.fixes.edits import Edit
@@ -43,7 +43,7 @@ from convlint.model.source import PlacedLayer, SourceReading, SourceReport, Trai
 from convlint.model.text import mapped
 from convlint.readers.inputs import Input
 from convlint.readers.python.reader import joined, read_source
-from convlint.readers.python.source_file import LARGEST, read_bytes
+from convlint.readers.python.source_file import read_bytes
 from convlint.rulebook.book import Rulebook
 from convlint.verdict.suppress import Silencer
 
@@ -245,7 +245,8 @@ def mended_source(
     assert fixing is not None  # it is to be mended
     allowed = ("safe", "unsafe") if fixing.unsafe else ("safe",)
     wanted = [each for each in result.findings if _safety(each) in allowed]
-    before = _read(edit.path for finding in wanted for edit in _edits(finding))
+    read = {path: _content({}, path) for path in {edit.path for finding in wanted for edit in _edits(finding)}}
+    before = {path: content for path, content in read.items() if content is not None}
     wanted = [each for each in wanted if all(edit.path in before for edit in _edits(each))]
     mending = _Mending(source, rulebook, job, before, result)
     kept = mending.kept(wanted)
@@ -359,18 +360,6 @@ def _by_file(findings: Iterable[Finding]) -> list[list[Finding]]:
     for finding in findings:
         groups.setdefault(finding.location.path, []).append(finding)
     return list(groups.values())
-
-
-def _read(paths: Iterable[str]) -> dict[str, bytes]:
-    """The files as they are on disk; one that cannot be read any more is left out."""
-    found = {}
-    for path in dict.fromkeys(paths):
-        try:
-            with open_regular(path) as stream:
-                found[path] = stream.read(LARGEST + 1)
-        except InputFault:
-            continue
-    return found
 
 
 _MOST_LOST = 20  # files that are looked for where convlint fails: each takes some readings
