@@ -29,11 +29,11 @@ from msgspec.structs import replace
 from network_tables import read_networks
 
 from convlint.cli.commands.measure import TimingsFile
-from convlint.estimate.sweep import FIGURES, figure_layer
+from convlint.estimate.sweep import FIGURES, figure_layer, passes_of
 from convlint.gpus.devices import gpu_of
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.measuring.session import EACH_S, Bench, NoDevice, timed
-from convlint.measuring.workload import Workload, passes, why_not, workloads
+from convlint.measuring.workload import Workload, why_not, workloads
 from convlint.model.layer import ConvLayer, Dtype, Layout, tensor_elements, with_output
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.reader import read_spec
@@ -192,7 +192,7 @@ def wanted(
     for name in sets:
         for layer, runtime in SETS[name]():
             if not why_not(layer) and layer.dtype in dtypes and runtime.cudnn_benchmark in searches:
-                for which in passes(layer, "training"):
+                for which in passes_of([layer], "training"):
                     found |= dict.fromkeys(workloads(layer, which, gpu, runtime))
     return list(found)
 

@@ -14,9 +14,10 @@ from convlint.engine.check import Target, check_network
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.timing import as_laid_out
 from convlint.estimate import estimate_layer, time_us
+from convlint.estimate.sweep import passes_of
 from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import TimingRow
-from convlint.measuring.workload import Workload, passes, why_not, workloads
+from convlint.measuring.workload import Workload, why_not, workloads
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
@@ -69,7 +70,7 @@ class TrialResult(Struct, frozen=True, kw_only=True):
 
 def parts(index: int, layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, share: float = 1.0) -> Iterator[Part]:
     """The passes of a layer that can be timed; `share` of their time counts."""
-    for which in passes(layer, mode):
+    for which in passes_of([layer], mode):
         yield Part(index, which, layer.calls * share, tuple(workloads(layer, which, gpu, runtime)))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype
 from convlint.gpus.gpu import Gpu
-from convlint.model.layer import ConvLayer, Dtype, Mode, Op, Pass, with_output
+from convlint.model.layer import ConvLayer, Dtype, Op, Pass, with_output
 from convlint.model.runtime import Runtime
 
 Order = Literal["NCHW", "NHWC"]
@@ -66,13 +66,6 @@ def why_not(layer: ConvLayer) -> str:
     if layer.dtype not in TIMED:
         return f"PyTorch, which times it, has no {layer.dtype} convolutions"
     return ""
-
-
-def passes(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
-    """Those that a step of this mode runs: no dgrad of a first layer."""
-    if mode == "inference":
-        return ("fprop",)
-    return ("fprop", "wgrad") if layer.first else ("fprop", "dgrad", "wgrad")
 
 
 def workloads(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime) -> Iterator[Workload]:

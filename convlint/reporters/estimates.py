@@ -9,7 +9,7 @@ from math import prod
 
 from msgspec import Struct, field
 
-from convlint.estimate.sweep import unknown_time
+from convlint.estimate.sweep import passes_of, unknown_time
 from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
@@ -276,9 +276,7 @@ def passes_run(entry: LayerReport) -> tuple[Pass, ...]:
     for estimate in entry.estimates.values():
         if estimate is not None:
             return tuple(which for which in PASSES if which in estimate.passes)
-    return (
-        ("fprop",) if entry.mode == "inference" else tuple(p for p in PASSES if p != "dgrad" or not entry.layer.first)
-    )
+    return passes_of([entry.layer], entry.mode)
 
 
 def why_no_time(entry: LayerReport, label: str) -> str:

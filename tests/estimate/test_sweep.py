@@ -14,6 +14,7 @@ from convlint.estimate.sweep import (
     figure_sweep,
     geometric,
     parse_values,
+    passes_of,
     peak_flops,
     series,
     ticks,
@@ -26,6 +27,13 @@ from convlint.model.layer import PASSES, ConvLayer, Dtype, with_output
 from convlint.model.runtime import Runtime
 from convlint.reporters.ink import painter
 from convlint.reporters.sweeps import plot
+
+
+def test_training_runs_three_passes_and_a_first_layer_two() -> None:
+    layer = ConvLayer(name="a")
+    assert passes_of([layer], "inference") == ("fprop",)
+    assert passes_of([layer], "training") == PASSES
+    assert passes_of([replace(layer, first=True)], "training") == ("fprop", "wgrad")
 
 
 @pytest.mark.parametrize(

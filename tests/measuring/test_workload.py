@@ -8,7 +8,6 @@ from convlint.estimate import estimate_pass
 from convlint.gpus.gpu import load_gpu
 from convlint.measuring.workload import (
     layer_of,
-    passes,
     runtime_of,
     why_not,
     workloads,
@@ -23,12 +22,6 @@ LAYER = with_output(
         dtype=Dtype.fp16, layout="NHWC", groups=1,
     )
 )  # fmt: skip
-
-
-def test_training_runs_three_passes_and_a_first_layer_two() -> None:
-    assert passes(LAYER, "inference") == ("fprop",)
-    assert passes(LAYER, "training") == ("fprop", "dgrad", "wgrad")
-    assert passes(replace(LAYER, first=True), "training") == ("fprop", "wgrad")
 
 
 @pytest.mark.parametrize("which", PASSES)
