@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date
 from functools import cache
@@ -22,13 +22,13 @@ from convlint.files.bounded_file import open_regular
 from convlint.mend.checking import Job, Running, last_resort
 from convlint.mend.outcome import outcome_of
 from convlint.model.errors import InputFault, UsageError
-from convlint.model.report import InputError, Severity
+from convlint.model.report import InputError
 from convlint.readers.discovery import SKIPPED_FOLDERS
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook, load_rulebook, rule_files
 from convlint.run.plan import RunPlan
-from convlint.verdict.select import Policy, chosen, counts
+from convlint.verdict.select import Selection, counts
 
 _PIECE = 1 << 20
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
@@ -109,13 +109,13 @@ def fingerprint(subject: Subject, plan_digest: str) -> str:
 
 def digest_of_plan(plan: RunPlan) -> str:
     """The rules, the config's files, the calibrations and all that was asked for on the command line."""
-    job, policy = plan.job, plan.policy
+    job, selection, policy = plan.job, plan.selection, plan.selection.policy
     reading = job.reading
     said = (
         __version__, job.gpus, job.mode, job.default_gpus, job.default_mode, reading.batch,
         sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, reading.channels_last,
         _running(job.asked), _running(job.usual), sorted(job.allow),
-        sorted(plan.codes), sorted(plan.severities.items()), policy.fail_on, policy.min_loss,
+        sorted(selection.codes), sorted(selection.severities.items()), policy.fail_on, policy.min_loss,
         [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
     )  # fmt: skip
     found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
@@ -165,9 +165,7 @@ class AuditConfig(Struct, frozen=True, kw_only=True):
 
     folders: tuple[str, ...]  # of rules
     job: Job
-    policy: Policy
-    codes: frozenset[str]
-    severities: Mapping[str, Severity]
+    selection: Selection
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -190,9 +188,7 @@ class Audited(Struct, array_like=True, kw_only=True):
 
 def setting_of(plan: RunPlan) -> AuditConfig:
     """What of a plan is needed where models are audited."""
-    return AuditConfig(
-        folders=plan.rulebook.folders, job=plan.job, policy=plan.policy, codes=plan.codes, severities=plan.severities
-    )
+    return AuditConfig(folders=plan.rulebook.folders, job=plan.job, selection=plan.selection)
 
 
 def audited(task: Task, reading: Reading) -> Audited:
@@ -212,12 +208,11 @@ def audited(task: Task, reading: Reading) -> Audited:
             errors.append(InputError(path=source.name, message=str(error)))
     results = []
     if result is not None:
-        findings = chosen(result.findings, set(setting.codes), setting.severities)
-        results = [replace(result, findings=findings)]
+        results = [replace(result, findings=setting.selection.of(result.findings))]
     report = assemble(results, errors, Rulebook(()), files=1)
     if result is not None:
         report = replace(report, suppressed=result.suppressed)
-    failing = any(counts(finding, setting.policy) for finding in report.findings)
+    failing = any(counts(finding, setting.selection.policy) for finding in report.findings)
     rows = rows_of(subject.name, subject.architecture, report)
     transient = any(error.internal or source.kind == "module" for error in errors)  # a run, not the content, failed
     kept = None if transient else digest

@@ -25,14 +25,14 @@ from convlint.model.errors import ConvlintError, InputFault, UsageError, defect
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Layout, Mode
 from convlint.model.location import Span
 from convlint.model.network import Network
-from convlint.model.report import CalibrationUse, Finding, InputError, Severity
+from convlint.model.report import CalibrationUse, Finding, InputError
 from convlint.model.runtime import Runtime, Version, default_mode, framework_of
 from convlint.model.source import SourceReading
 from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, Model
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
-from convlint.verdict.select import Policy, chosen, counts
+from convlint.verdict.select import Selection, counts
 from convlint.verdict.suppress import Silencer, Silencing
 
 if TYPE_CHECKING:
@@ -135,20 +135,18 @@ class Fixing(Struct, frozen=True, kw_only=True):
     only how many there are is to be said. `proposes`: findings are to carry the edits of their own fix.
     """
 
-    policy: Policy
-    codes: frozenset[str]
-    severities: Mapping[str, Severity]
+    selection: Selection
     unsafe: bool = False
     mends: bool = False
     proposes: bool = False
 
     def counting(self, findings: Iterable[Finding]) -> list[Finding]:
         """Those that count, the gravest first."""
-        policy = replace(self.policy, fail_on="warning") if self.policy.fail_on == "never" else self.policy
-        judged = chosen(findings, set(self.codes), self.severities)
+        policy = self.selection.policy
+        policy = replace(policy, fail_on="warning") if policy.fail_on == "never" else policy
         found = [
             each
-            for each in judged
+            for each in self.selection.of(findings)
             if each.fix is not None and (counts(each, policy) or is_advice(each) or _is_for_all(each))
         ]
         return sorted(found, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +24,7 @@ from convlint.mend.checking import (
 from convlint.model.errors import InputFault, UsageError, shown, suggestion
 from convlint.model.layer import Allowance, Mode
 from convlint.model.location import Location, Span
-from convlint.model.report import FailOn, Severity
+from convlint.model.report import FailOn
 from convlint.readers import MODULE, MODULE_TIMEOUT_S, ReadOptions
 from convlint.readers.inputs import (
     Input,
@@ -36,7 +36,7 @@ from convlint.readers.inputs import (
 )
 from convlint.readers.reading import format_of_input
 from convlint.rulebook.book import Rulebook, builtin_folder, load_rulebook
-from convlint.verdict.select import Exemption, Policy, matching, selected, severity_overrides
+from convlint.verdict.select import Exemption, Policy, Selection, matching, selected, severity_overrides
 from convlint.verdict.suppress import Mention, Silencing
 
 if TYPE_CHECKING:
@@ -137,10 +137,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
     config: Config
     job: Job
-    policy: Policy
     rulebook: Rulebook
-    codes: frozenset[str]  # of the rules that count
-    severities: Mapping[str, Severity]
+    selection: Selection
     expired: tuple[Mention, ...]  # entries of per-layer-ignores whose last day is over
 
 
@@ -210,14 +208,7 @@ class RunPlanner:
         if not codes:
             raise UsageError("no rule is selected: the selection leaves none of them")
         severities = severity_overrides(policy, rulebook)
-        fixing = Fixing(
-            policy=policy,
-            codes=codes,
-            severities=severities,
-            unsafe=options.unsafe_fixes,
-            mends=options.mends,
-            proposes=options.proposes,
-        )
+        selection = Selection(policy=policy, codes=codes, severities=severities)
         job = Job(
             gpus=options.gpus,
             mode=options.mode,
@@ -229,7 +220,12 @@ class RunPlanner:
             calibrations=calibrations_of(config),
             allow=frozenset((*config.allow, *options.allow)),
             silencing=Silencing(codes=codes, today=self.today, exemptions=exemptions),
-            fixing=fixing,
+            fixing=Fixing(
+                selection=selection,
+                unsafe=options.unsafe_fixes,
+                mends=options.mends,
+                proposes=options.proposes,
+            ),
             isolated=options.isolated,
             top=None if config.path is None else os.path.dirname(os.path.abspath(config.path)),
             image=None if config.source is None else config.source.input,
@@ -240,10 +236,8 @@ class RunPlanner:
         return RunPlan(
             config=config,
             job=job,
-            policy=policy,
             rulebook=rulebook,
-            codes=codes,
-            severities=severities,
+            selection=selection,
             expired=expired,
         )
 

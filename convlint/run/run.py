@@ -34,7 +34,7 @@ from convlint.verdict.baseline import (
     known_of,
     stale,
 )
-from convlint.verdict.select import chosen, counts, incompleteness, verdict
+from convlint.verdict.select import counts, incompleteness, verdict
 from convlint.verdict.suppress import judge_mentions
 
 # For how much one more process pays, if nobody says how many: starting one takes as long as reading some files.
@@ -316,10 +316,10 @@ def conclude(
         suppressed=tuple(sorted(suppressed, key=_place)),
         sources={**report.sources, **expired.config_texts},
     )
-    failing = [each for result, plan in kept for each in result.findings if counts(each, plan.policy)]
+    failing = [each for result, plan in kept for each in result.findings if counts(each, plan.selection.policy)]
     gone: tuple[BaselineEntry, ...] = ()
     if baseline and not adopt:
-        codes = {code for plan in plans for code in plan.codes}
+        codes = {code for plan in plans for code in plan.selection.codes}
         checked = [path for source in inputs for path in source.members or (source.name,)]
         gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
     code = verdict(report, failing=bool(failing))
@@ -339,7 +339,7 @@ def _incomplete(results: Sequence[tuple[NetworkResult, RunPlan]], errors: Sequen
     broken = {error.path for error in errors}
     for result, plan in results:
         if result.path not in broken:
-            yield from incompleteness(result, strict=plan.policy.strict)
+            yield from incompleteness(result, strict=plan.selection.policy.strict)
 
 
 def _unadvised(entry: LayerReport) -> LayerReport:
@@ -372,13 +372,13 @@ class _Expired:
                 self.config_texts[source.path] = tuple(source.text.split("\n"))
             left, silenced = self._own(plan)
             findings, suppressed = (*findings, *left), (*suppressed, *silenced)
-        return replace(result, findings=chosen(findings, set(plan.codes), plan.severities), suppressed=suppressed)
+        return replace(result, findings=plan.selection.of(findings), suppressed=suppressed)
 
     def _own(self, plan: RunPlan) -> tuple[list[Finding], list[Suppressed]]:
         """(what is wrong with a config's entries, and what of that is an old finding)."""
         left, silenced = [], []
         for finding in judge_mentions(plan.expired, plan.rulebook):
-            if finding.rule.code in plan.codes and self._known.holds(finding):
+            if finding.rule.code in plan.selection.codes and self._known.holds(finding):
                 silenced.append(Suppressed(finding=finding, reason="", by="baseline"))
             else:
                 left.append(finding)

@@ -94,15 +94,22 @@ def severity_overrides(policy: Policy, rulebook: Rulebook) -> dict[str, Severity
     return {code: severity for key, severity in policy.severities.items() for code in matching(key, rulebook)}
 
 
-def chosen(findings: Iterable[Finding], codes: set[str], severities: Mapping[str, Severity]) -> tuple[Finding, ...]:
-    """The findings of these rules, at the severities that the user wants."""
-    return tuple(
-        replace(finding, severity=overridden(finding.severity, severities[finding.rule.code]))
-        if finding.rule.code in severities
-        else finding
-        for finding in findings
-        if finding.rule.code in codes
-    )
+class Selection(Struct, frozen=True, kw_only=True):
+    """A policy, the codes of the rules that count by it, and the severities that the user wants, by code."""
+
+    policy: Policy
+    codes: frozenset[str]
+    severities: Mapping[str, Severity]
+
+    def of(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings of these rules, at the severities that the user wants."""
+        return tuple(
+            replace(finding, severity=overridden(finding.severity, self.severities[finding.rule.code]))
+            if finding.rule.code in self.severities
+            else finding
+            for finding in findings
+            if finding.rule.code in self.codes
+        )
 
 
 def counts(finding: Finding, policy: Policy) -> bool:

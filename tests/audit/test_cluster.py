@@ -27,7 +27,7 @@ from convlint.mend.checking import Job
 from convlint.model.errors import InputFault, UsageError
 from convlint.readers.inputs import Input, Model, decide, file_input
 from convlint.readers.reading import Reading
-from convlint.verdict.select import Policy
+from convlint.verdict.select import Policy, Selection
 
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
 
@@ -166,7 +166,7 @@ def test_what_is_no_file_is_said_as_by_readers(name: str, said: str, tmp_path: P
         content_of(file_input(str(tmp_path / name)), MIB)
 
 
-SETTING = AuditConfig(folders=(), job=Job(), policy=Policy(), codes=frozenset(), severities={})
+SETTING = AuditConfig(folders=(), job=Job(), selection=Selection(policy=Policy(), codes=frozenset(), severities={}))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import load_rulebook
-from convlint.verdict.select import Policy, selected
+from convlint.verdict.select import Policy, Selection, selected
 
 LAYERS = [f"  - {{ name: l{n}, C: 60, K: 64, R: 3, S: 3, padding: 1, first: false }}\n" for n in range(9)]
 NET = HEAD + "".join(LAYERS)
@@ -199,7 +199,7 @@ class Models:
 def mended(models: dict[str, Read]) -> list[InputResult]:
     rulebook = load_rulebook()
     codes = frozenset(selected(Policy(), rulebook)) & {"CL102"}
-    fixing = Fixing(policy=Policy(), codes=codes, severities={}, unsafe=True, mends=True)
+    fixing = Fixing(selection=Selection(policy=Policy(), codes=codes, severities={}), unsafe=True, mends=True)
     tasks = [(Input(kind="module", name=name), rulebook, Job(fixing=fixing)) for name in models]
     return mended_models(tasks, cast(Reading, Models(models)))
 
