@@ -71,12 +71,11 @@ def calibrations_near(source: Input | None, *, isolated: bool) -> Files:
 
 
 def calibrated(
-    targets: Iterable[Target], runtime: Runtime, files: Files
+    targets: Sequence[Target], runtime: Runtime, files: Files
 ) -> tuple[list[Target], tuple[CalibrationUse, ...]]:
     """The targets with what was measured on them, and of each file whether it is in force."""
-    given = list(targets)
     uses, held = [], {}
-    ids = {target.gpu.id for target in given}
+    ids = {target.gpu.id for target in targets}
     for file in files:
         gpu = file.calibration.gpu
         reason = _reason(file, runtime) if gpu in ids else f"it is for {gpu}, which is no target"
@@ -91,7 +90,7 @@ def calibrated(
         )  # fmt: skip
     found = [
         replace(target, gpu=_with(target.gpu, held[target.gpu.id])) if target.gpu.id in held else target
-        for target in given
+        for target in targets
     ]
     return found, tuple(uses)
 
@@ -438,6 +437,12 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
     return list(found.values())
 
 
+def wrong_target(network: Network, error: UsageError) -> InputError:
+    """That a target which the input names is none."""
+    line, column, *_ = network.spans.get("target") or (None, None)
+    return InputError(path=network.path, message=f"target: {error}", line=line, column=column)
+
+
 def check_input(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> Checked:
     """Reads and checks one input; everything wrong with it is a value. Raises RuleError and UsageError only."""
     checked = Checked()
@@ -475,19 +480,14 @@ def check_read(
 
     `on_promise` gets each target and what all advice comes to on it.
     """
-    targets = []
-    if job.gpus:
-        targets = resolve_targets(job.gpus)
-    else:
-        names = []
-        for name in network.targets or job.default_gpus:
-            try:
-                resolve_targets([name])
-                names.append(name)
-            except UsageError as error:
-                line, column, *_ = network.spans.get("target") or (None, None)
-                errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
-        targets = resolve_targets(names)
+    names = list(job.gpus)
+    for name in () if job.gpus else network.targets or job.default_gpus:
+        try:
+            resolve_targets([name])
+            names.append(name)
+        except UsageError as error:
+            errors.append(wrong_target(network, error))
+    targets = resolve_targets(names)
     if not network.layers and not errors:
         errors.append(InputError(path=network.path, message="nothing to check: no convolution in it"))
     if not job.gpus and len(targets) * len(network.layers) > MOST_CHECKS:

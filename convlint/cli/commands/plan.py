@@ -134,9 +134,7 @@ def _target(network: Network, job: checking.Job, errors: list[InputError], notes
     try:
         (target,) = checking.resolve_targets(names[:1])
     except UsageError as error:
-        span = network.spans.get("target")
-        line, column = (None, None) if span is None else span[:2]
-        errors.append(InputError(path=network.path, message=f"target: {error}", line=line, column=column))
+        errors.append(checking.wrong_target(network, error))
         return None
     if len(names) > 1:
         notes.append(f"for {names[0]}, the first of {', '.join(names)}: --gpu names another")
