@@ -45,11 +45,6 @@ class EstimateTotal(Struct, kw_only=True):
     by_bound_us: dict[str, float] = field(default_factory=dict)
 
     @property
-    def grade(self) -> str | None:
-        """The network's letter; None where a layer's time is unknown or there is none."""
-        return None if self.whole is None else self.whole.grade
-
-    @property
     def hardware(self) -> str:
         """How close all of it comes to the hardware: share of the peak, launches, copies, and what the dtype leaves."""
         text = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
@@ -118,7 +113,7 @@ def closing_lines(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.
     for total in totals.values():
         if not total.time_us:
             continue
-        letter = total.grade or "-"
+        letter = (total.whole and total.whole.grade) or "-"
         name, rate = ink.shown(total.label, glyphs), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
         text = f"{name}: {clock(total.time_us)}{most} of convolutions per {words.step(total.mode)}, grade {letter}, "

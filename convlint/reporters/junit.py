@@ -10,9 +10,9 @@ from xml.etree import ElementTree as Xml
 
 from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path
-from convlint.model.report import Finding, Report
+from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import advice, behind, headline, lost, place, place_of
+from convlint.reporters.words import advice, behind, fault, headline, lost, place, place_of
 
 _NETWORK = "(network)"
 _COUNTED = {
@@ -34,18 +34,18 @@ def render(report: Report, style: Style) -> str:
     for skip in report.skipped:
         cases.setdefault(skip.path, {}).setdefault(skip.layer, [])
         skipped.setdefault((skip.path, skip.layer), {})[skip.code] = skip.needs
-    errors: dict[str, list[tuple[str, str]]] = {}
+    errors: dict[str, list[InputError]] = {}
     for error in report.errors:
-        where = place(error.path, error.line, error.column)
-        errors.setdefault(error.path, []).append((where, clean(error.message)))
+        errors.setdefault(error.path, []).append(error)
     root = Xml.Element("testsuites", name="convlint")
     for path in dict.fromkeys((*cases, *errors)):
         suite = Xml.SubElement(root, "testsuite", name=clean_path(path))
         for layer, findings in cases.get(path, {}).items():
             _case(suite, path, layer, findings, skipped.get((path, layer), {}), several)
-        for where, message in errors.get(path, []):
+        for error in errors.get(path, []):
+            where = place(path, error.line, error.column)
             case = Xml.SubElement(suite, "testcase", name=where, classname=clean_path(path))
-            Xml.SubElement(case, "error", type="not-read", message=message).text = f"{where}: {message}"
+            Xml.SubElement(case, "error", type="not-read", message=clean(error.message)).text = fault(error)
         for key, counted in _COUNTED.items():
             suite.set(key, str(len(suite.findall(counted))))
     for key in ("tests", "failures", "errors"):

@@ -159,6 +159,9 @@ def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     return lines
 
 
+_NOTHING: dict[str, Any] = {"gpu": None, "mode": None, "steps": [], "time_us": None, "time_after_us": None}
+
+
 def render_json(planned: Planned) -> str:
     """The plan as one JSON object on one line; times in us, `null` for what is not known."""
     plan = planned.plan
@@ -167,16 +170,12 @@ def render_json(planned: Planned) -> str:
         "convlint": __version__,
         "complete": not planned.errors,
         "path": clean_path(planned.path),
-        **(_nothing() if plan is None else _plan(plan)),
+        **(_NOTHING if plan is None else _plan(plan)),
         "calibrations": [calibration_object(use) for use in planned.calibrations],
         "notes": [clean(note) for note in (*planned.notes, *(plan.notes if plan else ()))],
         "errors": [error_object(error) for error in planned.errors],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
-
-
-def _nothing() -> dict[str, Any]:
-    return {"gpu": None, "mode": None, "steps": [], "time_us": None, "time_after_us": None}
 
 
 def _plan(plan: NetworkPlan) -> dict[str, Any]:
