@@ -225,9 +225,8 @@ def _sizes(call: Call) -> _Key | None:
         dims not in (1, 2, 3)
         or len(source.sizes) not in (dims + 1, dims + 2)
         or not all((*source.sizes, *weight.sizes))
+        or max(*source.sizes, *weight.sizes) > _LARGEST
     ):
-        return None
-    if max(*source.sizes, *weight.sizes) > _LARGEST:
         return None
     lists = [_list(arguments.get(name, OperatorArgument()).value, dims) for name in ("stride", "padding", "dilation")]
     groups = _list(arguments.get("groups", OperatorArgument()).value, 1)
