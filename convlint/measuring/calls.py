@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from convlint.measuring.workload import Workload
-from convlint.model.layer import Dtype, output_size, transposed_output_size
+from convlint.measuring.workload import Workload, layer_of
+from convlint.model.layer import Dtype
 
 Call = Callable[[], Any]
 MOST_SETS = 200  # of tensors: small layers would fill a large cache with thousands, which take long to make
@@ -25,27 +25,13 @@ class Shapes:
     def __init__(self, workload: Workload) -> None:
         self.volume = workload.dims == 3
         first = 0 if self.volume else 1
-        transposed = workload.op == "conv_transpose"
-        sizes = (workload.D, workload.H, workload.W)[first:]
-        taps = (workload.T, workload.R, workload.S)[first:]
+        layer = layer_of(workload)
         self.stride, self.pad = workload.stride[first:], workload.pad[first:]
         self.dilation, self.output_padding = workload.dilation[first:], workload.output_padding[first:]
-        out = []
-        for axis, (size, count) in enumerate(zip(sizes, taps, strict=True)):
-            stride, pad, dilation = self.stride[axis], 2 * self.pad[axis], self.dilation[axis]
-            if transposed:
-                extra = self.output_padding[axis]
-                out.append(
-                    transposed_output_size(
-                        size, stride=stride, pad=pad, dilation=dilation, taps=count, output_padding=extra
-                    )
-                )
-            else:
-                out.append(output_size(size, stride=stride, pad=pad, dilation=dilation, taps=count))
-        self.x = (workload.N, workload.C, *sizes)
-        self.y = (workload.N, workload.K, *out)
-        into, outof = (workload.C, workload.K) if transposed else (workload.K, workload.C)
-        self.w = (into, outof // workload.groups, *taps)
+        self.x = (workload.N, workload.C, *(workload.D, workload.H, workload.W)[first:])
+        self.y = (workload.N, workload.K, *(size or 0 for size in (layer.Z, layer.P, layer.Q)[first:]))
+        into, outof = (workload.C, workload.K) if layer.op == "conv_transpose" else (workload.K, workload.C)
+        self.w = (into, outof // workload.groups, *(workload.T, workload.R, workload.S)[first:])
 
 
 class WorkloadTensors:
