@@ -44,6 +44,11 @@ class Style(Struct, frozen=True, kw_only=True):
     verbose: bool = False
     unicode: bool = True
 
+    @property
+    def table_width(self) -> int:
+        """Columns of tables, and of what is said beside them: longer lines are hard to read."""
+        return min(max(self.width, 60), 120)
+
 
 class Reporter(Struct, frozen=True, kw_only=True):
     """What a reporter module offers.

@@ -133,13 +133,12 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.0f} %" if size >= 9.95 or not size else f"{100 * share:.1f} %"
 
 
-_NARROW, _WIDE = 60, 120
 Columns = list[tuple[str, str, Callable[[Any], str]]]  # of a table: title, side as `row` has it, cell of an entry
 
 
 def render_text(summary: Summary, style: Style) -> str:
     """The whole answer; the same words with and without colour."""
-    width = min(max(style.width, _NARROW), _WIDE)
+    width = style.table_width
     paint = ink.painter(style.color)
     first, *rest = ink.wrap(headline(summary), width)
     parts = [[paint("strong", first), *rest] if first else []]

@@ -17,7 +17,6 @@ from convlint.reporters.plans import percent
 from convlint.reporters.words import LIBRARIES, binary, count, fault, step
 from convlint.run.comparison import Comparison, FindingFigures, LayerChange, NetworkFigures, Pair
 
-_NARROW, _WIDE = 60, 120
 _MOST = 8  # layers, findings and networks that the text names of each kind
 _TIMES = 100  # percent from which on the verdict says how many times as long
 _TITLES = ("", "old", "new", "change")
@@ -139,7 +138,7 @@ def of_interest(pair: Pair) -> bool:
 
 def render_text(comparison: Comparison, style: Style) -> str:
     """All networks that changed; the same words with and without colour."""
-    paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    paint, width = painter(style.color), style.table_width
     lines: list[str] = []
     pairs = sorted(filter(of_interest, comparison.pairs), key=lambda pair: -(pair.change or 0.0))
     for pair in pairs[:_MOST]:

@@ -294,7 +294,6 @@ def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, labe
     ]  # fmt: skip
 
 
-_NARROW, _WIDE = 60, 120
 _LEAST_SHAPE = 20  # columns below which a layer is not described
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -336,7 +335,7 @@ class _EstimateText:
         self.report = report
         self.paint = ink.painter(style.color)
         self.glyphs = ink.UNICODE if style.unicode else ink.ASCII
-        self.width = min(max(style.width, _NARROW), _WIDE)
+        self.width = style.table_width
         self._bar_width = 11 if self.width < 100 else 19
         self._verdict_width = 18 + self._bar_width
         self.lines: list[str] = []

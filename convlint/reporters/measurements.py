@@ -118,14 +118,13 @@ def notes(one: Measurement) -> Iterator[str]:
         yield f"{one.csv}: {plural(one.fresh, 'new timing')}{known}"
 
 
-_NARROW, _WIDE = 60, 120
 _TITLES, _SIDES = ("layer", "pass", "predicted", "measured", "spread", "ratio"), "llrrrr"
 _INKS: dict[Held, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
 
 
 def render_text(found: Measurement, style: Style) -> str:
     """The whole report; the same words with and without colour."""
-    paint, width = ink.painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    paint, width = ink.painter(style.color), style.table_width
     lines: list[str] = []
     if found.device is not None and not style.quiet:
         lines += ink.wrapped(f"{clean_path(found.path)}: {headline(found)}", width)

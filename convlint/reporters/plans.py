@@ -103,14 +103,13 @@ def unpriced(finding: Finding) -> str:
     return f"{finding.rule.code}: {finding.fix.describe if finding.fix else finding.message}"
 
 
-_NARROW, _WIDE = 60, 120
 _TITLES = ("", "time", "after", "change", "grade", "parameters", "FLOPs")
 _STEP = "step"  # the title of one more column, where the whole step is known
 
 
 def render_text(planned: Planned, style: Style) -> str:
     """The whole table; the same words with and without colour."""
-    paint, width = painter(style.color), min(max(style.width, _NARROW), _WIDE)
+    paint, width = painter(style.color), style.table_width
     plan = planned.plan
     lines: list[str] = []
     if plan is not None:

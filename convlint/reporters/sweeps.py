@@ -169,7 +169,7 @@ def render_table(sweep: Sweep, style: Style) -> str:
     """One row per value, three columns per line: time, TFLOPS and percent of peak; lines in bands that fit."""
     paint = painter(style.color)
     first = max(len(sweep.parameter), *(len(str(point.x)) for one in sweep.series for point in one.points))
-    count = max(1, (min(max(style.width, 60), _WIDE) - first) // (_CELL + 2))
+    count = max(1, (style.table_width - first) // (_CELL + 2))
     lines = [paint("strong", sweep.title), *wrap(sweep.setting, style.width), ""]
     for start in range(0, len(sweep.series), count):
         band = sweep.series[start : start + count]
