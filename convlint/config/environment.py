@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -131,10 +132,8 @@ def environment_installed() -> Environment:
 
     pins = {}
     for name in sorted(_WANTED):
-        try:
+        with suppress(PackageNotFoundError):
             pins[name] = Pin(version(name), INSTALLED)
-        except PackageNotFoundError:
-            continue
     return Environment(pins=pins)
 
 

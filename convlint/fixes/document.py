@@ -75,11 +75,10 @@ class Holder(Struct, eq=False, kw_only=True):
         """The keys of the defaults that this letter comes from. What is no convolution takes no more than N."""
         if defaults is None or not (self.layers or letter == "N") or self.stating(letter):
             return []
-        keys = [key for key in KEYS_OF[letter] if key in defaults.found]
-        dims = self.dims
-        keys = [key for key in keys if letter in letters_of(CANONICAL[key], dims)]
+        found, dims = defaults.found, self.dims
+        keys = [key for key in KEYS_OF[letter] if key in found and letter in letters_of(CANONICAL[key], dims)]
         if any(pad in self.mapping.found for pad in PADS):
-            same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(defaults.found[key].value))}
+            same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(found[key].value))}
             keys = [key for key in keys if key not in same]
         return keys
 

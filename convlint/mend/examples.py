@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -308,8 +309,6 @@ def _plain(value: Value) -> Any:
         if text in ("true", "false"):
             return text == "true"
         for kind in (int, float):
-            try:
+            with suppress(ValueError):
                 return kind(text)
-            except ValueError:
-                continue
     return text

@@ -266,11 +266,11 @@ class Mending(Generic[D]):
 
 def _blamed(made: Attempt) -> dict[int, str]:
     """The granted wishes, by position, that changed a layer which is not what was meant; all where that is unknown."""
-    found: dict[int, str] = {}
-    for number, touched in enumerate(made.plan.touched):
-        wrong = touched & made.wrong.keys()
-        if wrong:
-            found[number] = made.wrong[min(wrong)]
+    found = {
+        number: made.wrong[min(wrong)]
+        for number, touched in enumerate(made.plan.touched)
+        if (wrong := touched & made.wrong.keys())
+    }
     return found or dict.fromkeys(range(len(made.plan.granted)), next(iter(made.wrong.values())))
 
 

@@ -75,12 +75,8 @@ class Proposing:
             return []
         self._planner = EditPlanner(network, self._job.overridden(), result.silenced, self._staying)
         self._spec = SpecText(self._text, read)
-        found = []
-        for number in wanted:
-            proposal = self._proposal(number, list(wishes([findings[number]])))
-            if proposal is not None:
-                found.append(proposal)
-        return found
+        found = (self._proposal(number, list(wishes([findings[number]]))) for number in wanted)
+        return [proposal for proposal in found if proposal is not None]
 
     def _proposal(self, number: int, asked: Sequence[Wish]) -> Proposal | None:
         """What granting these wishes of one finding comes to; None where nothing of it can be written."""

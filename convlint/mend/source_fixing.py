@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 
@@ -155,10 +156,9 @@ def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
 def _content(contents: Mapping[str, bytes], path: str) -> bytes | None:
     if path in contents:
         return contents[path]
-    try:
+    with suppress(InputFault):
         return read_bytes(path)
-    except InputFault:
-        return None
+    return None
 
 
 class _Cells(Struct, frozen=True):

@@ -130,11 +130,8 @@ class PythonSource(Lines):
         """The call that is exactly there; a span that is no more than a line holds none for sure."""
         line, column, end_line, end_column = span
         start, end = self.place(line, column), self.place(end_line, end_column)
-        found = None
-        for call in self._calls.get((line, end_line), ()):
-            if self.extent(call) == (start, end):
-                found = call
-        return found
+        calls = [call for call in self._calls.get((line, end_line), ()) if self.extent(call) == (start, end)]
+        return calls[-1] if calls else None
 
     @cached_property
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:

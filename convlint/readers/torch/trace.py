@@ -99,10 +99,8 @@ def job_of(func: Any) -> tuple[str, str]:
 
 def bound(func: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """Positional and keyword arguments in the order of the operator's schema."""
-    values = list(args)
-    for argument in func._schema.arguments[len(args) :]:
-        values.append(kwargs.get(argument.name, argument.default_value))
-    return tuple(values)
+    left = func._schema.arguments[len(args) :]
+    return (*args, *(kwargs.get(argument.name, argument.default_value) for argument in left))
 
 
 def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:

@@ -121,11 +121,8 @@ def _grid_picture(estimate: PassEstimate, grid: Grid, which: Pass) -> Picture:
     width, height = columns * wide, rows * high
     across, down = f"N {grid.N:,}", f"M {grid.M:,}"
     lowest = max(height, len(down) * _LETTERS) + _TOP
-    edges: list[Line] = []
-    for row in range(rows + 1):
-        edges.append(((_LEFT, row * high + _TOP), (width + _LEFT, row * high + _TOP)))
-    for column in range(columns + 1):
-        edges.append(((column * wide + _LEFT, _TOP), (column * wide + _LEFT, height + _TOP)))
+    edges: list[Line] = [((_LEFT, y), (width + _LEFT, y)) for y in (row * high + _TOP for row in range(rows + 1))]
+    edges += [((x, _TOP), (x, height + _TOP)) for x in (column * wide + _LEFT for column in range(columns + 1))]
     cuts = [zigzag(_LEFT, _TOP, width, upright=False)] if rows < grid.rows else []
     cuts += [zigzag(_LEFT, _TOP, height, upright=True)] if columns < grid.columns else []
     return _picture(
