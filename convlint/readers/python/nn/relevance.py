@@ -36,7 +36,8 @@ _NAMED: dict[type[ast.AST], str] = {
 Words = dict[str, frozenset[str]]  # by name; "" has those of statements that bind no name
 Part = tuple[str, str]  # path, and a name at the top level of that file; without a name, all of it
 _IMPORT = "import "  # in front of a name that a file imports from outside the repository: its words are that import's
-_SOME = "."  # in place of the name: the parts of the module that the words around its name refer to
+_SOME = "."  # in place of the name: the parts of the module to which attributes behind its name lead
+_ANY = ".."  # in place of the name: the parts of the module to which any words around its name refer
 
 
 def names_convolution(content: bytes | None) -> bool:
@@ -80,24 +81,46 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _words(statement: ast.stmt) -> set[str]:
-    """Return names, attributes and the words of strings, without docstrings and decorators."""
+    """Return names, attributes and the words of strings, without docstrings and decorators.
+
+    A name is there once more with all attributes behind it, and a dot: `models.` and `models.resnet.ResNet.` tell all
+    that is done with `models`. A string of one word is there once more too, with a quote in front.
+    """
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
     found: set[str] = set()
     for node in every(statement):
         kind = node.__class__
         if id(node) in prose:
             continue
+        if kind is ast.Attribute or kind is ast.Name:
+            names = _chain(node, prose)
+            found.update(names)
+            if names[0] not in ("", "self"):  # which is no module
+                found.add(".".join((*names, "")))
+            continue
         if kind in _NAMED:
             found.add(getattr(node, _NAMED[kind]))
             continue
         match node:
             case ast.Constant(value=str(text)):
-                found.update(_WORD.findall(text))
+                words = _WORD.findall(text)
+                found.update(words if len(words) != 1 else (*words, f"'{words[0]}"))
             case ast.Expr(value=ast.Constant() as text):
                 prose.add(id(text))
             case ast.alias(name=name, asname=other):
                 found.update((*name.split("."), other or ""))
     return found - {None, ""}  # of `**options`, and of imports under no other name
+
+
+def _chain(node: ast.AST, within: set[int]) -> list[str]:
+    """Return the names in `a.b.c`, the first empty where that is no name; add the nodes that need no look `within`."""
+    names: list[str] = []
+    while node.__class__ is ast.Attribute:
+        names.append(node.attr)
+        node = node.value
+        if isinstance(node, (ast.Attribute, ast.Name)):
+            within.add(id(node))
+    return [node.id if isinstance(node, ast.Name) else "", *reversed(names)]
 
 
 class Relevance:
@@ -184,11 +207,32 @@ class Relevance:
         """Yield the parts to which words refer in a module; `read` has the modules visited for them."""
         yield from ((path, word) for word in self._top(path).keys() & words)
         bound = self._bound_in(path)
+        chained = not read and _BY_TEXT.isdisjoint(words)  # else any word may be an attribute of a module
+        told = frozenset(word[1:] for word in words if word[0] == "'")
         for other, name in (each for word in bound.keys() & words for each in bound[word]):
-            if name != _SOME:
+            if name not in (_SOME, _ANY):
                 yield other, name
+            elif chained and name == _SOME:
+                yield from self._read_of(other, told, set())  # a function there may get a name as text
             elif other not in read:
                 yield from self._read_of(other, words, read)
+        for chain in [word.split(".")[:-1] for word in words if word[-1] == "."] if chained else ():
+            if chain[0] in bound:
+                yield from self._follow(path, chain, words, read)
+
+    def _follow(self, path: str, names: list[str], words: frozenset[str], read: set[str]) -> Iterator[Part]:
+        """Yield the parts to which attributes of a module lead; without `names`, all to which words refer there."""
+        if not names:
+            yield from self._read_of(path, words, read) if path not in read else ()
+            return
+        first, *rest = names
+        beneath = self._beneath(path, first)
+        parts = [(path, first)] if first in self._top(path) else []
+        for other, name in (*parts, *self._bound_in(path).get(first, ()), *([(beneath, _SOME)] if beneath else ())):
+            if name in (_SOME, _ANY):
+                yield from self._follow(other, rest if name == _SOME else [], words, read)
+            else:
+                yield other, name
 
     def _read_of(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
         """Yield the parts of another module to which the words around its name may refer."""
@@ -198,9 +242,15 @@ class Relevance:
             return
         yield from self._read(path, words, read)
         for word in words if os.path.basename(path) == "__init__.py" else ():
-            beneath = self._imports.resolve(word, path, 1) if self._imports.may_be_own(word) else None
-            if beneath is not None and beneath != path and beneath not in read:
+            if (beneath := self._beneath(path, word)) and beneath not in read:
                 yield from self._read_of(beneath, words, read)
+
+    def _beneath(self, path: str, name: str) -> str | None:
+        """Return the module of that name in a package, given its `__init__.py`."""
+        if not self._imports.may_be_own(name) or os.path.basename(path) != "__init__.py":
+            return None
+        found = self._imports.resolve(name, path, 1)
+        return None if found == path else found
 
     def _defined(self, path: str) -> Words:
         file = self._project.file(path)
@@ -224,7 +274,8 @@ class Relevance:
             # `from module import attr` may also mean the submodule `beneath`.
             parts = [(beneath, _SOME)] if beneath is not None else []
             if module is not None and (not each.attr or each.attr in self._top(module)):
-                parts.append((module, each.attr or _SOME))
+                # `import a.b` binds the package `a` and not the module.
+                parts.append((module, each.attr or (_ANY if each.module.startswith(f"{each.name}.") else _SOME)))
             elif module is not None:
                 parts += self._bound_in(module).get(each.attr) or ([(module, "")] if beneath is None else [])
             elif beneath is None:

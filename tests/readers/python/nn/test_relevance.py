@@ -117,6 +117,15 @@ def test_a_file_leads_there_by_any_of_its_statements(tmp_path: Path, text: str, 
         ("from pkg import blocks", "return blocks.block(n)", True),
         ("from pkg import again", "return again(n)", True),
         ("from pkg import other", "return other.plain(n)", False),
+        ("import blocks", "return blocks.plain(n.block)", False),
+        ("import blocks", "return blocks.plain(n, 'block')", True),
+        ("import blocks", "return blocks.plain(n, 'no block')", False),
+        ("import blocks", "of = blocks\n    return of.block(n)", True),
+        ("import blocks", "return (n or blocks).block(n)", True),
+        ("import pkg", "return pkg.other.plain(n.again)", False),
+        ("import pkg", "of = pkg.blocks\n    return of.block(n)", True),
+        ("import pkg.blocks", "return pkg.blocks.block(n)", True),
+        ("import pkg.other as other", "return other.plain(n.again)", False),
     ],
 )
 def test_of_a_module_counts_what_is_read(tmp_path: Path, imported: str, body: str, leads: bool) -> None:
@@ -160,8 +169,8 @@ def words(text: str) -> dict[str, set[str]]:
 def test_functions_and_classes_with_their_words() -> None:
     found = words("import torch\n\ndef make(width):\n    return Conv2d(width)\n\nclass Net(Base):\n    size = 3\n")
     assert found == {
-        "make": {"make", "width", "Conv2d"},
-        "Net": {"Net", "Base", "size"},
+        "make": {"make", "width", "width.", "Conv2d", "Conv2d."},
+        "Net": {"Net", "Base", "Base.", "size", "size."},
     }
 
 
