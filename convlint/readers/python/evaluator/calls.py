@@ -285,8 +285,8 @@ class Calls:
         if (function.defaults or function.kw_defaults) and not active:
             self._callers.setdefault(function.node, (function, set()))[1].add((len(args), (*keywords,)))
         # With known arguments a recursion ends by itself; with unknown ones its test is never decided.
-        is_open = not exact or any(isinstance(value, Unknown) for value in values)
-        if height > DEEPEST or (active >= RECURSION and is_open):
+        is_open = active >= RECURSION and (not exact or any(isinstance(value, Unknown) for value in values))
+        if height > DEEPEST or is_open:
             if height > DEEPEST:
                 machine.memory.spoil()
             else:
@@ -556,7 +556,7 @@ class Calls:
         if found is None:
             found = self._attributes[cls, name] = self._find(cls, name, None)
         else:
-            heap.reads.update(each for each in cls.order or (cls,) if isinstance(each, Class))
+            heap.reads.update(cls.order or (cls,))
         return found
 
     def forget_attributes(self) -> None:

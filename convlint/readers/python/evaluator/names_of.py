@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from convlint.readers.python.walking import LEAVES, below
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_INNER = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
 _NAMING = frozenset((
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
     ast.MatchMapping, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom,
@@ -29,7 +29,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         node = waiting.pop()
         yield node
         # An inner body binds names of its own, at another time.
-        if not isinstance(node, _INNER):
+        if node.__class__ not in _INNER:
             waiting += below(node, _EMPTY)
 
 
@@ -43,7 +43,7 @@ class BodyNames:
         self.bound, self.yields = found, False
         self.declared: set[str] = set()
         for node in within(nodes):
-            if isinstance(node, ast.Name):
+            if node.__class__ is ast.Name:
                 if node.ctx.__class__ is not ast.Load:
                     found.add(node.id)
                 continue

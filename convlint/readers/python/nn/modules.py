@@ -60,7 +60,9 @@ def is_line(owner: Instance) -> bool:
 
 def meaning_of(value: Value | None) -> FrameworkLayer | Convolution | None:
     """Return the description of an object as a layer; None for anything else."""
-    extra = value.extra if isinstance(value, Instance) else None
+    if value.__class__ is not Instance:  # nearly all values
+        return None
+    extra = value.heap.read(value).extra
     return extra if isinstance(extra, (FrameworkLayer, Convolution)) else None
 
 

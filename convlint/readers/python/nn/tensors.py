@@ -174,7 +174,7 @@ class Arguments(NamedTuple):
     @classmethod
     def of(cls, call: LibraryCall) -> Arguments:
         """Return the arguments of a call as they are now, since lists among them may change later."""
-        return cls([settled(value) for value in call.args],
+        return cls([settled(value) if value.__class__ is List else value for value in call.args],
                    {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
 
     @property
@@ -214,7 +214,7 @@ def collect(values: Iterable[Value], depth: int = 0) -> list[TensorPath]:
     """Return the tensors among `values` and in their lists."""
     found: list[TensorPath] = []
     for value in values:
-        if isinstance(value, Tensor):
+        if value.__class__ is Tensor:
             found.append(value.data)
         elif isinstance(value, Items) and depth < _DEEPEST:
             found += collect(value.items, depth + 1)
