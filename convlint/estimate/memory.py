@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Work
+from convlint.model.network import Edge, Work, leaders
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -188,28 +188,18 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
     Layers that stand alone are one where most of them read as many channels as the one before writes; a list of
     layers that have nothing to do with each other shares no memory.
     """
-    leader = list(range(len(layers)))
-
-    def of(index: int) -> int:
-        while leader[index] != index:
-            leader[index] = leader[leader[index]]
-            index = leader[index]
-        return index
-
-    connected = {edge.consumer for edge in edges} | {producer for edge in edges for producer in edge.producers}
+    pairs = [(producer, edge.consumer) for edge in edges for producer in edge.producers]
+    connected = {edge.consumer for edge in edges} | {producer for producer, _ in pairs}
     same_batch: dict[int | None, tuple[list[int], list[int]]] = {}
     for index, layer in enumerate(layers):
         same_batch.setdefault(layer.N, ([], []))[index not in connected].append(index)
     for together, alone in same_batch.values():
         agreeing = sum(layers[one].K == layers[next_].C for one, next_ in pairwise(alone))
         for index in [*together, *(alone if 2 * agreeing >= len(alone) - 1 else ())]:
-            leader[of(index)] = of(together[0] if together else alone[0])
-    for edge in edges:
-        for producer in edge.producers:
-            leader[of(producer)] = of(edge.consumer)
+            pairs.append((index, together[0] if together else alone[0]))
     found: dict[int, list[int]] = {}
-    for index in range(len(layers)):
-        found.setdefault(of(index), []).append(index)
+    for index, of in enumerate(leaders(len(layers), pairs)):
+        found.setdefault(of, []).append(index)
     return list(found.values())
 
 

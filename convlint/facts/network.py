@@ -17,7 +17,7 @@ from convlint.files.languages import sentence
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode
-from convlint.model.network import Edge, Operation
+from convlint.model.network import Edge, Operation, leaders
 from convlint.model.runtime import Runtime
 from convlint.model.text import Text, joined
 
@@ -180,21 +180,11 @@ class Whole:
     @cached_property
     def _parts(self) -> list[int]:
         """For each layer the bits of those that edges connect it with, however far."""
-        leader = list(range(len(self.layers)))
-
-        def of(index: int) -> int:
-            while leader[index] != index:
-                leader[index] = leader[leader[index]]
-                index = leader[index]
-            return index
-
-        for edge in self.edges:
-            for producer in edge.producers:
-                leader[of(producer)] = of(edge.consumer)
-        bits = [0] * len(self.layers)
-        for index in range(len(self.layers)):
-            bits[of(index)] |= 1 << index
-        return [bits[of(index)] for index in range(len(self.layers))]
+        pairs = ((producer, edge.consumer) for edge in self.edges for producer in edge.producers)
+        leader, bits = leaders(len(self.layers), pairs), [0] * len(self.layers)
+        for index, of in enumerate(leader):
+            bits[of] |= 1 << index
+        return [bits[of] for of in leader]
 
     def beside(self, layer: ConvLayer, most: int) -> list[str]:
         """Layers on other branches, `most` at most: neither depends on the other, and what both read or feed is one."""

@@ -15,7 +15,7 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import NOT_WRITTEN
 from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Network
+from convlint.model.network import Network, leaders
 from convlint.model.report import Finding, Fix, Scalar
 from convlint.model.text import Text
 
@@ -233,19 +233,14 @@ class Layouts:
     @cached_property
     def _part_of(self) -> list[int]:
         """For each layer one that stands for all that tensors connect it with, but where one is said to be no copy."""
-        leader = list(range(len(self.layers)))
-
-        def of(index: int) -> int:
-            while leader[index] != index:
-                leader[index] = index = leader[leader[index]]
-            return index
-
         reading: dict[str, int] = {}  # what several read, the network's input too -> one of them
-        for edge in self._edges:
-            if edge.copied is not False:
-                for other in (reading.setdefault(edge.source, edge.consumer), *edge.producers):
-                    leader[of(other)] = of(edge.consumer)
-        return [of(index) for index in range(len(self.layers))]
+        pairs = (
+            (other, edge.consumer)
+            for edge in self._edges
+            if edge.copied is not False
+            for other in (reading.setdefault(edge.source, edge.consumer), *edge.producers)
+        )
+        return leaders(len(self.layers), pairs)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:

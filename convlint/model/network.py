@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import field
@@ -171,6 +171,20 @@ class Edge(WireRecord, frozen=True, kw_only=True):
     copied: bool | None = None
     changed_at: str = ""
     inherent: bool = False  # the operator that changes the layout writes NCHW whatever it reads
+
+
+def leaders(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """For each of `count` numbers one that stands for all that `pairs` connect it with, however far."""
+    leader = list(range(count))
+
+    def of(number: int) -> int:
+        while leader[number] != number:  # halves the path, so that the next search is shorter
+            leader[number] = number = leader[leader[number]]
+        return number
+
+    for one, other in pairs:
+        leader[of(one)] = of(other)
+    return [of(number) for number in range(count)]
 
 
 def unique_name(name: str, taken: dict[str, int]) -> str:
