@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -397,13 +397,15 @@ class Evaluator:
         spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, found)])
         return Evaluation(flaws=spoken, skipped=tuple(skipped), applicable=tuple(applicable))
 
-    def broken(self, facts: LayerFacts) -> list[tuple[Rule, Case, tuple[str, ...]]]:
+    def broken(
+        self, facts: LayerFacts, codes: Collection[str] | None = None
+    ) -> list[tuple[Rule, Case, tuple[str, ...]]]:
         """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
 
-        None that cannot be checked is among them.
+        None that cannot be checked is among them; with `codes`, none but those is asked.
         """
         found = []
-        for rule in self.rules:
+        for rule in self.rules if codes is None else [each for each in self.rules if each.info.code in codes]:
             try:
                 right = rule.decision.evaluate(facts)
                 if right is not None and not right:

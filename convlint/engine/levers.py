@@ -595,7 +595,6 @@ class Validity:
         self._all = Evaluator(judging)
         self._grave = Evaluator([rule for rule in judging if rule.loss != "tile"])
         self._targets: dict[Runtime, TargetFacts] = {}
-        self._before: dict[tuple[int, bool, bool], Broken] = {}
 
     def objections(
         self, index: int, changes: Changes, rule: Rule, *, mends: bool = True, predicted: bool = True
@@ -605,23 +604,17 @@ class Validity:
         Where it `mends` the layer by them, `rule` must hold for what they set; else others have asked for them. Rules
         on what is predicted of the layer are asked only if it is to be `predicted`, which takes longer.
         """
-        layer = self._layers[index]
-        if impossible(changes, layer) is not None:
+        if impossible(changes, self._layers[index]) is not None:
             return frozenset((rule.info.code,))
         about_capacity = rule.loss in ("tile", "wave")
         after = self._after(index, changes, about_capacity, predicted)
-        new = {code for code, _ in after - self._broken_now(index, about_capacity, predicted)}
+        if not after:
+            return frozenset()
+        now = LayerFacts(self._facts, self._layers[index], None, (), self._estimates[index] if predicted else None)
+        new = {code for code, _ in after - self._broken(now, about_capacity, {code for code, _ in after})}
         if mends and any((rule.info.code, place) in after for place in (*changes, _LAYER)):
             new.add(rule.info.code)
         return frozenset(new)
-
-    def _broken_now(self, index: int, about_capacity: bool, predicted: bool) -> Broken:
-        key = index, about_capacity, predicted
-        if key not in self._before:
-            estimate = self._estimates[index] if predicted else None
-            values = LayerFacts(self._facts, self._layers[index], None, (), estimate)
-            self._before = {key: self._broken(values, about_capacity)}  # layers come one after the other
-        return self._before[key]
 
     def _after(self, index: int, changes: Changes, about_capacity: bool, predicted: bool) -> Broken:
         facts = self._target_after(changes)
@@ -634,11 +627,11 @@ class Validity:
             estimate = estimate_layer(running, facts.gpu, facts.runtime, facts.mode)
         return self._broken(LayerFacts(facts, layer, None, (), estimate), about_capacity)
 
-    def _broken(self, values: LayerFacts, about_capacity: bool) -> Broken:
+    def _broken(self, values: LayerFacts, about_capacity: bool, codes: Collection[str] | None = None) -> Broken:
         judging = self._all if about_capacity else self._grave
         return frozenset(
             (rule.info.code, place)
-            for rule, case, places in judging.broken(values)
+            for rule, case, places in judging.broken(values, codes)
             if about_capacity or case.severity != "info"
             for place in places or (_LAYER,)
             if place != "N"

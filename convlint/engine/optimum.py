@@ -86,6 +86,7 @@ class Search:
         self._clashing = clashing_layouts
         self._settings: dict[object, NetworkSetting] = {}
         self._advised: dict[NetworkSetting, Advised] = {}
+        self._sized: dict[NetworkSetting, Levers] = {}  # what pays of the sizes in each, as far as it was asked
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
 
@@ -99,6 +100,7 @@ class Search:
             if not assumed:
                 break
             self._assumed |= assumed
+            self._sized.clear()
             best = self._once(now)
         return best
 
@@ -116,7 +118,7 @@ class Search:
                 sized = self.advice.changes(self._sizes(dict(list(way.items())[:-1])))
                 if timing.gpu_us(setting, sized) * HOPELESS > least_us:
                     continue
-            levers = self._fastest(setting, self._sizes(way))
+            levers = self._fastest(way)
             found.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
         totals = [timing.network_us(self.setting(one[3]), one[0]) for one in found]
         most_us = min(totals) * (1 + LEAST_GAIN)
@@ -319,9 +321,12 @@ class Search:
             every.update(self.of(self.setting(dict(list(way.items())[:count]))).levers)
         return {key: lever for key, lever in every.items() if key not in self._assumed}
 
-    def _fastest(self, setting: NetworkSetting, levers: Levers) -> dict[Key, Lever]:
-        """Of all levers those that pay together; what has no layer in common is decided on its own."""
-        chosen: dict[Key, Lever] = {}
+    def _fastest(self, way: Choices) -> Levers:
+        """Of all sizes in a setting those that pay together; what has no layer in common is decided on its own."""
+        setting = self.setting(way)
+        if setting in self._sized:
+            return self._sized[setting]
+        levers, chosen = self._sizes(way), dict[Key, Lever]()
         touching = _touching(levers.values())
         for members in _components(levers, touching):
             if len(members) == 1:
@@ -339,7 +344,8 @@ class Search:
             if against is None:
                 break
             chosen = {key: lever for key, lever in chosen.items() if against not in lever.layers}
-        return {key: lever for key, lever in levers.items() if key in chosen}
+        found = self._sized[setting] = {key: lever for key, lever in levers.items() if key in chosen}
+        return found
 
     def _least(
         self, ends: Sequence[Levers], setting: NetworkSetting, layers: Iterable[int],
@@ -405,7 +411,7 @@ class Search:
         for kind in reversed(KINDS):
             if kind in way and not way[kind].upgrades:
                 fewer = {one: choice for one, choice in way.items() if one != kind}
-                again = self._fastest(self.setting(fewer), self._sizes(fewer))
+                again = self._fastest(fewer)
                 us = self.total_us(fewer, again)
                 if us <= least_us * (1 + LEAST_GAIN):
                     way, levers, least_us = fewer, again, us
