@@ -265,7 +265,7 @@ class NetworkTiming:
         self._refused = (Dtype.int8,) if network.mode == "training" else ()
         kinds: dict[object, int] = {}
         self._kinds = [kinds.setdefault(layer_identity(layer), len(kinds)) for layer in network.layers]
-        self._times: dict[object, float | None] = {}
+        self._times: dict[object, tuple[float | None, ConvLayer]] = {}
         self.edges = arriving(network)
         self.readers: dict[int, list[int]] = {}  # of what each layer writes
         for edge in self.edges.values():
@@ -319,7 +319,7 @@ class NetworkTiming:
         """Of one layer on the GPU."""
         if not changes:
             return self.times(setting)[index]
-        return self.running_us(setting, index, setting.running[index], changes)
+        return self._timed(setting, index, setting.running[index], changes)[0]
 
     def times(self, setting: NetworkSetting) -> list[float | None]:
         """Of all layers, without further changes."""
@@ -327,17 +327,26 @@ class NetworkTiming:
             setting.times = [self.running_us(setting, index, layer) for index, layer in enumerate(setting.running)]
         return setting.times
 
-    def running_us(
-        self, setting: NetworkSetting, index: int, running: ConvLayer, changes: Changes = NOTHING
-    ) -> float | None:  # fmt: skip
-        """Of the layer of that number, where it is `running` so in the setting's runtime, and has `changes` on top."""
+    def running_us(self, setting: NetworkSetting, index: int, running: ConvLayer) -> float | None:
+        """Of the layer of that number, where it is `running` so in the setting's runtime."""
+        return self._timed(setting, index, running, NOTHING)[0]
+
+    def _timed(
+        self, setting: NetworkSetting, index: int, running: ConvLayer, changes: Changes
+    ) -> tuple[float | None, ConvLayer]:  # fmt: skip
+        """The same with `changes` on top; and the layer that was timed, this one or one of equal fields."""
         how = running.dtype, running.layout, running.copies_input, running.norm_copies, setting.number
         key = self._kinds[index], how, key_of(changes) if changes else None
         if key not in self._times:
             after = with_fix(running, changes) if changes else running
             refused = after.dtype in self._refused
-            self._times[key] = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
+            time = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
+            self._times[key] = time, after
         return self._times[key]
+
+    def _timed_layer(self, setting: NetworkSetting, index: int, changes: Changes) -> ConvLayer:
+        """What `layer` gives, or its equal that was timed already: of that the estimates are at hand."""
+        return self._timed(setting, index, setting.running[index], changes)[1] if changes else setting.running[index]
 
     def gpu_us(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> float:
         """What the GPU needs for all layers, some of which have `changes`."""
@@ -363,7 +372,7 @@ class NetworkTiming:
 
     def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
         """Of one layer on the GPU if it wasted neither tiles nor waves."""
-        layer = self.layer(setting, index, changes)
+        layer = self._timed_layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else unquantized_us(layer, self.gpu, setting.runtime, self.mode)
 
@@ -375,7 +384,7 @@ class NetworkTiming:
 
     def basis(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> Basis:
         """What the time of a layer rests on."""
-        return basis_of(self.layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
+        return basis_of(self._timed_layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
 
 
 class Pricer:

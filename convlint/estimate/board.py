@@ -130,7 +130,7 @@ class Board:
         self.groups: dict[tuple[Kind, Dtype, Pass], Group] = {(one.kind, one.dtype, one.which): one for one in groups}
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
-        self.latest: tuple[object, Runtime, Any] | None = None  # the layer that was asked for last, under which runtime
+        self.latest: dict[int, tuple[object, Runtime, Any]] = {}  # by the id of a layer: the same, under which runtime
         self._peaks: dict[Dtype, float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[ArithmeticUnit | None, ArithmeticUnit | None]] = {}
 

@@ -419,8 +419,8 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     if gpu.calibration is not None and measured is not None and measured.gpu == gpu.id and measured.scales:
         gpu = replace(gpu, calibration=None)  # its own timings say it better
     board = board_of(gpu)
-    latest = board.latest
-    if latest is not None and latest[0] is layer and latest[1] is runtime:  # a layer is asked for several times in turn
+    latest = board.latest.get(id(layer))
+    if latest is not None and latest[0] is layer and latest[1] is runtime:  # a layer is asked for several times
         known: _Passes = latest[2]
         return known
     problem = problem_of(as_product(layer) if layer.unfolded else layer)
@@ -442,7 +442,9 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
             problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded,
             scales=dict(scales),
         )  # fmt: skip
-    board.latest = layer, runtime, passes
+    if len(board.latest) >= _MOST_CACHED:
+        board.latest.clear()
+    board.latest[id(layer)] = layer, runtime, passes
     return passes
 
 
