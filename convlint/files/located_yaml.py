@@ -208,11 +208,20 @@ def _build(text: str, loader: Any = None) -> Value | None:
         elif isinstance(stack[-1].data, list):
             stack[-1].data.append(value)
         else:
-            mapping = stack[-1].data
-            merged += _merged_keys(keys[-1], value)
-            if merged > MAX_MERGED_VALUES:
-                raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
-            keys[-1] = _into_mapping(mapping, keys[-1], value)
+            key = keys[-1]
+            if key is None:
+                if not isinstance(value.data, str):
+                    raise fault("a key must be a plain word", value.span)
+                keys[-1] = value
+                continue
+            if key.data == "<<" and key.plain:
+                merged += _merged_keys(value)
+                if merged > MAX_MERGED_VALUES:
+                    raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
+                _merge(stack[-1].data, value)
+            else:
+                _into_mapping(stack[-1].data, key, value)
+            keys[-1] = None
     return None if root is None or root.is_null else root
 
 
@@ -220,28 +229,18 @@ def _span_of(event: Any) -> Span:
     return event.start_mark.line + 1, event.start_mark.column + 1, event.end_mark.line + 1, event.end_mark.column + 1
 
 
-def _into_mapping(mapping: dict[str, Value], key: Value | None, value: Value) -> Value | None:
-    """Adds a key, which is returned, or the value for the key that waits for one. Raises InputFault for duplicates."""
-    if key is None:
-        if not isinstance(value.data, str):
-            raise fault("a key must be a plain word", value.span)
-        return value
+def _into_mapping(mapping: dict[str, Value], key: Value, value: Value) -> None:
+    """Adds a value under its key. Raises InputFault for duplicates."""
     name: str = key.data
-    if name == "<<" and key.plain:
-        _merge(mapping, value)
-        return None
     existing = mapping.get(name)
     if existing is not None and existing.key_span is not None:
         raise fault(f"duplicate key {_short(name)}; first given on line {existing.key_span[0]}", key.span)
     value.key_span = key.span
     mapping[name] = value
-    return None
 
 
-def _merged_keys(key: Value | None, value: Value) -> int:
+def _merged_keys(value: Value) -> int:
     """How many keys a merge looks at; counted because a few bytes can merge the same mapping very often."""
-    if key is None or key.data != "<<" or not key.plain:
-        return 0
     sources = value.data if isinstance(value.data, list) else [value]
     return sum(len(source.data) if isinstance(source.data, dict) else 1 for source in sources)
 
