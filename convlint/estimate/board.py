@@ -129,6 +129,7 @@ class Board:
         groups = () if gpu.calibration is None else gpu.calibration.groups
         self.groups: dict[tuple[Kind, Dtype, Pass], Group] = {(one.kind, one.dtype, one.which): one for one in groups}
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
+        self.bases: dict[object, Any] = {}  # what it found that times of a kind of layer rest on
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
         self.latest: dict[int, tuple[object, Runtime, Any]] = {}  # by the id of a layer: the same, under which runtime
         self._peaks: dict[Dtype, float] = {}

@@ -154,19 +154,31 @@ def basis_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> Basis:
 
 def _basis(layer: ConvLayer, passes: _Passes, mode: Mode) -> Basis:
     """The weakest basis among the passes that `mode` runs."""
-    problem, board, situation = passes.problem, passes.board, passes.situation
-    kind, capability, rests_on = kind_of(problem), board.gpu.compute_capability, 0
+    problem, running = passes.problem, running_passes(layer, mode)
+    if passes.scales and all(which in passes.scales for which in running):
+        return "measured"
+    doubted = passes.refused or passes.runs_without_cudnn()
+    key = kind_of(problem), problem.nchw, passes.situation, doubted, layer.op, running
+    known: dict[object, Basis] = passes.board.bases
+    if key not in known:
+        known[key] = _basis_of_kind(*key, passes.board)
+    return known[key]
+
+
+def _basis_of_kind(
+    kind: Kind, nchw: bool, situation: Situation, doubted: bool, op: Op, running: tuple[Pass, ...], board: Board
+) -> Basis:
+    """The same for all layers of a kind; it is `doubted` where PyTorch runs them without cuDNN."""
+    capability, rests_on = board.gpu.compute_capability, 0
     tensor = board.units(situation.compute, situation.tensorrt)[0] is not None
-    runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and problem.nchw else "other"
+    runs: Runs = "tensorrt" if situation.tensorrt else "nchw" if situation.native and nchw else "other"
     # Turing was timed with Tensor Cores alone: a GTX 16xx of the same compute capability has none.
     if not tensor and situation.compute != Dtype.fp32 and capability >= "7.5":
         runs = "without tensor cores"
-    if passes.scales and all(which in passes.scales for which in running_passes(layer, mode)):
-        return "measured"
-    if passes.refused or passes.runs_without_cudnn():  # the factor was seen on other layers, and on GPUs not named
+    if doubted:  # the factor was seen on other layers, and on GPUs not named
         rests_on = BASES.index("extrapolated")
-    for which in running_passes(layer, mode):
-        turned = _turned(which, layer.op)
+    for which in running:
+        turned = _turned(which, op)
         timed = board.groups.get((kind, situation.compute, turned))
         # The user's own timings count as measured, whatever was timed for the model.
         if timed is None or timed.rows < LEAST_OF_GROUP:

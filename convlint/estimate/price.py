@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -128,6 +129,7 @@ def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) ->
     return problem.nchw or problem.groups > 1 or not aligned or (problem.taps == 1 and problem.padded)
 
 
+@lru_cache(64)  # of a layer's passes, which are priced in turn
 def _without_stride(problem: Problem) -> Problem:
     """The same on the same input, at every position."""
     Z = _positions(problem.Z, problem.StrideD, problem.D)

@@ -172,7 +172,9 @@ def _splits(rule: Split, unsplit: int, most: int, sms: int) -> list[int]:
         return [] if most < 2 else [2] if most == 2 else [most - 1, most]
     found, last = list[int](), 1
     for waves in _WAVES[rule]:
-        split = min(waves * sms // unsplit, most)
+        split = waves * sms // unsplit
+        if split > most:
+            split = most
         if split > last:
             found.append(split)
             last = split

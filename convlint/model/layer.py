@@ -98,7 +98,7 @@ class Dtype(StrEnum):
     @property
     def bytes(self) -> int:
         """Bytes per stored element."""
-        return _BYTES[self.value]
+        return _BYTES[self]
 
 
 _BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
