@@ -7,6 +7,7 @@ them, and what may be said of many layers at once is joined.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -289,7 +290,7 @@ class _NetworkCheck:
         """(what the rules on layers find, how many layers each applies to); equal layers alone are evaluated once."""
         evaluator = Evaluator(rules, batches=self.details)
         hits: list[Hit] = []
-        applicable: dict[str, int] = {}
+        applying = Counter[tuple[str, ...]]()  # most layers have the same
         known: dict[object, Evaluation] = {}
         for index, layer in enumerate(self.network.layers):
             edge = self.edges.get(index)
@@ -301,11 +302,13 @@ class _NetworkCheck:
                 if key is not None:
                     known[key] = found
             self._skip(found, layer.name)
-            for code in found.applicable:
-                applicable[code] = applicable.get(code, 0) + 1
+            applying[found.applicable] += 1
             values = partial(self._facts, index, facts, estimates[index])
             sides = (side for flaw in found.flaws for side in self.coupling.split(index, flaw, values))
             hits += [self._hit(flaw, index, facts) for flaw in sides]
+        applicable = Counter[str]()
+        for codes, layers in applying.items():
+            applicable.update(dict.fromkeys(codes, layers))
         return hits, applicable
 
     def _facts(self, index: int, facts: TargetFacts, estimate: LayerEstimate | None) -> LayerFacts:

@@ -76,10 +76,10 @@ class Batches:
     def settled(self, hits: Iterable[Hit]) -> list[Hit]:
         """The hits, those on N with the one plan for their batch, and the severity that its gain leaves them."""
         hits = list(hits)
+        present = [self._now(hit) for hit in hits]
         wanted: dict[int, Counter[int]] = {}
-        heeded = {self._now(hit) for hit in hits if self.details or hit.severity == "error"}
-        for hit in hits:
-            now = self._now(hit)
+        heeded = {now for hit, now in zip(hits, present, strict=True) if self.details or hit.severity == "error"}
+        for hit, now in zip(hits, present, strict=True):
             if now is not None:
                 votes = wanted.setdefault(now, Counter())
                 votes.update(int(changes["N"]) for changes in (hit.sets[0], hit.other) if "N" in changes)
@@ -89,7 +89,7 @@ class Batches:
             else BatchPlan((), 0.0, 0.0)
             for now, votes in wanted.items()
         }
-        return [hit if (now := self._now(hit)) is None else self._with(hit, now, plans[now]) for hit in hits]
+        return [hit if at is None else self._with(hit, at, plans[at]) for hit, at in zip(hits, present, strict=True)]
 
     def _now(self, hit: Hit) -> int | None:
         """The present batch, where another one is what the hit asks for."""

@@ -421,7 +421,8 @@ _SIZES = frozenset(("N", "C", "K", "groups"))
 
 def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
     yields_to = flaw.rule.yields_to
-    return bool(yields_to) and any(_are_one(each, flaw) for each in found if each.rule.info.code in yields_to)
+    several = [each for each in found if each.rule.info.code in yields_to] if yields_to else ()
+    return any(_are_one(each, flaw) for each in several) if several else False
 
 
 def _are_one(specific: Found, general: Found | Flaw) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from math import lcm
 from typing import Literal
 
@@ -295,6 +295,11 @@ NOTHING_KEPT = Kept()
 
 def kind_of(changes: Collection[str]) -> Kind | None:
     """Which setting of the network these fields are; None where they are sizes and forms of a layer."""
+    return _kind_of(tuple(changes))
+
+
+@lru_cache(256)  # rules set a few fields in many layers
+def _kind_of(changes: tuple[str, ...]) -> Kind | None:
     kinds = {_SETS.get(name, "runtime" if name.startswith("runtime.") else None) for name in changes}
     if "dtype" in kinds and AUTOCAST in changes:
         kinds.discard("runtime")

@@ -90,6 +90,8 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
     readers, copied = set[int](), Counter[int]()
     if framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
+    if not any(one.groups > 1 or "group norm" in (one.kind, one.work and one.work.kind) for one in network.operations):
+        return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
         own = operation.work.kind if operation.work is not None else operation.kind

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import prod
+from operator import attrgetter
+from typing import Any
 
 from msgspec import Struct
 
@@ -205,12 +207,11 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
 
 def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
     """The names of the sizes that are unknown in some layer; with any, the memory is unknown too."""
-    return tuple(name for name in _SIZES if any(_is_lacking(layer, name) for layer in layers))
+    return tuple(name for name in _SIZES if _is_lacking(name, list(map(attrgetter(name), layers))))
 
 
-def _is_lacking(layer: ConvLayer, name: str) -> bool:
-    value = getattr(layer, name)
-    return value is None or (name in "ZPQ" and value < 1)  # a filter that exceeds its input writes nothing
+def _is_lacking(name: str, sizes: Sequence[Any]) -> bool:
+    return None in sizes or (name in "ZPQ" and min(sizes, default=1) < 1)  # a filter over its input writes nothing
 
 
 def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
