@@ -373,6 +373,7 @@ def _severities(value: Any, at: Spot) -> tuple[tuple[Word, Severity], ...]:
 
 _CHOICES: Mapping[Kind, Sequence[str]] = {"mode": MODES, "fail-on": FAIL_ON, "language": LANGUAGES}
 _READERS: Mapping[Kind, Callable[[Any, Spot], Any]] = {
+    "text": text_of,
     "texts": texts_of,
     "word": _word,
     "runtime": settings_of,

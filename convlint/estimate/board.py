@@ -131,7 +131,9 @@ class Board:
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.bases: dict[object, Any] = {}  # what it found that times of a kind of layer rest on
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
-        self.latest: dict[int, tuple[object, Runtime, Any]] = {}  # by the id of a layer: the same, under which runtime
+        self.of_layer: dict[
+            int, tuple[object, Runtime, Any]
+        ] = {}  # by the id of a layer: the same, under which runtime
         self._peaks: dict[Dtype, float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[ArithmeticUnit | None, ArithmeticUnit | None]] = {}
 

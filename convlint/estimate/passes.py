@@ -431,9 +431,9 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     if gpu.calibration is not None and measured is not None and measured.gpu == gpu.id and measured.scales:
         gpu = replace(gpu, calibration=None)  # its own timings say it better
     board = board_of(gpu)
-    latest = board.latest.get(id(layer))
-    if latest is not None and latest[0] is layer and latest[1] is runtime:  # a layer is asked for several times
-        known: _Passes = latest[2]
+    kept = board.of_layer.get(id(layer))
+    if kept is not None and kept[0] is layer and kept[1] is runtime:  # a layer is asked for several times
+        known: _Passes = kept[2]
         return known
     problem = problem_of(as_product(layer) if layer.unfolded else layer)
     if problem is None:
@@ -454,9 +454,9 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
             problem, board, situation, layer.op, has_bias=has_bias, refused=spread, unfolded=layer.unfolded,
             scales=dict(scales),
         )  # fmt: skip
-    if len(board.latest) >= _MOST_CACHED:
-        board.latest.clear()
-    board.latest[id(layer)] = layer, runtime, passes
+    if len(board.of_layer) >= _MOST_CACHED:
+        board.of_layer.clear()
+    board.of_layer[id(layer)] = layer, runtime, passes
     return passes
 
 

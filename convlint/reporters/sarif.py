@@ -176,7 +176,11 @@ def _unread(report: Report) -> list[InputError]:
     files, cells = sorted(unread_files(report).items()), unread_cells(report)
     return [
         *(InputError(path=path, message=each.why, line=each.line, column=each.column) for path, each in files),
-        *(InputError(path=cell.at.path, message=cell.why, line=cell.at.line) for cell in cells),
+        *(
+            InputError(path=at.path, message=f"cell {at.cell[0]}, line {at.cell[1]}: {each.why}", line=at.line)
+            for each in cells
+            if (at := each.at).cell is not None
+        ),
     ]
 
 

@@ -196,6 +196,8 @@ class Frameworks(Library):
         elif full in COMPOSITES:
             parts, cell.complete = parts_of(full, call)
             for part in parts:
+                if part.signature is not None and part.signature.framework == "keras":
+                    part = part._replace(arguments={"data_format": keras.usual_order(call.file), **part.arguments})
                 held = Instance(machine.heap, Name(full))
                 machine.heap.edit(held).extra = (
                     FrameworkLayer(part.kind, full)
@@ -324,6 +326,8 @@ class Frameworks(Library):
                 self.escapes(machine, Items("list", [*given.args, *lost]))
                 return Unknown("call")
             value: Value = first or Tensor(TensorPath())
+            if meaning.name.endswith(".TimeDistributed"):
+                return self._step_by_step(machine, instance, flow_of(value), call)
             args = keras.begun(instance, given.args)
             for child in modules.children(instance).values():
                 value = machine.call(child, args or [value], {}, call.node, call.file)
@@ -338,6 +342,18 @@ class Frameworks(Library):
             if readers and readers[-1].kind == "norm":
                 readers[-1] = readers[-1]._replace(defaults=defaults)
         return found
+
+    @staticmethod
+    def _step_by_step(machine: Machine, instance: Instance, read: TensorPath, call: LibraryCall) -> Value:
+        """Apply a layer of Keras to each step of time."""
+        held = instance.attributes.get("module", Unknown("call"))
+        whole, read.shape = read.shape, keras.each_step(read)
+        value = machine.call(held, [Tensor(read)], {}, call.node, call.file)
+        read.shape = whole
+        written = flow_of(value)
+        if written is not read:
+            written.shape = keras.all_steps(written, read)
+        return value
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a method of a tensor or module."""

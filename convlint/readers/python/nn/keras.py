@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,7 +13,7 @@ from convlint.readers.python.evaluator.values import Const, Instance, Items, Ten
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
 from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, last_name
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
@@ -24,19 +25,25 @@ _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank",
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 _ORDERS = frozenset(("channels_first", "channels_last"))
-# Sets the order of axes of all layers that name none; where it is indented, maybe.
-_SETS_ORDER = re.compile(
-    rb"^([ \t]*)(?:\w+\.)*set_image_(?:data_format|dim_ordering)\(['\"](?:channels_first|th)['\"]", re.MULTILINE
-)
+_SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
+_OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
 
 
 @lru_cache(maxsize=8)
 def usual_order(file: SourceFile) -> Value:
     """Return the order of axes of layers and inputs in a file that name none."""
-    found = _SETS_ORDER.search(file.content)
-    if found is None:
-        return Const("channels_last")
-    return SOMETHING if found[1] else Const("channels_first")
+    found: Value = Const("channels_last")
+    if b"set_image_d" not in file.content:
+        return found
+    sure = {id(each.value) for each in file.tree.body if isinstance(each, ast.Expr)}
+    for call in sorted(file.nodes[ast.Call], key=lambda each: each.lineno):
+        if last_name(call.func) in _SETS_ORDER:
+            order = next(iter((*call.args, *(each.value for each in call.keywords))), None)
+            named = order.value if isinstance(order, ast.Constant) else None
+            if id(call) not in sure or not isinstance(named, str):  # may run, or not
+                return SOMETHING
+            found = Const(_OLD_ORDERS.get(named, named))
+    return found
 
 
 def order_of(named: Value | None) -> str:
@@ -153,6 +160,24 @@ def _sized(value: Value, stated: TensorPath | None) -> Value:
         Tensor(TensorPath(stated.shape, raw=True, last=stated.last))  # fmt: skip
 
 
+def each_step(read: TensorPath) -> Shape | None:
+    """Return the shape of a tensor without the axis of time, which stands behind the batch."""
+    shape = read.shape
+    if shape is None or len(shape) < 4:
+        return None
+    at = 2 if read.last else 1  # the channels are the second here, wherever they stand
+    return (*shape[:at], *shape[at + 1 :])
+
+
+def all_steps(written: TensorPath, read: TensorPath) -> Shape | None:
+    """Return the shape of what a layer has written for each step, with the axis of time of what it read."""
+    shape, steps = written.shape, read.shape
+    if shape is None or steps is None or len(shape) < 2 or len(steps) < 4:
+        return None
+    at = 2 if written.last else 1
+    return (*shape[:at], steps[2 if read.last else 1], *shape[at:])
+
+
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer with that name."""
     short, first = name.rpartition(".")[2], given.first or SOMETHING
@@ -205,10 +230,9 @@ def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) ->
     reads = tensors.collect([several])
     rank = next((len(each.shape) for each in reads if each.shape is not None), None)
     at = -1 if axis is None else integer(axis)
-    # The last axis of Keras is that of the channels, which are the second here.
-    last = {each.last for each in reads}
-    of_channels = last == {at != 1} and rank is not None and at in (-1, rank - 1, 1)
-    if of_channels:
+    # Of tensors with the channels last that axis is the last one, which is the second here.
+    are_last, are_first = all(each.last for each in reads), not any(each.last for each in reads)
+    if rank is not None and ((are_last and at in (-1, rank - 1)) or (are_first and at == 1)):
         return with_last(Arguments([several], {}), tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
     return tensors.wrote(TensorPath(last=True), reads, conditions)
 

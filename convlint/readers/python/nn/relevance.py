@@ -84,7 +84,7 @@ def _words(statement: ast.stmt) -> set[str]:
     """Return names, attributes and the words of strings, without docstrings and decorators.
 
     A name is there once more with all attributes behind it, and a dot: `models.` and `models.resnet.ResNet.` tell all
-    that is done with `models`. A string of one word is there once more too, with a quote in front.
+    that is done with `models`. Words of strings and of keywords are there once more too, with a quote in front.
     """
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
     found: set[str] = set()
@@ -100,11 +100,14 @@ def _words(statement: ast.stmt) -> set[str]:
             continue
         if kind in _NAMED:
             found.add(getattr(node, _NAMED[kind]))
-            continue
+            if kind is not ast.keyword:
+                continue
         match node:
+            case ast.keyword(arg=name) if name:
+                found.add(f"'{name}")
             case ast.Constant(value=str(text)):
                 words = _WORD.findall(text)
-                found.update(words if len(words) != 1 else (*words, f"'{words[0]}"))
+                found.update(words, [f"'{word}" for word in words])
             case ast.Expr(value=ast.Constant() as text):
                 prose.add(id(text))
             case ast.alias(name=name, asname=other):
@@ -218,10 +221,18 @@ class Relevance:
                 yield from self._read_of(other, words, read)
         for chain in [word.split(".")[:-1] for word in words if word[-1] == "."] if chained else ():
             if chain[0] in bound:
-                yield from self._follow(path, chain, words, read)
+                yield from self._follow(path, chain, words, read, set())
 
-    def _follow(self, path: str, names: list[str], words: frozenset[str], read: set[str]) -> Iterator[Part]:
-        """Yield the parts to which attributes of a module lead; without `names`, all to which words refer there."""
+    def _follow(
+        self, path: str, names: list[str], words: frozenset[str], read: set[str], seen: set[tuple[str, int]]
+    ) -> Iterator[Part]:  # fmt: skip
+        """Yield the parts to which attributes of a module lead; without `names`, all to which words refer there.
+
+        `seen` are the modules that were asked, each with how many names were left: they may import one another.
+        """
+        if (path, len(names)) in seen:
+            return
+        seen.add((path, len(names)))
         if not names:
             yield from self._read_of(path, words, read) if path not in read else ()
             return
@@ -230,7 +241,7 @@ class Relevance:
         parts = [(path, first)] if first in self._top(path) else []
         for other, name in (*parts, *self._bound_in(path).get(first, ()), *([(beneath, _SOME)] if beneath else ())):
             if name in (_SOME, _ANY):
-                yield from self._follow(other, rest if name == _SOME else [], words, read)
+                yield from self._follow(other, rest if name == _SOME else [], words, read, seen)
             else:
                 yield other, name
 

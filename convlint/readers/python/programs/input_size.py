@@ -506,7 +506,10 @@ _DOUBT = re.compile(
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
 )
-_ALONE = re.compile(rb"batch_size\s*=\s*1\b")
+# A loader without a batch size has one of 1.
+_ALONE = re.compile(
+    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
+)
 _COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
 
 

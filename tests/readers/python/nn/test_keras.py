@@ -180,6 +180,36 @@ def test_a_layer_for_each_step_of_time_reads_the_channels_of_all(tmp_path: Path)
     assert [(each.C, each.K, each.norm_follows) for each in found] == [(8, 16, True), (16, 6, None)]
 
 
+@pytest.mark.parametrize(
+    ("lines", "fields"),
+    [
+        (("x = layers.TimeDistributed(layers.MaxPooling2D(2))(i)",), {"C": 8, "D": 10, "H": 28, "W": 14}),
+        (("x = layers.Concatenate(axis=4)([i, i])",), {"C": 16, "D": 10}),
+        (
+            ("x = layers.TimeDistributed(layers.Conv2D(48, 1))(i)", "x = layers.Concatenate(axis=3)([x, x])"),
+            {"C": None, "D": None},
+        ),
+        (("x = layers.TimeDistributed(layers.Conv2D(48, 1))(i)",), {"C": 48, "D": 10, "H": 56, "W": 28}),
+    ],
+)
+def test_the_axis_of_time_stays(tmp_path: Path, lines: tuple[str, ...], fields: dict[str, int | None]) -> None:
+    text = ("i = keras.Input((10, 56, 28, 8))", *lines, "return layers.Conv3D(7, 3)(x)")
+    *_, last = read(tmp_path, body(*text))
+    assert {name: getattr(last.layer, name) for name in fields} == fields
+
+
+def test_a_layer_for_each_step_may_have_the_channels_first(tmp_path: Path) -> None:
+    first = "layers.TimeDistributed(layers.Conv2D(48, 3, data_format='channels_first'))(i)"
+    (found,) = read(tmp_path, body("i = keras.Input((30, 64, 56, 28))", f"return {first}"))
+    assert (found.layer.C, found.layer.K) == (64, 48)
+
+
+def test_a_separable_layer_has_the_order_of_its_file(tmp_path: Path) -> None:
+    text = "keras.backend.set_image_data_format('channels_first')\n"
+    text += "def make():\n    return layers.SeparableConv2D(24, 3)(keras.Input((16, 32, 30)))\n"
+    assert [(each.layer.C, each.layer.H) for each in read(tmp_path, text)] == [(16, 32), (16, 30)]
+
+
 CHANNELS_FIRST = "data_format='channels_first'"
 
 
@@ -191,13 +221,20 @@ CHANNELS_FIRST = "data_format='channels_first'"
         ("keras.backend.set_image_data_format('channels_first')\n", "", [16, 8, 16]),
         ("tf.keras.utils.set_image_data_format('channels_first')\n", ", data_format='channels_last'", [100, 8, 16]),
         ("if ORDER:\n    keras.backend.set_image_data_format('channels_first')\n", "", [None, None, None]),
+        ("keras.backend.set_image_data_format(data_format='channels_first')\n", "", [16, 8, 16]),
+        ("f = keras.backend.set_image_data_format\nf('channels_last')\n", "", [100, 8, 16]),
+        ("\"\"\"\nset_image_data_format('channels_first')\n\"\"\"\n", "", [100, 8, 16]),
+        (
+            "keras.backend.set_image_data_format('channels_first')\n"
+            "keras.backend.set_image_data_format('channels_last')\n", "", [100, 8, 16],
+        ),
     ],
 )  # fmt: skip
 def test_the_order_of_axes(tmp_path: Path, setting: str, order: str, C: list[int | None]) -> None:
     lines = (
         "i = keras.Input((16, 64, 100))", f"x = layers.Conv2D(8, 3{order})(i)",
         f"x = layers.MaxPooling2D(2{order})(x)", f"y = layers.Conv2D(8, 3{order})(x)",
-        f"x = layers.Concatenate(axis={1 if 'first' in (order or setting) else -1})([x, y])",
+        f"x = layers.Concatenate(axis={1 if C[0] == 16 else -1})([x, y])",
         f"return layers.Conv2D(8, 3{order})(x)",
     )  # fmt: skip
     text = "def make():\n" + "".join(f"    {line}\n" for line in lines)

@@ -119,7 +119,9 @@ def test_a_file_leads_there_by_any_of_its_statements(tmp_path: Path, text: str, 
         ("from pkg import other", "return other.plain(n)", False),
         ("import blocks", "return blocks.plain(n.block)", False),
         ("import blocks", "return blocks.plain(n, 'block')", True),
-        ("import blocks", "return blocks.plain(n, 'no block')", False),
+        ("import blocks", "return blocks.plain(n, 'no:block')", True),
+        ("import blocks", "return blocks.plain(n, 'blocks')", False),
+        ("import blocks", "return blocks.plain(block=n)", True),
         ("import blocks", "of = blocks\n    return of.block(n)", True),
         ("import blocks", "return (n or blocks).block(n)", True),
         ("import pkg", "return pkg.other.plain(n.again)", False),
@@ -149,6 +151,17 @@ def test_modules_that_all_import_one_another_are_read_once(tmp_path: Path) -> No
     start = process_time()
     found = relevant(tmp_path, {f"{name}.py": text + use for name in (*names, "main")})
     assert found == set()
+    assert process_time() - start < 2
+
+
+def test_modules_that_are_one_anothers_attributes_are_asked_once(tmp_path: Path) -> None:
+    files = {
+        "main.py": f"import p\ndef make(n):\n    return p{'.q.p' * 9}.nothing(n)\n",
+        "p/__init__.py": "from . import q\n" * 3,
+        "p/q.py": f"import p\nimport p\nimport p\n{BLOCKS}",
+    }
+    start = process_time()
+    assert relevant(tmp_path, files) == set()
     assert process_time() - start < 2
 
 

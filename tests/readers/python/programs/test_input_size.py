@@ -54,6 +54,21 @@ for image, label in DataLoader(data, batch_size=8):
             None,
             [],
         ),
+        *(
+            (
+                "data = datasets.ImageFolder('d', transforms.RandomCrop(224))\n"
+                f"val_data = datasets.ImageFolder('v', transforms.Resize(256))\nDataLoader(val_data{size})",
+                fixed,
+                words,
+            )
+            for size, fixed, words in (
+                ("", None, []),
+                (", 1", None, []),
+                (", num_workers=4", None, []),
+                (", 8", True, ["ImageFolder", "RandomCrop(224)"]),
+                (", num_workers=4, batch_size=8", True, ["ImageFolder", "RandomCrop(224)"]),
+            )
+        ),
         (
             "data = datasets.ImageFolder('d', transforms.RandomCrop(224))\n"
             "val_data = datasets.ImageFolder('v', transforms.Resize((256, 256)))\n"
