@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from convlint.readers.python.evaluator import operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
@@ -267,6 +269,9 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
         why = reason(key)  # whoever calls what he gets takes it to be there
         return (machine.one_kind(cell.items.values(), why) if cell.complete else None) or unknown(why)
     found = cell.items.get(key.value)
+    if found is None and cell.complete and cell.why == "parameter" and isinstance(default, Const):
+        # Of a root's `**kwargs`: a default as that of a parameter.
+        return Const(default.value, frozenset([replace(each, default=True) for each in default.stated]))
     if found is None:
         return default if cell.complete else unknown(cell.why)
     # `d[key]` raises without the key: code that goes on had it.

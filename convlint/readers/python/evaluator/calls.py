@@ -282,7 +282,7 @@ class Calls:
         code = self.code(function)
         height = machine.height + code.height
         active = machine.active.get(function.node, 0)
-        if (function.defaults or function.kw_defaults) and not active:
+        if (function.defaults or function.kw_defaults or code.kwarg) and not active:
             self._callers.setdefault(function.node, (function, set()))[1].add((len(args), (*keywords,)))
         # With known arguments a recursion ends by itself; with unknown ones its test is never decided.
         is_open = active >= RECURSION and (not exact or any(isinstance(value, Unknown) for value in values))
@@ -309,7 +309,7 @@ class Calls:
             without = len(code.positional) - len(args.defaults)
             named = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
             named += [(_NOWHERE, *each) for each in zip(code.keyword_only, args.kw_defaults, strict=True)]
-            for at, name, default in named:
+            for at, name, default in (*named, *((_NOWHERE, *each) for each in names_of.asked_of(node, code.kwarg))):
                 literals = [each for each in every(default) if isinstance(each, _LITERALS)] if default else []
                 for overridden in {at < count or name in keywords for count, keywords in shapes}:
                     found[overridden].update(map(function.file.locate, literals))

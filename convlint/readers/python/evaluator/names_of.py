@@ -164,6 +164,17 @@ def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield str(key.value) if isinstance(key, ast.Constant) else "*"
 
 
+def asked_of(node: ast.AST, table: str) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what a function gets or pops of its `**table` where callers leave it out: each key and its default."""
+    for each in within(ast.iter_child_nodes(node)) if table else ():
+        match each:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop"),
+                args=[ast.Constant(value=str(key)), default],
+            ) if name == table:
+                yield key, default
+
+
 def parameters(node: Body) -> list[ast.arg]:
     """Return all parameters of a function, in no particular order."""
     arguments = node.args

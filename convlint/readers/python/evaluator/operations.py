@@ -517,6 +517,9 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
             _asked(machine, receiver, "__setitem__", [key, value], node, file)
+        case Tensor():
+            machine.lost(value)
+            _asked(machine, receiver, "__setitem__", [key, value], node, file)
         case _:
             machine.lost(value)
             machine.set_outside(receiver, key, value, node, file)

@@ -38,6 +38,8 @@ _SIZES = frozenset(("size", "scale_factor", "output_size"))
 _SCALES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_FUNCTIONS | _CLASSES)).encode())
 _CUTS = re.compile(rb"\[[^\]\n]*(?:,|\.\.\.)[^\]\n]*:")
 _TRAINS = re.compile(rb"\bbackward\b|\btraining_step\b")
+_COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
+_COLLATED_BY = re.compile(rb"collate_fn\s*=\s*(?:\w+\.)*(\w+)")
 _OF_MODULES = frozenset(("forward", "backward", "__init__", "__call__"))  # scale features, or are no code of a loop
 _COUNTING = frozenset(("int", "float", "round", "tuple", "list", "min", "max"))
 
@@ -47,7 +49,10 @@ def rescaled(reached: Sequence[Segment]) -> bool:
     steps = [each.once(_step) for each in reached]
     if any(scales for scales, _ in steps):
         return True
-    called = frozenset().union(*(calls for _, calls in steps)) - _OF_MODULES
+    collating = {
+        name.decode() for each in reached if each.has(_COLLATES) for name in _COLLATED_BY.findall(each.content)
+    }
+    called = collating.union(*(calls for _, calls in steps)) - _OF_MODULES
     return any(each.once(_scales_itself) for each in reached if each.kind == "function" and each.name in called)
 
 
@@ -253,7 +258,9 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         inside = next(iter((*node.args, *_keywords(node, ("transforms",)))), None)
         return _chain(inside.elts, unit, before) if isinstance(inside, ast.List | ast.Tuple) else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
-        return ("unknown", node) if _OWN_SIZES.search(name) else (before, None)
+        own = unit.named(node.func).node
+        varies = _OWN_SIZES.search(name) or _resizes_at_random(own if isinstance(own, ast.ClassDef) else node)
+        return ("unknown", node) if varies else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
         return "fixed", node  # torchvision's second argument is no width
     given = [*_given(node), *_keywords(node, ("output_size",))]
@@ -262,6 +269,13 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
     if name == "create_transform" or (name in _CROPS and (given or node.keywords)):
         return "fixed", node
     return (_resized(node, given, before), node) if name in ("Resize", "Scale") else (before, None)
+
+
+def _resizes_at_random(code: ast.AST) -> bool:
+    """Whether a transform draws numbers and resizes; one that crops too mostly ends in one size."""
+    called = {last_name(each.func) for each in every(code) if isinstance(each, ast.Call)}
+    crops = any("crop" in name.lower() for name in called)
+    return not crops and not called.isdisjoint(_RANDOM) and not called.isdisjoint(_FUNCTIONS)
 
 
 def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:
@@ -510,7 +524,6 @@ _DOUBT = re.compile(
 _ALONE = re.compile(
     rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
 )
-_COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
 
 
 def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segment]]) -> tuple[bool | None, Evidence]:

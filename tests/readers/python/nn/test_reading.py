@@ -489,6 +489,19 @@ def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Pat
     assert (at not in found.overridden - found.kept) is holds
 
 
+@pytest.mark.parametrize("asked", ["kw.get('width', 60)", "kw.pop('width', 60)"])
+@pytest.mark.parametrize(
+    ("caller", "holds"),
+    [("", True), ("net = make(width=64)", False), ("net = make(depth=64)", True), ("net = make(**TABLE[N])", True)],
+)
+def test_what_callers_give_by_name_overrides_what_is_asked_of_it(
+    tmp_path: Path, asked: str, caller: str, holds: bool
+) -> None:
+    found = read(tmp_path, f"def make(**kw):\n    return nn.Conv2d(64, {asked}, 3)\n{caller}\n")
+    (made,) = [each for each in found.layers if each.certainty == "with defaults"]
+    assert (made.layer.K, made.rests_on(found.overridden - found.kept, "K")) == (60, not holds)
+
+
 @pytest.mark.parametrize(
     "imports",
     [

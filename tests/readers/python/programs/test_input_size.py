@@ -154,6 +154,25 @@ for image, label in DataLoader(data, batch_size=8):
         ),
         ("multi_scale = True\ndata = datasets.CIFAR10('d')", None, []),
         (
+            "def collate(batch):\n    return F.interpolate(batch, size=random.choice([24, 32]))\n"
+            "data = datasets.CIFAR10('d', transforms.Resize(32))\nDataLoader(data, collate_fn=collate)",
+            None,
+            [],
+        ),
+        *(
+            (
+                f"class Box:\n    def __call__(self, x):\n        n = random.choice([24, 32])\n        x.{body}\n"
+                "data = datasets.ImageFolder('d', transforms.Compose([transforms.Resize((32, 32)), Box()]))",
+                fixed,
+                words,
+            )
+            for body, fixed, words in (
+                ("resize((n, n))", None, []),
+                ("resize((n, n)).crop((0, 0, 24, 24))", True, ["ImageFolder", "Resize((32, 32))"]),
+                ("rotate(n)", True, ["ImageFolder", "Resize((32, 32))"]),
+            )
+        ),
+        (
             "def collate(batch):\n    return tuple(zip(*batch))\n"
             "data = datasets.CocoDetection('d', 'a')\nloader = DataLoader(data, collate_fn=collate)",
             False,

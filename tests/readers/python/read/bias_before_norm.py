@@ -176,3 +176,16 @@ class Lined(nn.Module):
 
     def forward(self, x):
         return self.features(x)
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        # ? K=56 norm=?
+        self.conv = nn.Conv2d(8, 56, 3)
+        self.norm = nn.BatchNorm2d(56)
+
+    def forward(self, x, mask):
+        x = self.conv(x)
+        x[mask] = 0
+        return self.norm(x)
