@@ -147,8 +147,7 @@ def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
     ]
     for cell in reading.unread_cells:
         if cell.at.path in source.named and cell.at.cell is not None:
-            number, line, _ = cell.at.cell
-            message = f"cell {number}, line {line}: {cell.why}; the other cells were read"
+            message = f"{cell.message}; the other cells were read"
             errors.append(InputError(path=cell.at.path, message=message, line=cell.at.line))
     return errors
 

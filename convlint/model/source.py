@@ -99,6 +99,12 @@ class UnreadCell(Struct, frozen=True, kw_only=True):
     at: Location  # with its `cell`
     why: str
 
+    @property
+    def message(self) -> str:
+        """Why, behind the cell and the line in it, as the lines of a notebook's file are nobody's."""
+        cell, line, _ = self.at.cell or (0, 0, None)
+        return f"cell {cell}, line {line}: {self.why}"
+
 
 class ProgramSetting(Struct, frozen=True, kw_only=True):
     """A statement with a setting of the whole program: `cudnn.benchmark`, `cudnn.enabled` and the like.

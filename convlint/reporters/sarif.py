@@ -176,11 +176,7 @@ def _unread(report: Report) -> list[InputError]:
     files, cells = sorted(unread_files(report).items()), unread_cells(report)
     return [
         *(InputError(path=path, message=each.why, line=each.line, column=each.column) for path, each in files),
-        *(
-            InputError(path=at.path, message=f"cell {at.cell[0]}, line {at.cell[1]}: {each.why}", line=at.line)
-            for each in cells
-            if (at := each.at).cell is not None
-        ),
+        *(InputError(path=each.at.path, message=each.message, line=each.at.line) for each in cells),
     ]
 
 

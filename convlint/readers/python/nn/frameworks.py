@@ -161,13 +161,14 @@ class Frameworks(Library):
 
     def _become(self, machine: Machine, instance: Instance, full: str, call: LibraryCall) -> None:
         cell, own = machine.heap.edit(instance), Arguments.of(call)
+        order = {"data_format": keras.usual_order(call.file)}  # of layers of Keras that name none
         signature = CONVOLUTIONS.get(full)
         if signature is not None:
             if full in OF_AXES:
                 signature = _with_axes(full, signature, own)
-            given = dict(layers.bound(signature, call))
+            given = layers.bound(signature, call)
             if signature.framework == "keras":
-                given.setdefault("data_format", keras.usual_order(call.file))
+                given = {**order, **given}
             padding = given.get("padding")
             if (
                 signature.framework == "flax"
@@ -184,7 +185,7 @@ class Frameworks(Library):
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
         if kind == "keras":
-            own = Arguments(own.args, {"data_format": keras.usual_order(call.file), **own.keywords})
+            own = Arguments(own.args, {**order, **own.keywords})
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
         cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults() if machine.decided else NOTHING_STATED)
@@ -197,7 +198,7 @@ class Frameworks(Library):
             parts, cell.complete = parts_of(full, call)
             for part in parts:
                 if part.signature is not None and part.signature.framework == "keras":
-                    part = part._replace(arguments={"data_format": keras.usual_order(call.file), **part.arguments})
+                    part = part._replace(arguments={**order, **part.arguments})
                 held = Instance(machine.heap, Name(full))
                 machine.heap.edit(held).extra = (
                     FrameworkLayer(part.kind, full)
