@@ -348,10 +348,15 @@ class Frameworks(Library):
     def _step_by_step(machine: Machine, instance: Instance, read: TensorPath, call: LibraryCall) -> Value:
         """Apply a layer of Keras to each step of time."""
         held = instance.attributes.get("module", Unknown("call"))
+        if not read.last:  # the channels are behind time, where nothing looks for them: the whole stays unknown
+            step = keras.of_shape(read, keras.each_step(read))
+            return keras.of_shape(flow_of(machine.call(held, [step], {}, call.node, call.file)), None)
         whole, read.shape = read.shape, keras.each_step(read)
         value = machine.call(held, [Tensor(read)], {}, call.node, call.file)
         read.shape = whole
         written = flow_of(value)
+        if not written.last:
+            return keras.of_shape(written, None)
         if written is not read:
             written.shape = keras.all_steps(written, read)
         return value

@@ -170,12 +170,18 @@ def each_step(read: TensorPath) -> Shape | None:
 
 
 def all_steps(written: TensorPath, read: TensorPath) -> Shape | None:
-    """Return the shape of what a layer has written for each step, with the axis of time of what it read."""
+    """Return the shape of what a layer wrote for each step, with the axis of time; both have the channels last."""
     shape, steps = written.shape, read.shape
     if shape is None or steps is None or len(shape) < 2 or len(steps) < 4:
         return None
-    at = 2 if written.last else 1
-    return (*shape[:at], steps[2 if read.last else 1], *shape[at:])
+    return (*shape[:2], steps[2], *shape[2:])
+
+
+def of_shape(flow: TensorPath, shape: Shape | None) -> Tensor:
+    """Return the same tensor seen with another shape: its readers are those of both."""
+    found = TensorPath(shape, raw=flow.raw)
+    found.readers = flow.readers
+    return Tensor(found)
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:

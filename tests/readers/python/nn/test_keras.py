@@ -204,6 +204,14 @@ def test_a_layer_for_each_step_may_have_the_channels_first(tmp_path: Path) -> No
     assert (found.layer.C, found.layer.K) == (64, 48)
 
 
+@pytest.mark.parametrize("setting", ["", "keras.backend.set_image_data_format('channels_first')\n"])
+def test_time_is_no_channel_where_the_channels_are_first(tmp_path: Path, setting: str) -> None:
+    order = "" if setting else ", data_format='channels_first'"
+    layer = f"layers.TimeDistributed(layers.Conv2D(48, 3{order}))"
+    text = body("i = keras.Input((30, 64, 56, 28))", f"x = {layer}(i)", f"x = {layer}(x)", f"return {layer}(x)")
+    assert [each.layer.C for each in read(tmp_path, setting + text)] == [64, None, None]
+
+
 def test_a_separable_layer_has_the_order_of_its_file(tmp_path: Path) -> None:
     text = "keras.backend.set_image_data_format('channels_first')\n"
     text += "def make():\n    return layers.SeparableConv2D(24, 3)(keras.Input((16, 32, 30)))\n"
