@@ -6,7 +6,7 @@ Source states no input sizes, so that it is no network by itself: only `check` c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -36,12 +36,13 @@ def read_source(
     input_shape: tuple[int, ...] | None = None,
     contents: Mapping[str, bytes] | None = None,
     root: str | None = None,
-    part: Sequence[str] | None = None,
+    part: Iterable[str] | None = None,
 ) -> SourceReading:
     """Read the files `given`, with all that they import from the repository at `root`.
 
     `entries` are scripts that train; `contents` replace files on disk. With a `part`, only constructions and programs
-    in those files are read, while positions in all of `given` are reported. Never raises for what is in a file.
+    in those files are read, each as it comes, while positions in all of `given` are reported. Never raises for what is
+    in a file.
     """
     asked = given if part is None else part
     return _with_room(lambda: _read(given, entries, input_shape, contents or {}, root, asked))
@@ -62,7 +63,7 @@ _with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**15)  # words: 
 
 def _read(
     given: Sequence[str], entries: Sequence[str], input_shape: tuple[int, ...] | None, contents: Mapping[str, bytes],
-    root: str | None, asked: Sequence[str],
+    root: str | None, asked: Iterable[str],
 ) -> SourceReading:  # fmt: skip
     from convlint.readers.python.imports import ProjectImports
     from convlint.readers.python.nn.bias_uses import first_uses
@@ -76,9 +77,18 @@ def _read(
         [path for path in given if path not in unread],
         code,
     )
-    own = [path for path in asked if path not in unread and project.file(path) is not None]
     imports = ProjectImports(project)
-    read = read_layers(imports, own, input_shape=input_shape)
+    taken: list[str] = []
+    own: list[str] = []
+
+    def opened() -> Iterator[str]:
+        for path in asked:
+            taken.append(path)
+            if path not in unread and project.file(path) is not None:
+                own.append(path)
+                yield path
+
+    read = read_layers(imports, opened(), input_shape=input_shape)
     programs = read_programs(imports, own, tuple(entries))
     pointed = dict.fromkeys(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
@@ -90,7 +100,7 @@ def _read(
         read,
         files=tuple(own),
         programs=programs,
-        unread_files={path: faults[path] for path in asked if path in faults},
+        unread_files={path: faults[path] for path in taken if path in faults},
         unread_cells=tuple(cell for path, each in ours.items() for cell in _unread_cells(path, each)),
         lines={path: tuple(file.text.split("\n")) for path, file in files.items()},
         cells={
@@ -108,7 +118,7 @@ def _read(
 
 
 def joined(parts: Sequence[SourceReading]) -> SourceReading:
-    """Join the readings that several processes made of parts of the files, in their order.
+    """Join the readings that several processes made of parts of the files, whichever of them read a file.
 
     A construction that one process could not read may have been read by another, so that places are counted again; and
     the one of them that can tell most says why it could not.
@@ -121,7 +131,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     taken: frozenset[Side] = frozenset().union(*(part.taken for part in parts))
     untaken = Untaken(left, taken)
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
-    files = tuple(path for part in parts for path in part.files)
+    files = tuple(sorted(path for part in parts for path in part.files))
     wanted = {path for path in files if not is_quiet(path)}
     overridden = frozenset[Location]().union(*(part.overridden for part in parts))
     kept = frozenset[Location]().union(*(part.kept for part in parts))
@@ -136,7 +146,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     return SourceReading(
         files=files,
         layers=layers,
-        programs=tuple(program for part in parts for program in part.programs),
+        programs=tuple(sorted((each for part in parts for each in part.programs), key=attrgetter("path"))),
         constructions=len(known) + len(unread),
         known=len(known),
         unread=tuple(each for _, each in sorted(unread.items(), key=itemgetter(0))),

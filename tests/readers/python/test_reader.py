@@ -16,12 +16,19 @@ pytestmark = pytest.mark.usefixtures("here")
 LAYOUTS = ROOT / "tests" / "layouts"
 
 
+@pytest.mark.parametrize("dealt", ["one by one", "backwards", "by turns"])
 @pytest.mark.parametrize("name", ["src_layout", "package_entry", "gan", "config_driven"])
-def test_parts_join_to_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_join_to_the_whole(name: str, dealt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(LAYOUTS / name)
     files = sorted(str(path) for path in Path().rglob("*.py"))
     whole = joined([read_source(files, root=".")])
-    parts = joined([read_source(files, root=".", part=[file]) for file in files])
+    ways = {
+        "one by one": [[file] for file in files],
+        "backwards": [[file] for file in files[::-1]],
+        "by turns": [files[1::2], files[-1::-2] if len(files) % 2 else files[-2::-2]],
+    }
+    assert sorted(file for part in ways[dealt] for file in part) == files
+    parts = joined([read_source(files, root=".", part=iter(part)) for part in ways[dealt]])
     assert parts.files == whole.files == tuple(files)
     assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
     assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
@@ -55,6 +62,28 @@ def test_a_place_that_the_root_of_another_part_reaches_has_the_reason_of_the_who
         parts = joined([read_source(files, root=".", part=[file]) for file in order])
         assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
         assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
+
+
+def test_a_bias_that_one_part_cannot_know_is_unknown_to_all() -> None:
+    Path("block.py").write_text(
+        "from torch import nn\n"
+        "class Block(nn.Module):\n"
+        "    def __init__(self, n=64, **kwargs):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(n, 60, 3, **kwargs)\n        self.bn = nn.BatchNorm2d(60)\n"
+        "    def forward(self, x):\n        return self.bn(self.conv(x))\n"
+    )
+    Path("net.py").write_text(
+        "from torch import nn\nfrom block import Block\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, config):\n        super().__init__()\n        self.block = Block(**config.block)\n"
+        "    def forward(self, x):\n        return self.block(x)\n"
+    )
+    files = ["block.py", "net.py"]
+    for parts in ([files], [["block.py"], ["net.py"]], [["net.py"], ["block.py"]]):
+        found = joined([read_source(files, root=".", part=part) for part in parts])
+        assert {each.layer.norm_follows for each in found.layers} == {None}
+    alone = joined([read_source(files[:1], root=".", part=files[:1])])
+    assert True in {each.layer.norm_follows for each in alone.layers}
 
 
 def test_what_cannot_be_read_has_its_reason() -> None:

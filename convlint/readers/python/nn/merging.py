@@ -474,7 +474,7 @@ def _merged_part(whole: list[Seen], name: str) -> list[SourceLayer]:
     layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
     layers = [replace(each, norm_by=norm_by) for each in layers] if norm_by else layers
     if _may_lack_bias(whole):  # whether a norm cancels one is then nothing that can be said of the place
-        layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=True) for each in layers]
+        layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=False) for each in layers]
     return _merged(_without_chains(whole, layers))
 
 
