@@ -212,13 +212,17 @@ def _slack(axis: Axis, facts: LayerFacts) -> int:
 
 
 def _fitting_dilation(axis: Axis, facts: LayerFacts) -> int:
-    """The largest dilation at which the outermost taps still reach the input, the output as it is."""
+    """The largest dilation at which the outermost taps read input for half of the outputs, whose number stays."""
     size, out, taps, stride, dilation, _, _ = axis.values(facts)
     if facts[f"live_{axis.taps}"] == taps:
         return int(dilation)
-    slack, beyond_one = _slack(axis, facts), max(1, taps - 1)
+    slack, beyond_one, half = _slack(axis, facts), max(1, taps - 1), max(0, out - 2) * stride
     return int(
-        min(dilation, (2 * (out - 1) * stride + 1 - slack) // beyond_one, (2 * (size - 1) + slack) // beyond_one)
+        min(
+            dilation,
+            (2 * (out - 1) * stride + 1 - half - slack) // beyond_one,
+            (2 * (size - 1) + slack - half) // beyond_one,
+        )
     )
 
 
@@ -373,6 +377,11 @@ def _is_lacking(facts: LayerFacts) -> Any:
     return False
 
 
+def _lacks_now(facts: LayerFacts) -> bool:
+    lack = _lack(facts)
+    return lack is not None and (lack.mode != "training" or facts.context.mode_stated)
+
+
 def _eight_bits(facts: LayerFacts) -> Any:
     context, operator = facts.context, facts.layer.operator
     for dtype in (Dtype.int8, Dtype.fp8):
@@ -402,6 +411,7 @@ LACKING: Table = {
         ("dtype", "runtime.framework"),
         gpu=True,
     ),
+    "lacking_now": truth("it lacks it in both modes, or in the one that the user asked for", _lacks_now, (), gpu=True),
     "lacking_mode": _of_lack("the one mode in which the framework lacks it", lambda lack: lack.mode),
     "lacking_says": _of_lack("what the framework lacks", lambda lack: lack.says),
     "lacking_fix": _of_lack("what to do without it", lambda lack: lack.fix),

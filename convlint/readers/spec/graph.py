@@ -19,6 +19,7 @@ from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODU
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
 from convlint.readers.spec.shapes import (
     AGAIN,
+    PRODUCTS,
     Shape,
     carried,
     carrier_of,
@@ -67,7 +68,6 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
-_PRODUCTS = ("linear", "dense")
 _VIEWS = ("reshape", "view")
 ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
@@ -114,7 +114,7 @@ class SpecOperations:
         if kind == "reshape":
             where = f"{op} {shape.source}"
         bias = values.get("bias") is not False
-        given = [self._flat.get(each.source, each) for each in inputs] if word in _PRODUCTS else inputs
+        given = [self._flat.get(each.source, each) for each in inputs] if word in PRODUCTS else inputs
         work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, given, bias=bias)
         if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
@@ -468,7 +468,7 @@ class SpecGraph:
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
-        if normalised(op.text)[0] in _PRODUCTS and "K" in fields.values:  # C is then what it reads
+        if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads
             fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
         self.feeding.update(dropped)

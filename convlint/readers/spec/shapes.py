@@ -34,6 +34,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 _DIMS = pattern(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
+PRODUCTS = ("linear", "dense")
 AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it needs the layers
 # Normalised op -> shape carrier, the name of what it does to a shape.
 CARRIERS: Mapping[str, str] = {
@@ -59,7 +60,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
-    **dict.fromkeys(("reshape", "linear", "dense", "view", "slice", "split", "chunk"), "declared"),
+    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk"), "declared"),
 }  # fmt: skip
 
 
@@ -104,6 +105,8 @@ def _carried(
     values = fields.values
     if kind in ("input", "declared"):
         known = inputs[0] if inputs else Shape(source=name)
+        if normalised(str(mapping["op"].data))[0] in PRODUCTS and values.keys().isdisjoint("DHW"):
+            values = {**values, "D": known.D, "H": known.H, "W": known.W}  # of the channels at each position
         return Shape(
             source=name, producers=_producers(inputs), from_input=known.from_input or not inputs,
             N=values.get("N") or known.N, C=values.get("C"), D=values.get("D") if dims == 3 else 1,
@@ -328,10 +331,24 @@ def conv_layer(
         size = getattr(layer, letter)
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
+    if layer.op == "conv_transpose":
+        _check_output_padding(layer)
     if layer.unfolded and is_patches(layer) is False:
         at = spans.get("unfolded", spans["layer"])
         raise fault(f"{name}: unfolded is of patches alone: stride = filter, no padding, whole patches, one group", at)
     return layer
+
+
+def _check_output_padding(layer: ConvLayer) -> None:
+    """Raises InputFault where output padding adds what no input would reach, which frameworks refuse."""
+    for axis in AXES:
+        extra: int = getattr(layer, axis.output_padding)
+        most = max(getattr(layer, axis.stride), getattr(layer, axis.dilation))
+        if extra >= most:
+            at = layer.spans.get(axis.output_padding, layer.spans["layer"])
+            raise fault(
+                f"{layer.name}: {axis.output_padding}={extra} is not less than the stride or the dilation, {most}", at
+            )
 
 
 def written_by(layer: ConvLayer, index: int) -> Shape:

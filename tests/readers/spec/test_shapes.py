@@ -29,10 +29,11 @@ CARRIED = [
     ("op: add, inputs: [a, a]", (64, 112, 112)),
     ("op: concat, inputs: [a, a, a]", (192, 112, 112)),
     ("op: reshape, C: 10, H: 3, W: 4", (10, 3, 4)),
-    ("op: linear, C: 10", (10, None, None)),
-    ("op: linear, K: 10", (10, None, None)),
+    ("op: linear, C: 10", (10, 112, 112)),
+    ("op: linear, K: 10", (10, 112, 112)),
+    ("op: linear, C: 10, H: 1, W: 1", (10, 1, 1)),
     ("op: reshape, C: 10, K: 4, H: 3, W: 4", (10, 3, 4)),
-    ("op: dense, C: 64, filters: 10", (10, None, None)),
+    ("op: dense, C: 64, filters: 10", (10, 112, 112)),
 ]
 
 
@@ -189,6 +190,13 @@ def test_transposed(op: str) -> None:
     assert sizes(layer, "op P Q OutPadH") == ["conv_transpose", 14, 14, 1]
     flag = only(spec("transposed: true, C: 512, H: 7, W: 7, K: 256, kernel_size: 4, stride: 2, padding: 1"))
     assert (flag.op, flag.P) == ("conv_transpose", 14)
+
+
+@pytest.mark.parametrize(("sizes", "most"), [("stride: 2, output_padding: 2", 2), ("dilation: 3, output_padding: [0, 3]", 3)])
+def test_output_padding_that_no_framework_takes(sizes: str, most: int) -> None:
+    (error,) = errors(spec(f"name: up, op: conv_transpose, C: 8, H: 7, W: 7, K: 8, kernel_size: 3, {sizes}"))
+    letter = "OutPadH" if "stride" in sizes else "OutPadW"
+    assert error.message == f"up: {letter}={most} is not less than the stride or the dilation, {most}"
 
 
 @pytest.mark.parametrize("op", ["depthwise", "depthwise_conv", "DepthwiseConv2D", "dwconv"])

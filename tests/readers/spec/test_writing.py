@@ -456,7 +456,8 @@ def layers(draw: Any) -> ConvLayer:
         fields[f"Pad{axis}_end"] = draw(pads)
     op = draw(st.sampled_from(["conv", "conv_transpose"]))
     if op == "conv_transpose":
-        fields |= {f"OutPad{axis}": draw(pads) for axis in "DHW"[3 - dims :]}
+        for axis, stride in zip("DHW"[3 - dims :], ("StrideD", "U", "V")[3 - dims :], strict=True):
+            fields[f"OutPad{axis}"] = draw(st.integers(0, max(fields[stride], fields[f"Dil{axis}"]) - 1))
     layer = ConvLayer(
         name=draw(NAMES), dims=dims, op=op, N=draw(st.none() | st.integers(1, 512)),
         C=draw(st.none() | st.integers(1, 512)),
