@@ -149,7 +149,7 @@ _MOST_DEFAULTS = 2  # that are named
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
-     "keypoint", "keypoints", "kpts", "joints", "landmarks", "outputs", "grids")
+     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "outputs", "grids")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
@@ -255,10 +255,13 @@ def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
 def map_of(records: Iterable[SourceLayer]) -> tuple[int, ...]:
     """The height and width of what all of them read; empty where that is not known, or not one.
 
-    A part of a network that was run alone, of arguments that nobody knows, says nothing of that.
+    A part of a network that was run alone, of arguments that nobody knows, says nothing of that; and what defaults of
+    parameters say, callers change.
     """
     sizes = {
-        (record.layer.H, record.layer.W) if record.layer.C is not None else (None, None)
+        (record.layer.H, record.layer.W)
+        if record.layer.C is not None and record.certainty == "stated"
+        else (None, None)
         for record in records
         if record.layer.C is not None or not _alone(record)
     }

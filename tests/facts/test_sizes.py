@@ -142,7 +142,8 @@ def test_changed_filters_keep_the_output_and_have_no_dead_taps(
     if fitting >= 1 and min(begin, end) > 0:
         fits = changed(taps, fitting, begin, end)
         assert (fits["P"], fits["dead_taps"]) == (found["P"], 0)
-        for tap in (0, taps - 1) if fitting < dilation else ():
+        # No tap reads input for half of the outputs where padding makes most of these.
+        for tap in (0, taps - 1) if fitting < dilation and found["P"] * stride <= size else ():
             reads = [0 <= row * stride - begin + tap * fitting < size for row in range(found["P"])]
             assert sum(reads) >= found["P"] // 2
 

@@ -192,7 +192,9 @@ def test_transposed(op: str) -> None:
     assert (flag.op, flag.P) == ("conv_transpose", 14)
 
 
-@pytest.mark.parametrize(("sizes", "most"), [("stride: 2, output_padding: 2", 2), ("dilation: 3, output_padding: [0, 3]", 3)])
+@pytest.mark.parametrize(
+    ("sizes", "most"), [("stride: 2, output_padding: 2", 2), ("dilation: 3, output_padding: [0, 3]", 3)]
+)
 def test_output_padding_that_no_framework_takes(sizes: str, most: int) -> None:
     (error,) = errors(spec(f"name: up, op: conv_transpose, C: 8, H: 7, W: 7, K: 8, kernel_size: 3, {sizes}"))
     letter = "OutPadH" if "stride" in sizes else "OutPadW"

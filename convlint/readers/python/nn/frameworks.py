@@ -248,8 +248,6 @@ class Frameworks(Library):
             return
         if isinstance(layer := modules.meaning_of(value), Convolution):
             machine.record(Record("held", layer))
-        if value.__class__ is Tensor:
-            self.recording.kept.append((instance, name, value))
         meaning = self._meaning(machine, instance)
         if name == "trainable" and isinstance(meaning, FrameworkLayer) and keras.is_frozen(value):
             if meaning.kind == "norm":

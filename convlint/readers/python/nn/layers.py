@@ -173,7 +173,6 @@ class Recording:
         self.inside = 0  # depth of running forwards of subclasses of convolutions
         self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
-        self.kept: list[tuple[Instance, str, Value]] = []  # tensors that were set as attributes
         self.called: dict[int, Instance] = {}  # modules that were applied; kept alive, so that identities stay unique
 
 

@@ -228,6 +228,8 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
     if name in _GIVES_ITSELF:
         return receiver
     if name in _NOTHING:
+        if name == "register_forward_hook" and isinstance(receiver.extra, Convolution):
+            machine.record(Record("escaped", receiver.extra))  # the hook gets its output
         return Const(None)
     if name in ("register_buffer", "register_parameter"):
         held = dict(zip(("name", "value"), args, strict=False)) | call.keywords

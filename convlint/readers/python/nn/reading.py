@@ -15,6 +15,7 @@ from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import Untaken
 from convlint.readers.python.evaluator.values import (
+    Cell,
     Class,
     Const,
     Function,
@@ -92,7 +93,7 @@ def _run(
     run = machine.run_root(root, certainty == "with defaults")
     networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
     if recorded or networks:
-        _hand_out(run.value)
+        _hand_out([run.value])
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
         whole = whole and machine.steps >= 0
         path = root.file.path
@@ -147,11 +148,10 @@ def run_forward(
     machine.floor = max(start - STEPS_OF_NOTHING, 0)
     try:
         found = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
-        _hand_out(found, "caller" if entry is not None else "returned")
-        if isinstance(machine.library, Frameworks):
-            for owner, name, value in machine.library.recording.kept:
-                if owner.attributes.get(name) is value:  # and not something that came later
-                    _hand_out(value, "kept")
+        _hand_out([found], "caller" if entry is not None else "returned")
+        for _, earlier, now in machine.heap.changed_since(before):  # attributes, lists and dicts that are older
+            known = set(map(id, _held(earlier)))
+            _hand_out((value for value in _held(now) if id(value) not in known), "kept")
     except (Exhausted, RecursionError):
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)
@@ -162,9 +162,13 @@ def run_forward(
     return recorded
 
 
-def _hand_out(value: Value, kind: str = "returned") -> None:
+def _held(cell: Cell) -> Iterable[Value]:
+    return cell.items if isinstance(cell, Items) else cell.items.values()
+
+
+def _hand_out(values: Iterable[Value], kind: str = "returned") -> None:
     """Mark the tensors in the result of a root or a forward pass as returned, or others as read by that kind."""
-    for each in collect([value]):
+    for each in collect(values):
         each.readers.append(TensorReader(kind, (), ()))
 
 

@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 from convlint.model.layer import output_size
 from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.library import LibraryCall
-from convlint.readers.python.evaluator.values import Const, Items, List, Tensor, Unknown, Value, stated_by
+from convlint.readers.python.evaluator.values import (
+    Const,
+    Instance,
+    Items,
+    List,
+    Partial,
+    Table,
+    Tensor,
+    Unknown,
+    Value,
+    stated_by,
+)
 from convlint.readers.python.nn.kinds import words
 
 Shape = tuple[Value, ...]  # the batch first, then channels
@@ -211,14 +222,27 @@ def settled(value: Value, depth: int = 0) -> Value:
 
 
 def collect(values: Iterable[Value], depth: int = 0) -> list[TensorPath]:
-    """Return the tensors among `values` and in their lists."""
+    """Return the tensors among `values`, and in lists, dicts and objects among them that are no modules."""
     found: list[TensorPath] = []
     for value in values:
         if value.__class__ is Tensor:
             found.append(value.data)
-        elif isinstance(value, Items) and depth < _DEEPEST:
-            found += collect(value.items, depth + 1)
+        elif value.__class__ is not Const and depth < _DEEPEST:  # most are constants
+            found += collect(_held(value), depth + 1)
     return found
+
+
+def _held(value: Value) -> Iterable[Value]:
+    match value:
+        case Items():
+            return value.items
+        case Table():
+            return value.items.values()  # type: ignore[no-any-return]
+        case Instance() if value.extra is None:  # as of a dataclass
+            return value.attributes.values()
+        case Partial():
+            return (*value.args, *value.keywords.values())
+    return ()
 
 
 def axes(value: Value | None) -> tuple[int, ...] | None:

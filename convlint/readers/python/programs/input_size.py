@@ -30,12 +30,13 @@ _FUNCTIONS = frozenset((
     "interpolate", "resize", "upsample", "upsample_bilinear", "upsample_nearest", "resized_crop", "center_crop",
     "random_crop", "adaptive_avg_pool2d", "adaptive_max_pool2d",
 ))  # fmt: skip
+_ADDING = frozenset(("pad", "avg_pool2d", "max_pool2d", "narrow"))  # change the size of what is no feature map, too
 _CLASSES = frozenset((
     "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "Resize", "CenterCrop", "RandomCrop",
     "RandomResizedCrop", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d",
 ))  # fmt: skip
 _SIZES = frozenset(("size", "scale_factor", "output_size"))
-_SCALES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_FUNCTIONS | _CLASSES)).encode())
+_SCALES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_FUNCTIONS | _ADDING | _CLASSES)).encode())
 _CUTS = re.compile(rb"\[[^\]\n]*(?:,|\.\.\.)[^\]\n]*:")
 _TRAINS = re.compile(rb"\bbackward\b|\btraining_step\b")
 _COLLATES = re.compile(rb"collate_fn(?<!\wcollate_fn)\b")  # `\b` in front would make the search far slower
@@ -125,7 +126,7 @@ def _scale(code: Iterable[ast.AST]) -> bool:
 
 def _scales(call: ast.Call) -> bool:
     name = last_name(call.func)
-    if name not in _FUNCTIONS and name not in _CLASSES:
+    if name not in _FUNCTIONS and name not in _ADDING and name not in _CLASSES:
         return False
     named = _keywords(call, _SIZES)
     # A function's first argument is the image, that of a class the size.
@@ -161,11 +162,17 @@ def _is_stated(node: ast.AST) -> bool:
 
 _SIZING = frozenset(("Resize", "Scale", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop"))
 _GROWTH_SIZES = re.compile(rb"\b(?:%s)\b" % "|".join(sorted(_SIZING)).encode())
+_SETS_SIZE = re.compile(rb"\.\w*size[ \t]*=")
 Sized = dict[str, tuple[Definition, frozenset[str]]]  # functions by name, with the parameters that are image sizes
 
 
 def grows(reached: Sequence[Segment]) -> bool:
-    """Whether a loop passes a variable that it changes as a size to a transform, directly or through a function."""
+    """Whether a loop gives a transform another size: its attribute, or a variable that the loop changes.
+
+    The variable may be passed through a function.
+    """
+    if any(each.once(_sets_size) for each in reached if each.has(_SETS_SIZE)):
+        return True
     stating = [each for each in reached if each.has(_GROWTH_SIZES)]
     functions: Sized = {
         each.name: (each.node, each.once(_stated))
@@ -180,6 +187,14 @@ def grows(reached: Sequence[Segment]) -> bool:
         for calls, changed in each.once(_loops)
         for call in calls
     )
+
+
+def _sets_size(segment: Segment) -> bool:
+    """Whether a loop sets the attribute `size` of something, or one that ends so."""
+    loops = (each for each in parts(segment) if isinstance(each, ast.For | ast.While))
+    assigned = (each for loop in loops for each in every(loop) if isinstance(each, ast.Assign))
+    targets = (target for each in assigned if not _is_stated(each.value) for target in each.targets)
+    return any(isinstance(each, ast.Attribute) and each.attr.endswith("size") for each in targets)
 
 
 def _stated(segment: Segment) -> frozenset[str]:

@@ -732,11 +732,50 @@ def test_what_a_caller_decides_by_a_test_is_no_parameter_that_nobody_gives(tmp_p
         ("y = self.conv(x)\nself.aux = y\nreturn self.bn(y)", False),
         ("y = self.conv(x)\nself.aux = self.bn(y)\nreturn self.aux", True),
         ("self.x = self.conv(x)\nself.x = self.bn(self.x)\nreturn self.x", True),  # which nobody can read any longer
+        ("y = self.conv(x)\nself.seen.append(y)\nreturn self.bn(y)", False),
+        ("y = self.conv(x)\nself.by_name['y'] = y\nreturn self.bn(y)", False),
+        ("y = self.conv(x)\nself.pair = y, x\nreturn self.bn(y)", False),
+        ("y = self.conv(x)\nSEEN.append(y)\nreturn self.bn(y)", False),
+        ("y = self.conv(x)\nself.seen.append(self.bn(y))\nreturn self.seen", True),
+        ("y = self.conv(x)\nheld = [y]\nreturn self.bn(held.pop())", True),
     ],
 )
 def test_what_an_attribute_keeps_is_read_by_others_too(tmp_path: Path, forward: str, follows: bool) -> None:
-    layer = one(read(tmp_path, module("self.conv = nn.Conv2d(8, 19, 3)\nself.bn = nn.BatchNorm2d(19)", forward))).layer
+    held = "self.conv = nn.Conv2d(8, 19, 3)\nself.bn = nn.BatchNorm2d(19)\nself.seen = []\nself.by_name = {}"
+    layer = one(read(tmp_path, "SEEN = []\n" + module(held, forward))).layer
     assert layer.norm_follows is follows
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "{'raw': y, 'norm': z}", "dict(raw=y, norm=z)", "[{'raw': y}, z]", "Output(y, z)", "Pair(y, z)",
+        "partial(F.relu, y), z", "{name: each for name, each in zip('yz', (y, z))}",
+    ],
+)  # fmt: skip
+def test_what_a_result_holds_is_read_by_callers(tmp_path: Path, returned: str) -> None:
+    forward = f"y = self.conv(x)\nz = self.bn(y)\nreturn {returned}"
+    before = (
+        "from collections import namedtuple\nfrom dataclasses import dataclass\nfrom functools import partial\n"
+        "import torch.nn.functional as F\nPair = namedtuple('Pair', 'raw norm')\n"
+        "@dataclass\nclass Output:\n    raw: object\n    norm: object\n"
+    )
+    layers = module("self.conv = nn.Conv2d(8, 19, 3)\nself.bn = nn.BatchNorm2d(19)", forward)
+    assert one(read(tmp_path, before + layers)).layer.norm_follows is False
+
+
+def test_a_head_whose_output_a_dict_holds_is_one(tmp_path: Path) -> None:
+    forward = "return {'out': self.last(self.conv(x))}"
+    found = read(tmp_path, module("self.conv = nn.Conv2d(8, 16, 3)\nself.last = nn.Conv2d(16, 19, 1)", forward))
+    assert [each.layer.head for each in found.layers] == [False, True]
+
+
+def test_a_hook_reads_the_output_of_its_convolution(tmp_path: Path) -> None:
+    held = "self.conv = nn.Conv2d(8, 19, 3)\nself.bn = nn.BatchNorm2d(19)\nself.{}.register_forward_hook(print)"
+    forward = "return self.bn(self.conv(x))"
+    for layer, follows in (("conv", None), ("bn", True)):
+        found = read(tmp_path, module(held.format(layer), forward))
+        assert one(found).layer.norm_follows is follows
 
 
 def test_a_head_that_an_attribute_keeps_is_one(tmp_path: Path) -> None:
