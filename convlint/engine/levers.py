@@ -181,7 +181,8 @@ class Coupling:
         """
         group = self.channels.groups[number]
         others = [each for each in group.writers if (each, "K") != (index, side)]
-        whole = [reader.layer for reader in group.readers if self.group_of(reader.layer, "C") == number]
+        # Also where a pixel shuffle hands on several channels as one.
+        whole = [reader.layer for reader in group.readers if self.channels.parts[reader.layer].keys() == {number}]
         part = [reader.layer for reader in group.readers if reader.layer not in whole]
         places = (
             (sentence("K of {layers}"), others),

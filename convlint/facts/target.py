@@ -135,16 +135,27 @@ def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerF
     return () if answered else (f"a source on {name} {given}",)
 
 
-def _wheel_lacks(libraries: Libraries) -> bool:
-    """Whether PyTorch's own wheel, where it is known to be one, has no code for the GPU."""
+def _wheel_lacks(libraries: Libraries) -> Any:
+    """Whether PyTorch's own wheel has no code for the GPU; unknown where another wheel of the release may be in use."""
     from convlint.gpus import support
 
-    runtime = libraries.runtime
-    if framework_of(runtime) != "pytorch" or runtime.framework_version is None or libraries.gpu.jetson:
+    runtime, gpu = libraries.runtime, libraries.gpu
+    if framework_of(runtime) != "pytorch" or gpu.jetson:
         return False
-    built = support.wheel_cuda(runtime.framework_version) or runtime.wheel
-    codes = () if built is None else support.wheel_codes(built, runtime.framework_version)
-    return bool(codes) and not any(runs_on(code, libraries.gpu) for code in codes)
+    version = runtime.framework_version
+    built = runtime.wheel if version is None else support.wheel_cuda(version) or runtime.wheel
+    if version is not None and built is not None:
+        codes = support.wheel_codes(built, version)
+        return bool(codes) and not any(runs_on(code, gpu) for code in codes)
+    every = support.wheels(version)
+    return False if all(any(runs_on(code, gpu) for code in codes) for codes in every) else UNKNOWN
+
+
+def _wheel(facts: LayerFacts) -> tuple[str, ...]:
+    if _wheel_lacks(Libraries(facts.context.gpu, facts.context.runtime)) is not UNKNOWN:
+        return ()
+    stated = facts.context.runtime.framework_version
+    return ("runtime.framework_version" if stated is None else f"the CUDA of its wheel, as in {stated.text}+cu126",)
 
 
 def runs_on(code: Version, gpu: Gpu) -> bool:
@@ -177,7 +188,7 @@ def _of(library: str) -> dict[str, Quantity]:
 
 SUPPORT: Table = {
     **{name: row for library in ("cuda", "cudnn", "tensorrt", "framework") for name, row in _of(library).items()},
-    "wheel_lacks": truth("PyTorch's own wheel in use has no code for the GPU", _wheel_lacks, _nothing, True),
+    "wheel_lacks": truth("PyTorch's own wheel in use has no code for the GPU", _wheel_lacks, _wheel, True),
 }
 
 

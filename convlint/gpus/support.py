@@ -100,6 +100,15 @@ def wheel_codes(cuda: str, version: Version) -> tuple[Version, ...]:
     return found
 
 
+def wheels(version: Version | None) -> list[tuple[Version, ...]]:
+    """The compute capabilities that each wheel which a release of PyTorch may come in has code for; None: any release.
+
+    The wheels for a CUDA that later releases no longer came in are among them.
+    """
+    every = [[each for each in entries if version is None or each.since <= version] for entries in _wheels().values()]
+    return [entry.codes for entries in every for entry in (entries if version is None else entries[-1:])]
+
+
 def _kin(facts: _Library, gpu: Gpu) -> dict[Version, Version]:
     """First releases by compute capability, for those whose code runs on `gpu`: its own, or a lower minor's."""
     own = gpu.compute_capability

@@ -169,6 +169,24 @@ def test_a_wheel_without_the_gpus_code_is_an_error(file: str, pin: str, gpu: str
         assert "compute capability" in finding(found, "CL818")["message"]
 
 
+@pytest.mark.parametrize(
+    ("version", "gpu", "needs"),
+    [
+        ("2.9.1", "p100", "the CUDA of its wheel, as in 2.9.1+cu126"),  # that for CUDA 12.8 lacks it
+        ("2.9.1", "rtx-5090", "the CUDA of its wheel, as in 2.9.1+cu126"),
+        (None, "p100", "runtime.framework_version"),
+        ("2.9.1", "a100", None),  # which all of them have code for
+        ("2.9.1+cu126", "p100", None),
+        (None, "h100", None),
+    ],
+)
+def test_a_release_that_comes_in_several_wheels(version: str | None, gpu: str, needs: str | None) -> None:
+    stated = f", framework_version: '{version}'" if version else ""
+    found = checked(VIDEO.replace("framework: pytorch", f"framework: pytorch{stated}"), "--gpu", gpu, "--dtype", "fp16")
+    assert "CL818" not in codes(found)
+    assert [skip["needs"] for skip in found["skipped"] if skip["code"] == "CL818"] == ([[needs]] if needs else [])
+
+
 def test_rules_on_versions_are_not_guessed() -> None:
     """Where nobody says the version, they are skipped with what they need; where nobody says the framework, silent."""
     found = checked(VIDEO)
