@@ -211,6 +211,8 @@ def fix_of(
         return None
     first = hit.sets[0] if hit.sets else {}
     offered: list[tuple[Changes, str]] = []
+    if hit.sets_batch and not first and hit.severity != "error":  # no batch near takes less for an image
+        return None
     if hit.sets_batch:
         sides = [int(changes["N"]) for changes in (first, hit.other) if "N" in changes]
         offered = [({"N": N}, _per_image(hit, N, batches)) for N in sides]

@@ -255,13 +255,10 @@ def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
 def map_of(records: Iterable[SourceLayer]) -> tuple[int, ...]:
     """The height and width of what all of them read; empty where that is not known, or not one.
 
-    A part of a network that was run alone, of arguments that nobody knows, says nothing of that; and what defaults of
-    parameters say, callers change.
+    A part of a network that was run alone, of arguments that nobody knows, says nothing of that.
     """
     sizes = {
-        (record.layer.H, record.layer.W)
-        if record.layer.C is not None and record.certainty == "stated"
-        else (None, None)
+        (record.layer.H, record.layer.W) if record.layer.C is not None else (None, None)
         for record in records
         if record.layer.C is not None or not _alone(record)
     }

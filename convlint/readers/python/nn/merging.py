@@ -198,6 +198,7 @@ class Seen(Struct, eq=False):
     certainty: Certainty
     condition: str
     root: str
+    from_image: bool  # whether the user gave the size of the network's input
     alternatives: set[tuple[str, ...]] = set()  # the tests of each way that leads to it in that root
     context: int = -1
     head: bool | None = None  # whether its output leaves the network without passing another layer
@@ -232,7 +233,8 @@ class Gathering:
     The identity alone is not enough: an equal call answered from memory shares it among the roots of several files.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, from_image: bool) -> None:
+        self.from_image = from_image
         self.seen: dict[tuple[int, str], Seen] = {}
         self._open: set[tuple[ast.Call, str]] = set()  # constructions whose reader is a parameter of that root
 
@@ -265,7 +267,7 @@ class Gathering:
             # Setting an attribute made another layer of it: only that one runs.
             if id(layer) in superseded and not uses and not held:
                 continue
-            seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root))
+            seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root, self.from_image))
             if (certainty != "stated", bool(condition)) < (seen.certainty != "stated", bool(seen.condition)):
                 seen.certainty, seen.condition, seen.root = certainty, condition, root
             elif certainty == seen.certainty:
@@ -362,7 +364,6 @@ class ReadFields:
             self.fields["bias"] = value.value is not False if layer.signature.bias == "bias_attr" else bool(value.value)
         else:
             self.fields["bias"] = None
-        self._sizes(reads)
 
     def _channels(self, reads: list[TensorPath]) -> None:
         C, K, groups = widths_of(self._layer, reads[0] if reads else None)
@@ -393,7 +394,7 @@ class ReadFields:
             self.fields[letter] = None if extent is None else extent // 2
             self.fields[f"{letter}_end"] = None if extent is None else extent - extent // 2
 
-    def _sizes(self, reads: list[TensorPath]) -> None:
+    def take_sizes(self, reads: list[TensorPath]) -> None:
         """Set the batch and the spatial extents, if all runs agree on them."""
         known = [read.shape for read in reads if read.shape is not None and len(read.shape) == self._dims + 2]
         shapes = {tuple(map(integer, shape)) for shape in known}
@@ -549,6 +550,8 @@ def _order(layer: SourceLayer) -> tuple[Any, ...]:
 
 def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -> SourceLayer:
     read = ReadFields(seen.layer, seen.reads, resized=seen.resized)
+    if seen.from_image or seen.certainty == "stated":  # else defaults of parameters decide, which callers change
+        read.take_sizes(seen.reads)
     C = read.fields.get("C")
     path, own = seen.layer.place.file.path, written.spans["layer"]  # whose parameters have one name in every layer
     names_C, names_K = (

@@ -180,7 +180,7 @@ def read_layers(
     The result has the layers, the places that could not be read, and the branches, but nothing of the files.
     """
     project = imports.project
-    library, gathering = Frameworks(), Gathering()
+    library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     relevance = Relevance(imports)

@@ -791,3 +791,13 @@ def test_a_norm_that_a_helper_makes_rests_on_the_default_too(tmp_path: Path) -> 
     text = helper + BY_DEFAULT.format(default="True", test="norm").replace("nn.BatchNorm2d(c)", "norm_of(c)")
     (tmp_path / "net.py").write_text(f"from torch import nn\n{text}def make(args):\n    return up(64, args.norm)\n")
     assert "CL506" not in {finding.rule.code for finding in lint(tmp_path, isolated=True).findings}
+
+
+@pytest.mark.parametrize(("size", "H"), [("size=64", None), ("size", None), ("", 32)])
+def test_the_map_of_a_default_is_that_of_nobody(tmp_path: Path, size: str, H: int | None) -> None:
+    init = f"self.side = {'size' if size else '64'} // 4\nself.conv = nn.Conv2d(60, 60, 3)"
+    forward = (
+        "x = x.reshape(8, 60, self.side, self.side)\nreturn self.conv(nn.functional.interpolate(x, scale_factor=2))"
+    )
+    found = read(tmp_path, module(init, forward, f", {size}" if size else ""))
+    assert one(found).layer.H == H
