@@ -78,11 +78,15 @@ class CallSite(Struct, frozen=True):
 
 
 class RootRun(Struct, frozen=True):
-    """The result of a root, its records, and the results of inner functions that no code is seen to call."""
+    """The result of a root, its records, and the results of inner functions that no code is seen to call.
+
+    `variables` are what those of its own body hold in the end.
+    """
 
     value: Value
     recorded: list[Recorded]
     besides: list[Value]
+    variables: list[Value] = []
 
 
 class Machine:
@@ -181,7 +185,8 @@ class Machine:
         self.charge(path, max(start - self.steps - self.remembered, STEPS_OF_ANY_ROOT))
         recorded, self.recorded = self.recorded, []
         self.root = ""
-        return RootRun(value, recorded, besides)
+        variables = [each for frame in frames for each in frame.variables.values()]
+        return RootRun(value, recorded, besides, variables)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
         """Yield the results of inner functions that were never called, such as constructors handed to a library."""

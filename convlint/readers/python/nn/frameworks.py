@@ -335,6 +335,8 @@ class Frameworks(Library):
         if meaning.kind in ("module", "list", "dict"):
             self.escapes(machine, Items("list", list(given.args)))
             return Unknown("call")
+        if meaning.name.startswith("keras."):
+            given = keras.entered(meaning.arguments, given)
         found = layers.applied(meaning, given, conditions)
         if meaning.kind == "norm" and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
             readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()

@@ -135,6 +135,15 @@ def stated_input(given: Value | None, dims: int, order: str) -> TensorPath | Non
     return found if found is not None and len(found.shape or ()) == dims + 2 else None
 
 
+def entered(own: Arguments, given: Arguments) -> Arguments:
+    """Return what a layer is called with, of the size that its own `input_shape` states if nothing else does."""
+    shape, first = own.keywords.get("input_shape"), given.first
+    if shape is None or first is None:
+        return given
+    read = _sized(first, _stated(shape, order_of(own.keywords.get("data_format"))))
+    return Arguments([read, *given.args[1:]], given.keywords) if given.args else given
+
+
 def _stated(shape: Value | None, order: str) -> TensorPath | None:
     """Return a network input of that shape, which lacks the batch; None if it is unknown."""
     sizes = shape.items if isinstance(shape, Items) and shape.complete and order else []

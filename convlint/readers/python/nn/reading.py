@@ -31,7 +31,7 @@ from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start, tells
-from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_module
+from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
@@ -55,6 +55,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     if scope is None:
         return
     held = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
+    held += _sequentials(scope.variables.values(), held)
     below = [child for value in held for _, child in everything(value) if child is not value]
     layers = {id(each.extra): each.extra for each in (*held, *below) if isinstance(each.extra, Convolution)}
     # Those of a functional network, which no variable holds
@@ -92,6 +93,7 @@ def _run(
     library.recording = Recording()
     run = machine.run_root(root, certainty == "with defaults")
     networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
+    networks += _sequentials([run.value, *run.variables], networks)
     if recorded or networks:
         _hand_out([run.value])
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
@@ -110,6 +112,24 @@ def _networks(value: Value) -> list[Instance]:
     """Return the modules that a value is or contains."""
     values = [value, *(value.items if isinstance(value, Items) else ())]
     return [each for each in values if isinstance(each, Instance) and is_module(each)][:_MOST_NETWORKS]
+
+
+def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[Instance]:
+    """Return Keras's Sequentials among values and in attributes of plain objects, but no parts of those or of `others`.
+
+    Only a run tells which channels their layers read, and most code hands them to `fit`, and returns none of them.
+    """
+    found: dict[int, Instance] = {}
+    for each in values:
+        plain = isinstance(each, Instance) and isinstance(each.cls, Class) and not is_module(each)
+        for held in each.attributes.values() if plain and isinstance(each, Instance) else (each,):
+            if isinstance(held, Instance) and is_line(held) and held.extra.name == "keras.Sequential":
+                found[id(held)] = held
+    # The input of a part is not the image.
+    parts = {id(part) for each in (*found.values(), *others) for _, part in everything(each) if part is not each} \
+        if found else ()  # fmt: skip
+    known = {*parts, *map(id, others)}
+    return [each for each in found.values() if id(each) not in known][:_MOST_NETWORKS]
 
 
 def _all_forwards(

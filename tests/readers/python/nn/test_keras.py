@@ -137,6 +137,65 @@ def test_a_first_layer_may_state_its_input(tmp_path: Path) -> None:
     assert [(each.layer.C, each.layer.K) for each in found] == [(1, 6), (6, 9)]
 
 
+FILLED = (
+    "model.add(layers.Conv2D(64, 3, input_shape=(32, 32, 3)))", "model.add(layers.BatchNormalization())",
+    "model.add(layers.Dropout(0.3))", "model.add(layers.Conv2D(60, 3))", "model.add(layers.ReLU())",
+)  # fmt: skip
+INIT = "class Net:\n    def __init__(self):\n"
+
+
+def filled(head: str, indent: int = 4, name: str = "model") -> str:
+    """Return code that fills a Sequential behind a first line."""
+    return head + "".join(f"{' ' * indent}{line.replace('model', name)}\n" for line in FILLED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        filled("def train():\n    model = keras.Sequential()\n") + "    model.fit()\n",
+        filled("if __name__ == '__main__':\n    model = keras.Sequential()\n") + "    model.fit()\n",
+        filled(
+            f"{INIT}        self.model = self.build()\n        self.model = self.train(self.model)\n"
+            "    def train(self, model):\n        model.fit()\n        return model\n"
+            "    def build(self):\n        model = keras.Sequential()\n", 8,
+        ) + "        return model\n",
+        filled(
+            f"{INIT}        self.model = keras.Sequential()\n        self.fill()\n    def fill(self):\n", 8,
+            "self.model",
+        ),
+        filled(
+            "class Net:\n    def build(self):\n        self.model = keras.Sequential()\n        self.fill()\n"
+            "    def fill(self):\n", 8, "self.model",
+        ) + "def train():\n    net = Net()\n    net.build()\n",
+        filled(
+            "class Net:\n    def fill(self):\n        self.model = keras.Sequential()\n", 8, "self.model",
+        ) + "net = Net()\nnet.fill()\n",
+    ],
+)  # fmt: skip
+def test_a_sequential_that_nobody_returns_is_run(tmp_path: Path, text: str) -> None:
+    """Code hands it to `fit`, in a function, a script or an attribute of an object that is no network itself."""
+    found = [each.layer for each in read(tmp_path, text)]
+    assert [(each.C, each.K, each.H, each.norm_follows) for each in found] == [(3, 64, 32, True), (64, 60, 30, False)]
+
+
+def test_a_sequential_within_another_reads_what_that_gives_it(tmp_path: Path) -> None:
+    text = (
+        f"{INIT}        self.one = keras.Sequential([layers.Conv2D(24, 3)])\n"
+        "        self.both = keras.Sequential()\n        self.both.add(layers.Conv2D(60, 3, input_shape=(32, 32, 3)))\n"
+        "        self.both.add(self.one)\n"
+    )
+    found = [each.layer for each in read(tmp_path, text)]
+    assert sorted((each.C, each.K) for each in found) == [(3, 60), (60, 24)]
+
+
+@pytest.mark.parametrize("first", ["ZeroPadding2D(1, {})", "Dropout(0.1, {})", "BatchNormalization({})", "ReLU({})"])
+def test_a_first_layer_of_another_kind_may_state_the_input(tmp_path: Path, first: str) -> None:
+    first = first.format("input_shape=(28, 28, 3)")
+    text = f"def make():\n    return keras.Sequential([layers.{first}, layers.Conv2D(6, 3)])\n"
+    size = 30 if "Zero" in first else 28
+    assert [(each.layer.C, each.layer.H) for each in read(tmp_path, text)] == [(3, size)]
+
+
 @pytest.mark.parametrize(
     "first",
     [
