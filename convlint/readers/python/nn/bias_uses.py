@@ -26,6 +26,10 @@ _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"
 _ASK = re.compile(
     r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|getattr3|pop2"
 )
+# Methods by which a layer gets a parameter of that name
+_DECLARE = re.compile(r"self\.(param|add_weight|add_variable)")
+# A class whose methods get a context first, which holds what they keep for the backward pass: no layer
+_AUTOGRAD = re.compile(r"(torch\.)?(autograd\.)?(function\.)?Function")
 _TAKE_NONE = re.compile(r"(_?conv(_transpose)?[123]d(_transpose)?|_conv_forward|linear|isinstance|bool)\d+")
 _OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn)", re.IGNORECASE)
 # The name of one class, in contrast to variables: BatchNorm2d, and neither LINEAR_LAYERS nor norm_layer
@@ -92,6 +96,7 @@ class _Uses:
         self._lines = [at for at, line in enumerate(file.content_lines, 1) if _USE_IN_LINE.search(line)]
         self._tree = file.tree
         self._own, self._in_class = False, False  # whether `self` is the object whose method this is
+        self._autograd = False  # whether the innermost class is a function of autograd
         self._function: ast.FunctionDef | ast.AsyncFunctionDef | None = None  # the innermost around what is visited
 
     @cached_property
@@ -130,6 +135,11 @@ class _Uses:
             for name, module in modules if module.split(".")[0] in FRAMEWORKS and name.name.islower()
         )  # fmt: skip
 
+    def _is_frameworks(self, function: ast.expr) -> bool:
+        """Whether this is a class in a framework's module: `nn.Linear`."""
+        head, _, name = dotted(function).rpartition(".")
+        return name[:1].isupper() and head.partition(".")[0] in self._frameworks
+
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
         """Visit statements in order; one that leaves the block if a bias is None makes it safe for the rest."""
         safe = _kept(safe, statements)
@@ -149,7 +159,7 @@ class _Uses:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                before = self._own, self._in_class, self._function
+                before = self._own, self._in_class, self._function, self._autograd
                 is_class = isinstance(node, ast.ClassDef)
                 given = [] if isinstance(node, ast.ClassDef) else [each.arg for each in parameters(node)]
                 keeps = self._own and (self._in_class or "self" not in given)
@@ -157,8 +167,13 @@ class _Uses:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._function = node
                 # A function may run when all is otherwise.
-                self._children(node, _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node))
-                self._own, self._in_class, self._function = before
+                there = _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
+                if isinstance(node, ast.ClassDef):
+                    self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
+                elif self._autograd and before[1] and isinstance(node, ast.FunctionDef):
+                    there |= _kept(frozenset(each.arg for each in node.args.args[:1]), node.body)
+                self._children(node, there)
+                self._own, self._in_class, self._function, self._autograd = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (each for each in every(node.test) if isinstance(each, ast.expr))
                 self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
@@ -203,11 +218,15 @@ class _Uses:
                 self._visit(holder, safe)
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
-                named = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}"))
+                named = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
+                             or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
+                takes_none = bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}"))
                 self._visit(function, safe)
+                # To a framework's layer None says that it has no bias, as False does.
+                told = [each.value for each in keywords if each.arg == "bias" and self._is_frameworks(function)]
                 for each in (*arguments, *(keyword.value for keyword in keywords)):
                     if not (named and _is_word(each)):
-                        self._visit(each, safe, asked=bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}")))
+                        self._visit(each, safe, asked=takes_none or each in told)
             case ast.Dict(keys=keys, values=values):
                 # `{"bias": cfg.bias}` is an argument for a constructor; the key of a state has a path in front.
                 arguments = [key for key in keys if isinstance(key, ast.Constant) and key.value == "bias"]

@@ -75,6 +75,15 @@ def lines(code: str) -> list[int]:
         "self.state_dict()['conv.bias'].zero_()",
         "state[f'{name}.bias'].zero_()",
         "del state['conv.bias']",
+        "class A(Function):\n def f(ctx, m): m.bias.x",
+        "class A(Function):\n def f(ctx, m):\n  ctx = m\n  ctx.bias.x",
+        "class A(nn.Module):\n def f(ctx): ctx.bias.x",
+        "class A(Function):\n def f(ctx):\n  def g(m): m.bias.x",
+        "class A(Function):\n class B:\n  def f(ctx): ctx.bias.x",
+        "from torch import nn\nl = nn.Linear(8, 8, m.bias)",
+        "from torch import nn\nl = nn.init.zeros_(bias=m.bias)",
+        "from own import nn\nl = nn.Linear(8, 8, bias=m.bias)",
+        "m.param('bias', 1)",
     ],
 )
 def test_what_fails_without_a_bias(code: str) -> None:
@@ -156,6 +165,12 @@ def test_a_keyword_is_no_use() -> None:
         "if isinstance(m, norm_layer): m.bias.data.zero_()",
         "if isinstance(m, self.norm_class): m.bias.data.zero_()",
         "if m.bias is not None: delattr(m, 'bias')",
+        "class A(torch.autograd.Function):\n @staticmethod\n def backward(ctx, g): return g * ctx.bias",
+        "class A(Function):\n def backward(c, g): return g * c.bias",
+        "from torch import nn\nl = nn.Linear(8, 8, bias=config.bias)",
+        "import torch\nl = torch.nn.LayerNorm(8, bias=self.config.bias)",
+        "b = self.param('bias', init, (8,))",
+        "self.b = self.add_weight(name='bias', shape=(8,))",
     ],
 )
 def test_what_does_not(code: str) -> None:
