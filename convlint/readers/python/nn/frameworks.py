@@ -98,6 +98,7 @@ class Frameworks(Library):
         self.recording = Recording()
         self.of_modules: dict[str, Recording] = {}
         self._base = cache(base_of)
+        self._order_told = cache(keras.order_told)
 
     def begin_module(self) -> Recording:
         """Begin a recording of its own."""
@@ -146,6 +147,8 @@ class Frameworks(Library):
             return tensors.wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
         if full in ("keras.Input", "keras.layers.Input"):
             return keras.input_of(Arguments.of(call), keras.usual_order(call.file))
+        if full in keras.ASKS_ORDER:
+            return self._order_told(call.file, machine.project)
         function = _FUNCTIONS.get(full.partition(".")[0])
         return None if function is None else function(full, Arguments.of(call), machine.around())
 

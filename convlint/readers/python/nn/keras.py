@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import mul
 
+from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.library import LibraryCall
-from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value
+from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value, same
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
 from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
+from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, last_name
 
 _POINTWISE = frozenset((
@@ -27,13 +29,14 @@ _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 _ORDERS = frozenset(("channels_first", "channels_last"))
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
 _OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
+ASKS_ORDER = frozenset(("keras.backend.image_data_format", "keras.config.image_data_format"))
 
 
 @lru_cache(maxsize=8)
 def usual_order(file: SourceFile) -> Value:
     """Return the order of axes of layers and inputs in a file that name none."""
     found: Value = Const("channels_last")
-    if b"set_image_d" not in file.content:
+    if not _sets_order(file.content):
         return found
     sure = {id(each.value) for each in file.tree.body if isinstance(each, ast.Expr)}
     for call in sorted(file.nodes[ast.Call], key=lambda each: each.lineno):
@@ -44,6 +47,19 @@ def usual_order(file: SourceFile) -> Value:
                 return SOMETHING
             found = Const(_OLD_ORDERS.get(named, named))
     return found
+
+
+def order_told(file: SourceFile, project: Project) -> Value:
+    """Return what `image_data_format()` gives in a file: as its layers are read, and unknown if other files differ."""
+    found = usual_order(file)
+    if _sets_order(file.content):
+        return found
+    others = (project.file(path) for path in project.where(_sets_order) if not is_quiet(path))
+    return found if all(same(usual_order(each), found) for each in others if each is not None) else SOMETHING
+
+
+def _sets_order(content: bytes) -> bool:
+    return b"set_image_d" in content
 
 
 def order_of(named: Value | None) -> str:

@@ -308,6 +308,56 @@ def test_the_order_of_axes(tmp_path: Path, setting: str, order: str, C: list[int
     assert [each.layer.C for each in read(tmp_path, setting + text)] == C
 
 
+ASKED = """
+from keras import backend as K
+def make():
+    if ORDER == 'channels_first':
+        shape, axis = (3, 64, 100), 1
+    else:
+        shape, axis = (64, 100, 3), 3
+    x = layers.Conv2D(8, 3)(keras.Input(shape))
+    return layers.BatchNormalization(axis=axis)(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "setting", "expected"),
+    [
+        ("K.image_data_format()", "", (3, 64, True)),
+        ("keras.backend.image_data_format()", "", (3, 64, True)),
+        ("tf.keras.backend.image_data_format()", "", (3, 64, True)),
+        ("keras.config.image_data_format()", "", (3, 64, True)),
+        ("K.image_data_format()", "K.set_image_data_format('channels_last')", (3, 64, True)),
+        ("K.image_data_format()", "K.set_image_data_format('channels_first')", (3, 64, False)),
+        ("K.image_data_format()", "K.set_image_data_format(a)", (None, None, True)),
+        ("own.image_data_format()", "", (None, None, True)),
+    ],
+)
+def test_the_order_of_axes_can_be_asked(
+    tmp_path: Path, order: str, setting: str, expected: tuple[int | None, int | None, bool | None]
+) -> None:
+    text = ASKED.replace("ORDER", order).replace("as K\n", f"as K\n{setting}\n")
+    (found,) = read(tmp_path, text)
+    assert (found.layer.C, found.layer.H, found.layer.norm_follows) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "C"),
+    [
+        ("other.py", "K.set_image_data_format('channels_last')", 3),
+        ("other.py", "K.set_image_data_format('channels_first')", None),
+        ("other.py", "if a:\n    K.set_image_data_format('channels_last')", None),
+        ("other.py", "# K.set_image_data_format('channels_first')", 3),
+        ("tests/test_other.py", "K.set_image_data_format('channels_first')", 3),
+    ],
+)
+def test_another_file_may_set_the_order_that_is_asked(tmp_path: Path, name: str, setting: str, C: int | None) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / name).write_text(f"from keras import backend as K\n{setting}\n")
+    (found,) = read(tmp_path, ASKED.replace("ORDER", "K.image_data_format()"))
+    assert found.layer.C == C
+
+
 @pytest.mark.parametrize(("axis", "expected"), [("", False), ("axis=1", False), ("axis=-1", False)])
 def test_a_norm_over_another_axis_than_the_channels_cancels_no_bias(tmp_path: Path, axis: str, expected: bool) -> None:
     text = body(f"x = layers.Conv2D(8, 3, {CHANNELS_FIRST})(i)", f"return layers.BatchNormalization({axis})(x)")
