@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
 _DEEPEST = 5  # nested lists
+_NORMS = frozenset(("norm", "first-axis norm"))  # kinds that may cancel a bias
 _BUILT = "built"  # the attribute by which Keras itself knows
 
 
@@ -253,7 +254,7 @@ class Frameworks(Library):
             machine.record(Record("held", layer))
         meaning = self._meaning(machine, instance)
         if name == "trainable" and isinstance(meaning, FrameworkLayer) and keras.is_frozen(value):
-            if meaning.kind == "norm":
+            if meaning.kind in _NORMS:
                 machine.heap.edit(instance).extra = FrameworkLayer("other norm", meaning.name, meaning.arguments)
             return
         name = meaning.signature.parameter(name) if isinstance(meaning, Convolution) else ""
@@ -341,7 +342,7 @@ class Frameworks(Library):
         if meaning.name.startswith("keras."):
             given = keras.entered(meaning.arguments, given)
         found = layers.applied(meaning, given, conditions)
-        if meaning.kind == "norm" and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
+        if meaning.kind in _NORMS and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
             readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()
             if readers and readers[-1].kind == "norm":
                 readers[-1] = readers[-1]._replace(defaults=defaults)

@@ -88,7 +88,9 @@ def kind_of_norm(given: Arguments) -> Kind:
     axis = given.get(0, "axis")
     if is_frozen(given.keywords.get("trainable")):
         return "other norm"
-    return "norm" if not isinstance(axis, Const) or axis.value in (-1, 3, 4) else "other norm"
+    if not isinstance(axis, Const) or axis.value in (-1, 3, 4):
+        return "norm"
+    return "first-axis norm" if axis.value == 1 else "other norm"
 
 
 def is_frozen(trains: Value | None) -> bool:

@@ -16,6 +16,7 @@ Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
     "module", "sequential", "list", "dict", "wrapper", "identity", "pointwise", "norm", "other norm", "pool",
     "adaptive pool", "global pool", "upsample", "pixel shuffle", "pixel unshuffle", "pad", "flatten", "opaque", "keras",
+    "first-axis norm",  # of Keras, whose channels may stand there or behind all other axes
 ]  # fmt: skip
 CONTAINERS = frozenset(("sequential", "list", "dict", "wrapper"))
 

@@ -50,7 +50,9 @@ class FrameworkLayer(Struct, frozen=True, eq=False):
 
 
 # Kinds that keep the shape, with the kind of reader that each is for the tensor
-_NUMBER_BY_NUMBER: dict[Kind, str] = {"pointwise": "other", "other norm": "other", "norm": "norm"}
+_NUMBER_BY_NUMBER: dict[Kind, str] = {
+    "pointwise": "other", "other norm": "other", "norm": "norm", "first-axis norm": "norm",
+}  # fmt: skip
 _BY_ARGUMENTS: dict[Kind, tensors.Operation] = {
     "pool": tensors.pooled,
     "adaptive pool": tensors.adaptively_pooled,
@@ -79,8 +81,9 @@ def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> 
         return tensors.run(tensors.flattened, axes, conditions)
     if layer.kind in _NUMBER_BY_NUMBER:
         kind = _NUMBER_BY_NUMBER[layer.kind]
-        # Where the channels are first, the last axis is that of the columns.
-        if layer.name.startswith("keras.") and (keras.is_frozen(given.get(1, "training")) or not tensor.data.last):
+        # Where the channels are first, the last axis is that of columns; where they are last, the first that of rows.
+        beside = tensor.data.last == (layer.kind == "first-axis norm")
+        if layer.name.startswith("keras.") and (keras.is_frozen(given.get(1, "training")) or beside):
             kind = "other"
         return keras.with_last(given, tensors.run(tensors.pointwise, Arguments([tensor], {}), conditions, kind))
     if layer.kind in _BY_ARGUMENTS:
@@ -92,7 +95,7 @@ def attribute(layer: FrameworkLayer, name: str) -> Value | None:
     """Return an attribute that is an argument of the construction; None for others."""
     if name in _ATTRIBUTES:
         return layer.arguments.get(_ATTRIBUTES[name], name)
-    if name == "bias" and layer.kind in ("opaque", "norm", "other norm"):
+    if name == "bias" and layer.kind in ("opaque", "norm", "other norm", "first-axis norm"):
         return Tensor(TensorPath())
     if name in ("weight", "running_mean", "running_var"):
         return Tensor(TensorPath((layer.arguments.args[0],) if layer.arguments.args else None))

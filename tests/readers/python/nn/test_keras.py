@@ -328,7 +328,7 @@ def make():
         ("tf.keras.backend.image_data_format()", "", (3, 64, True)),
         ("keras.config.image_data_format()", "", (3, 64, True)),
         ("K.image_data_format()", "K.set_image_data_format('channels_last')", (3, 64, True)),
-        ("K.image_data_format()", "K.set_image_data_format('channels_first')", (3, 64, False)),
+        ("K.image_data_format()", "K.set_image_data_format('channels_first')", (3, 64, True)),
         ("K.image_data_format()", "K.set_image_data_format(a)", (None, None, True)),
         ("own.image_data_format()", "", (None, None, True)),
     ],
@@ -358,10 +358,37 @@ def test_another_file_may_set_the_order_that_is_asked(tmp_path: Path, name: str,
     assert found.layer.C == C
 
 
-@pytest.mark.parametrize(("axis", "expected"), [("", False), ("axis=1", False), ("axis=-1", False)])
+@pytest.mark.parametrize(("axis", "expected"), [("", False), ("axis=1", True), ("axis=2", False), ("axis=-1", False)])
 def test_a_norm_over_another_axis_than_the_channels_cancels_no_bias(tmp_path: Path, axis: str, expected: bool) -> None:
     text = body(f"x = layers.Conv2D(8, 3, {CHANNELS_FIRST})(i)", f"return layers.BatchNormalization({axis})(x)")
     assert [each.layer.norm_follows for each in read(tmp_path, text)] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("conv", "norm", "expected"),
+    [
+        (CHANNELS_FIRST, "layers.BatchNormalization(axis=1)", True),
+        (CHANNELS_FIRST, "layers.BatchNormalization(1)", True),
+        (f"activation='relu', {CHANNELS_FIRST}", "layers.BatchNormalization(axis=1)", False),
+        (CHANNELS_FIRST, "layers.BatchNormalization(axis=1, trainable=False)", False),
+        (CHANNELS_FIRST, "layers.LayerNormalization(axis=1)", False),
+        ("data_format='channels_last'", "layers.BatchNormalization(axis=1)", False),
+        ("data_format=ORDER", "layers.BatchNormalization(axis=1)", False),
+    ],
+)
+def test_a_norm_over_the_first_axis_cancels_a_bias_where_the_channels_are_first(
+    tmp_path: Path, conv: str, norm: str, expected: bool
+) -> None:
+    text = body(f"return {norm}(layers.Conv2D(8, 3, {conv})(i))")
+    assert [each.layer.norm_follows for each in read(tmp_path, text)] == [expected]
+    text = f"m = keras.Sequential()\nm.add(layers.Conv2D(8, 3, {conv}))\nm.add({norm})\n"
+    assert [each.layer.norm_follows for each in read(tmp_path, text)] == [expected]
+
+
+def test_a_norm_over_the_first_axis_may_be_frozen_later(tmp_path: Path) -> None:
+    text = body("n = layers.BatchNormalization(axis=1)", "n.trainable = False",
+                f"return n(layers.Conv2D(8, 3, {CHANNELS_FIRST})(i))")  # fmt: skip
+    assert [each.layer.norm_follows for each in read(tmp_path, text)] == [False]
 
 
 def test_names_come_from_star_imports(tmp_path: Path) -> None:
