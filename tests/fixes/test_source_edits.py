@@ -79,9 +79,22 @@ def test_a_convolution_without_a_bias(before: str, expected: str, line_break: st
         (PADDLE, "c = nn.Conv2D(3, 8, 3, bias_attr=None)", "c = nn.Conv2D(3, 8, 3, bias_attr=False)"),
         ("from keras import layers\n", "c = layers.Conv2D(8, 3)(x)", "c = layers.Conv2D(8, 3, use_bias=False)(x)"),
         ("import tensorflow as tf\n", "tf.keras.layers.Conv2D(8, 3)", "tf.keras.layers.Conv2D(8, 3, use_bias=False)"),
+        ("from keras.layers import *\n", "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)"),
+        (
+            "from tensorflow.keras.models import *\nfrom tensorflow.keras.layers import *\n",
+            "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
+            "from keras.layers import Conv2D\nfrom keras.models import *\n",
+            "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
+            "from keras.layers import *\nfrom keras.layers import Conv2D\n",
+            "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
         ("import flax.linen as nn\n", "c = nn.Conv(8, (3, 3))", "c = nn.Conv(8, (3, 3), use_bias=False)"),
     ],
-)
+)  # fmt: skip
 def test_other_frameworks_have_other_words_for_it(imports: str, before: str, expected: str) -> None:
     raw = (imports + before).encode()
     assert after(raw, fix_of(raw)) == (imports + expected).encode()
@@ -150,9 +163,17 @@ def test_a_use_elsewhere_counts_where_the_file_sets_what_it_names(attribute: str
         (f"{TORCH}f = lambda i: nn.Conv2d(i, i, 3)", "whoever calls the function gets this layer"),
         ("from own import Conv\nc = Conv(3, 8, 3)", "which arguments `Conv` takes is not known"),
         ("from torch.nn import *\nc = Conv2d(3, 8, 3)", "which arguments `Conv2d` takes is not known"),
+        *(
+            (f"{stars}\nc = Conv2D(8, 3)(x)", "which arguments `Conv2D` takes is not known")
+            for stars in (
+                "from keras.layers import *\nfrom own import *", "from keras.layers import *\nfrom .own import *",
+                "from keras.layers import *\nfrom own import Conv2D", "from keras.layers import *\nConv2D = own",
+                "from keras.layers import *\nfrom tensorflow.keras.layers import *", "from keras.models import *",
+            )
+        ),
         (f"{PADDLE}c = nn.Conv2D(3, 8, 3, 1, 0, 1)", "which arguments `nn.Conv2D` takes is not known"),
     ],
-)
+)  # fmt: skip
 def test_where_no_edit_is_sure_the_line_and_the_reason_are_said(code: str, why: str) -> None:
     fix = fix_of(code.encode())
     assert (fix.code_edits, fix.edits) == ((), ())

@@ -43,6 +43,7 @@ _BIAS: Mapping[str, str] = {
     "paddle.nn": "bias_attr", "keras.layers": "use_bias", "tensorflow.keras.layers": "use_bias",
     "mxnet.gluon.nn": "use_bias", "flax.linen": "use_bias", "flax.nnx": "use_bias", "equinox.nn": "use_bias",
 }  # fmt: skip
+_OF_KERAS = ("keras", "tensorflow")
 _CONVOLVING = ("Conv", "SeparableConv", "DepthwiseConv")
 _BEFORE_BIAS = 5
 
@@ -67,10 +68,10 @@ class ImportedNames:
     def __init__(self, nodes: Nodes) -> None:
         """`nodes` are those of the module."""
         self._target: dict[str, str | None] = {}
-        self._star = False
+        self._stars: set[str] = set()  # modules all of whose names are imported
         for name, target in _bindings(nodes):
             if name == "*":
-                self._star = True
+                self._stars.add((target or "").removesuffix(".*"))
             elif self._target.setdefault(name, target) != target:
                 self._target[name] = None
 
@@ -80,10 +81,19 @@ class ImportedNames:
         while isinstance(function, ast.Attribute):
             names.append(function.attr)
             function = function.value
-        if not isinstance(function, ast.Name) or (self._star and not names):
+        if not isinstance(function, ast.Name):
             return None
-        target = self._target.get(function.id)
+        target = self._beside_stars(function.id) if self._stars and not names else self._target.get(function.id)
         return None if target is None else ".".join((target, *reversed(names)))
+
+    def _beside_stars(self, name: str) -> str | None:
+        """What a name is where stars may bind it: known of Keras alone, whose layers are all in one of its modules."""
+        if any(each.partition(".")[0] not in _OF_KERAS for each in self._stars):
+            return None
+        meant: set[str | None] = {f"{each}.{name}" for each in self._stars if each in _BIAS}
+        if name in self._target:
+            meant.add(self._target[name])
+        return next(iter(meant)) if len(meant) == 1 else None
 
     def torch_class(self, call: ast.Call) -> str | None:
         """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
