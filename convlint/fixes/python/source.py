@@ -333,7 +333,8 @@ _COMPOUND = (
 def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> tuple[Edit, ...]:
     """The edit in bytes that puts `statement` in front of the one at line and column, both from 1.
 
-    It gets a line of its own with the same indentation; where something stands in front on the line, the same line.
+    It gets a line of its own with the same indentation, above the comment that belongs to the other one; where
+    something stands in front on the line, the same line.
     Raises InputFault where there is no statement, and where the edited module would not be the same otherwise.
     """
     places = ((body, number) for body in _bodies(source.tree) for number in range(len(body)))
@@ -346,6 +347,7 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     indent = source.text[line:at]
     if not indent.strip(" \t\f"):
         new = f"{statement}{source.line_break(at)}{indent}"
+        at = _above_comment(source, line, indent, body[number - 1] if number else None) + len(indent)
     elif isinstance(found, _COMPOUND):
         raise InputFault("something else stands on its line")
     else:
@@ -372,6 +374,21 @@ def _start(source: PythonSource, node: ast.stmt) -> int:
     """Where a statement begins, decorators included."""
     decorators = getattr(node, "decorator_list", [])
     return source.text.rindex("@", 0, source.extent(decorators[0])[0]) if decorators else source.offset(node)
+
+
+def _above_comment(source: PythonSource, line: int, indent: str, last: ast.stmt | None) -> int:
+    """Where the comment begins that stands right above a line, as far in and behind `last`; without one, the line.
+
+    One that begins the file is about all of it, and `# %%` begins a cell of what an editor runs by itself.
+    """
+    above, floor = line, 0 if last is None else source.end(last)
+    while above > 0:
+        before = source.line_around(above - 1)[0]
+        text = source.text[before:above]
+        if before < floor or not text.startswith(f"{indent}#") or text.startswith(f"{indent}# %%"):
+            return above
+        above = before
+    return line
 
 
 def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
