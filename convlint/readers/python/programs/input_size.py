@@ -273,9 +273,10 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         inside = next(iter((*node.args, *_keywords(node, ("transforms",)))), None)
         return _chain(inside.elts, unit, before) if isinstance(inside, ast.List | ast.Tuple) else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
-        own = unit.named(node.func).node
-        varies = _OWN_SIZES.search(name) or _resizes_at_random(own if isinstance(own, ast.ClassDef) else node)
-        return ("unknown", node) if varies else (before, None)
+        code = _code_of(name, node, unit)
+        may_end_it = before == "varying" and _resizing(code)  # with one size for all images
+        doubtful = may_end_it or _OWN_SIZES.search(name) or _resizes_at_random(code)
+        return ("unknown", node) if doubtful else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
         return "fixed", node  # torchvision's second argument is no width
     given = [*_given(node), *_keywords(node, ("output_size",))]
@@ -286,11 +287,67 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
     return (_resized(node, given, before), node) if name in ("Resize", "Scale") else (before, None)
 
 
+def _code_of(name: str, node: ast.Call, unit: SourceUnit) -> ast.AST:
+    """Return what a transform of one's own runs: its class, or for `Lambda(f)` the function."""
+    if name != "Lambda" or len(node.args) != 1:
+        own = unit.named(node.func).node
+        return own if isinstance(own, ast.ClassDef) else node
+    (given,) = node.args
+    named = unit.named(given).node
+    return given if isinstance(given, ast.Lambda) else named if isinstance(named, ast.FunctionDef) else node
+
+
+def _resizing(code: ast.AST) -> list[ast.Call]:
+    """Return the calls that resize or crop."""
+    calls = [each for each in every(code) if isinstance(each, ast.Call)]
+    return [each for each in calls if last_name(each.func) in _FUNCTIONS or last_name(each.func) == "crop"]
+
+
 def _resizes_at_random(code: ast.AST) -> bool:
     """Whether a transform draws numbers and resizes; one that crops too mostly ends in one size."""
+    if isinstance(code, ast.Lambda):
+        return _draws_size(code)
     called = {last_name(each.func) for each in every(code) if isinstance(each, ast.Call)}
     crops = any("crop" in name.lower() for name in called)
     return not crops and not called.isdisjoint(_RANDOM) and not called.isdisjoint(_FUNCTIONS)
+
+
+_OF_IMAGES = frozenset(("size", "width", "height", "shape"))
+
+
+def _draws_size(function: ast.Lambda) -> bool:
+    """Whether a function of one expression resizes or crops, and draws more than offsets and the kind of interpolation.
+
+    What is drawn elsewhere may decide whether it resizes at all, or which image it returns.
+    """
+    image = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
+    cuts = _resizing(function.body)
+    beside = [each for call in cuts for each in _beside_size(call, image) if image.isdisjoint(_contents(each))]
+    steady = {id(each) for given in beside for each in every(given)}
+    drawn = (each for each in every(function.body) if isinstance(each, ast.Call) and last_name(each.func) in _RANDOM)
+    return bool(cuts) and any(id(each) not in steady for each in drawn)
+
+
+def _beside_size(call: ast.Call, image: set[str]) -> list[ast.expr]:
+    """Return the arguments of a resize or crop that decide no size; functions, unlike methods, get the image first."""
+    name = last_name(call.func)
+    is_function = bool(call.args) and not image.isdisjoint(_names(call.args[:1]))
+    if name == "resize":
+        at = 2 if is_function else 1
+        return [*call.args[at : at + 1], *_keywords(call, ("resample", "interpolation"))]
+    if name not in ("crop", "resized_crop") or not is_function:
+        return []
+    offsets = [*call.args[1:3], *_keywords(call, ("top", "left"))]
+    sizes = [*call.args[5:6], *_keywords(call, ("size",))] if name == "resized_crop" else []
+    # A single number is the shorter side, so that the other one follows the cut.
+    both = any(isinstance(each, ast.Tuple | ast.List) and len(each.elts) == 2 for each in sizes)
+    return [*offsets, *call.args[3:5], *_keywords(call, ("height", "width"))] if both else offsets
+
+
+def _contents(node: ast.expr) -> list[str]:
+    """Return the names in an expression, without those of which only the size is asked."""
+    asked = {id(each.value) for each in every(node) if isinstance(each, ast.Attribute) and each.attr in _OF_IMAGES}
+    return [each.id for each in every(node) if isinstance(each, ast.Name) and id(each) not in asked]
 
 
 def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:

@@ -161,6 +161,50 @@ for image, label in DataLoader(data, batch_size=8):
         ),
         *(
             (
+                f"def cut(x):\n    n = random.randint(0, 8)\n    return x.{body}\n"
+                "data = datasets.ImageFolder('d', transforms.Compose([transforms.Resize((32, 32)), "
+                f"transforms.Lambda({code})]))",
+                fixed,
+                ["ImageFolder", "Resize((32, 32))"] if fixed else [],
+            )
+            for code, body, fixed in (
+                # always of one size
+                ("lambda x: x.resize((24, 24), random.choice([2, 3]))", "x", True),
+                ("lambda x: T.resize(x, (24, 24), interpolation=random.choice([2, 3]))", "x", True),
+                ("lambda x: T.crop(x, random.randint(0, 8), random.randint(0, 8), 24, 24)", "x", True),
+                ("lambda x: T.crop(x, random.randint(0, x.height - 24), left=0, height=24, width=24)", "x", True),
+                ("lambda x: T.resized_crop(x, 0, 0, random.randint(16, 32), 24, (24, 24))", "x", True),
+                ("lambda x: x.crop((0, 0, 24, 24)).rotate(4)", "x", True),
+                ("lambda x: x.rotate(random.choice([0, 90]))", "x", True),
+                ("cut", "crop((n, n, n + 24, n + 24))", True),
+                # of several
+                ("lambda x: x.resize((random.choice([24, 32]), 24))", "x", None),
+                ("lambda x: T.resize(x, random.choice([24, 32]))", "x", None),
+                ("lambda x: T.crop(x, 0, 0, random.randint(16, 32), 24)", "x", None),
+                ("lambda x: x.crop((0, 0, random.randint(16, 32), 24))", "x", None),
+                ("lambda x: T.resized_crop(x, 0, 0, 24, 24, random.choice([24, 32]))", "x", None),
+                ("lambda x: T.resized_crop(x, 0, 0, random.randint(16, 32), 24, 24)", "x", None),
+                ("lambda x: x.resize((24, 24)) if random.random() < 0.5 else x", "x", None),
+                ("lambda x: random.choice([x, x.resize((24, 24))])", "x", None),
+                ("lambda x: x.resize((24, 24), random.choice([x, 3]))", "x", None),
+                ("cut", "resize((24 + n, 24 + n))", None),
+            )
+        ),
+        *(
+            (
+                "data = datasets.ImageFolder('d', transforms.Compose([T.RandomResize(24, 32), "
+                f"transforms.Lambda(lambda x: {body})]))",
+                fixed,
+                words,
+            )
+            for body, fixed, words in (
+                ("x.resize((24, 24))", None, []),
+                ("T.crop(x, random.randint(0, 8), random.randint(0, 8), 24, 24)", None, []),
+                ("x.rotate(random.choice([0, 90]))", False, ["RandomResize(24, 32)"]),
+            )
+        ),
+        *(
+            (
                 f"class Box:\n    def __call__(self, x):\n        n = random.choice([24, 32])\n        x.{body}\n"
                 "data = datasets.ImageFolder('d', transforms.Compose([transforms.Resize((32, 32)), Box()]))",
                 fixed,
