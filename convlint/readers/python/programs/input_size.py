@@ -30,6 +30,7 @@ _FUNCTIONS = frozenset((
     "interpolate", "resize", "upsample", "upsample_bilinear", "upsample_nearest", "resized_crop", "center_crop",
     "random_crop", "adaptive_avg_pool2d", "adaptive_max_pool2d",
 ))  # fmt: skip
+_CUTTING = _FUNCTIONS | {"crop"}
 _ADDING = frozenset(("pad", "avg_pool2d", "max_pool2d", "narrow"))  # change the size of what is no feature map, too
 _CLASSES = frozenset((
     "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "Resize", "CenterCrop", "RandomCrop",
@@ -274,8 +275,13 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         return _chain(inside.elts, unit, before) if isinstance(inside, ast.List | ast.Tuple) else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
         code = _code_of(name, node, unit)
-        may_end_it = before == "varying" and _resizing(code)  # with one size for all images
-        doubtful = may_end_it or _OWN_SIZES.search(name) or _resizes_at_random(code)
+        called = {last_name(each.func) for each in every(code) if isinstance(each, ast.Call)}
+        cuts = not called.isdisjoint(_CUTTING)
+        # Of one's own classes those that crop too mostly end in one size.
+        crops = not isinstance(code, ast.Lambda) and any("crop" in each.lower() for each in called)
+        drawn = cuts and not crops and not called.isdisjoint(_RANDOM)
+        # What resizes behind a varying size may end that.
+        doubtful = drawn or (cuts and before == "varying") or _OWN_SIZES.search(name)
         return ("unknown", node) if doubtful else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
         return "fixed", node  # torchvision's second argument is no width
@@ -295,59 +301,6 @@ def _code_of(name: str, node: ast.Call, unit: SourceUnit) -> ast.AST:
     (given,) = node.args
     named = unit.named(given).node
     return given if isinstance(given, ast.Lambda) else named if isinstance(named, ast.FunctionDef) else node
-
-
-def _resizing(code: ast.AST) -> list[ast.Call]:
-    """Return the calls that resize or crop."""
-    calls = [each for each in every(code) if isinstance(each, ast.Call)]
-    return [each for each in calls if last_name(each.func) in _FUNCTIONS or last_name(each.func) == "crop"]
-
-
-def _resizes_at_random(code: ast.AST) -> bool:
-    """Whether a transform draws numbers and resizes; one that crops too mostly ends in one size."""
-    if isinstance(code, ast.Lambda):
-        return _draws_size(code)
-    called = {last_name(each.func) for each in every(code) if isinstance(each, ast.Call)}
-    crops = any("crop" in name.lower() for name in called)
-    return not crops and not called.isdisjoint(_RANDOM) and not called.isdisjoint(_FUNCTIONS)
-
-
-_OF_IMAGES = frozenset(("size", "width", "height", "shape"))
-
-
-def _draws_size(function: ast.Lambda) -> bool:
-    """Whether a function of one expression resizes or crops, and draws more than offsets and the kind of interpolation.
-
-    What is drawn elsewhere may decide whether it resizes at all, or which image it returns.
-    """
-    image = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
-    cuts = _resizing(function.body)
-    beside = [each for call in cuts for each in _beside_size(call, image) if image.isdisjoint(_contents(each))]
-    steady = {id(each) for given in beside for each in every(given)}
-    drawn = (each for each in every(function.body) if isinstance(each, ast.Call) and last_name(each.func) in _RANDOM)
-    return bool(cuts) and any(id(each) not in steady for each in drawn)
-
-
-def _beside_size(call: ast.Call, image: set[str]) -> list[ast.expr]:
-    """Return the arguments of a resize or crop that decide no size; functions, unlike methods, get the image first."""
-    name = last_name(call.func)
-    is_function = bool(call.args) and not image.isdisjoint(_names(call.args[:1]))
-    if name == "resize":
-        at = 2 if is_function else 1
-        return [*call.args[at : at + 1], *_keywords(call, ("resample", "interpolation"))]
-    if name not in ("crop", "resized_crop") or not is_function:
-        return []
-    offsets = [*call.args[1:3], *_keywords(call, ("top", "left"))]
-    sizes = [*call.args[5:6], *_keywords(call, ("size",))] if name == "resized_crop" else []
-    # A single number is the shorter side, so that the other one follows the cut.
-    both = any(isinstance(each, ast.Tuple | ast.List) and len(each.elts) == 2 for each in sizes)
-    return [*offsets, *call.args[3:5], *_keywords(call, ("height", "width"))] if both else offsets
-
-
-def _contents(node: ast.expr) -> list[str]:
-    """Return the names in an expression, without those of which only the size is asked."""
-    asked = {id(each.value) for each in every(node) if isinstance(each, ast.Attribute) and each.attr in _OF_IMAGES}
-    return [each.id for each in every(node) if isinstance(each, ast.Name) and id(each) not in asked]
 
 
 def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:
