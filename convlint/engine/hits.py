@@ -490,7 +490,7 @@ def priced_by_step(
 
     Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
     number of a hit: norms and activations of 16 bits move half of the bytes, for one. Wider layers cost some there
-    (it is negative), and do not warn where the step gets clearly longer. Less work for the GPU shortens
+    (it is negative), and do not warn where the step gets no shorter. Less work for the GPU shortens
     the step by no more than `most_us` (None: no host): then it waits for the host.
     """
     found = []
@@ -502,7 +502,7 @@ def priced_by_step(
             hit = replace(hit, severity=severity, price=replace(hit.price, lost_step_us=lost))
         elif hit.number in beside_us:
             saved_us = (hit.price.lost_us or 0.0) + beside_us[hit.number]
-            if hit.severity == "warning" and saved_us < -WARNING_SHARE * (step_us or 0.0):
+            if hit.severity == "warning" and saved_us <= 0:
                 hit = replace(hit, severity="info")
             hit = replace(hit, price=replace(hit.price, lost_step_us=min(max(0.0, saved_us), most_us)))
         elif (hit.price.lost_us or 0.0) > most_us:

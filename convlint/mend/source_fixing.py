@@ -52,17 +52,15 @@ _SIZE = "fixed_input_size"
 Cells = Mapping[str, tuple[tuple[int, int, int], ...]]
 
 
-def reading_of(
-    source: Input, job: Job, contents: Mapping[str, bytes] | None = None, part: Iterable[str] | None = None
-) -> SourceReading:
-    """What the files of an input say, or a `part` of them; `contents` stand in the place of files."""
+def reading_of(source: Input, job: Job, contents: Mapping[str, bytes] | None = None) -> SourceReading:
+    """What the files of an input say, or a part of them; `contents` stand in the place of files."""
     return read_source(
         source.members,
         entries=job.entries,
         input_shape=job.image,
         contents=contents,
         root=source.root,
-        part=part,
+        part=source.part or None,
     )
 
 
@@ -308,7 +306,8 @@ class _Mending:
         """The check of the code as it would be."""
         key = tuple(sorted(texts.items()))
         if key not in self._results:
-            reading = joined([reading_of(self._source, self._job, texts)])
+            whole = replace(self._source, part=())
+            reading = joined([reading_of(whole, self._job, texts)])
             self._results[key] = judged_source(reading, self._rulebook, self._job, texts)
         return self._results[key]
 
@@ -379,34 +378,23 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
     return [(replace(source, part=part), rulebook, job) for part in parts]
 
 
-def outcome_of_part(source: Input, job: Job, files: Iterable[str] | None = None) -> InputResult:
-    """What a part says, or a whole input; it is judged with the others. A file that cannot be read costs itself.
-
-    With `files`, the part is what these turn out to be.
-    """
+def outcome_of_part(source: Input, job: Job) -> InputResult:
+    """What a part says, or a whole input; it is judged with the others. A file that cannot be read costs itself."""
     errors: list[InputError] = []
-    readings = _apart(source, job, iter(source.part or source.members if files is None else files), errors)
+    readings = _apart(source, job, source.part or source.members, errors)
     return InputResult(None, errors, reading=joined(readings) if readings else None)
 
 
-def _apart(source: Input, job: Job, paths: Iterator[str], errors: list[InputError]) -> list[SourceReading]:
+def _apart(source: Input, job: Job, paths: Sequence[str], errors: list[InputError]) -> list[SourceReading]:
     """The files read together; after a defect of convlint in halves, until the file that it costs is an error."""
     crash: list[InputError] = []
-    taken: list[str] = []
     with last_resort(crash, source.name):
-        return [reading_of(source, job, part=_noted(paths, taken))]
-    taken += paths  # files that come one by one are not left to nobody
-    if len(taken) < 2 or len(errors) >= _MOST_LOST:
-        errors += [replace(each, path=path) for each in crash for path in taken]
+        return [reading_of(replace(source, part=tuple(paths)), job)]
+    if len(paths) == 1 or len(errors) >= _MOST_LOST:
+        errors += [replace(each, path=path) for each in crash for path in paths]
         return []
-    half = len(taken) // 2
-    return [*_apart(source, job, iter(taken[:half]), errors), *_apart(source, job, iter(taken[half:]), errors)]
-
-
-def _noted(paths: Iterable[str], taken: list[str]) -> Iterator[str]:
-    for path in paths:
-        taken.append(path)
-        yield path
+    half = len(paths) // 2
+    return [*_apart(source, job, paths[:half], errors), *_apart(source, job, paths[half:], errors)]
 
 
 def outcome_of_parts(task: Task, parts: Sequence[InputResult]) -> InputResult:

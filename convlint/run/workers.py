@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from threading import Lock, local
 
@@ -18,26 +17,6 @@ from convlint.model.report import InputError
 from convlint.readers.children.child import Channel, Child, ChildDied
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook, load_rulebook
-
-NextFiles = Callable[[], tuple[str, ...]]
-_AT_ONCE = 4  # files that a process asks for
-
-
-class Files:
-    """The files of one input, dealt out to processes: each begins with its own part, and then helps the slowest."""
-
-    def __init__(self, parts: Sequence[Sequence[str]]) -> None:
-        self._left = [deque(part) for part in parts]
-        self._lock = Lock()
-
-    def next(self, number: int) -> tuple[str, ...]:
-        """What the process of that part reads next; nothing once all files are dealt out."""
-        with self._lock:
-            left = self._left[number]
-            if left:
-                return tuple(left.popleft() for _ in range(min(_AT_ONCE, len(left))))
-            left = max(self._left, key=len)  # from its end, which its own process comes to last
-            return tuple(left.pop() for _ in range(min(_AT_ONCE, len(left))))
 
 
 class Processes:
@@ -99,18 +78,14 @@ def check_in_workers(
             on_done(task[0].name)
         return outcome
 
-    def one(task: Task, next_files: NextFiles | None) -> InputResult:
-        outcome = _checked(processes, task, next_files)
+    def one(task: Task) -> InputResult:
+        outcome = _checked(processes, task)
         return outcome if task[0].part else done(task, outcome)
 
     several = [in_parts(task, jobs) for task in tasks]
-    asked: list[tuple[Task, NextFiles | None]] = []
-    for parts in several:
-        files = Files([source.part for source, _, _ in parts])
-        asked += [(each, partial(files.next, number) if each[0].part else None) for number, each in enumerate(parts)]
     pool = ThreadPoolExecutor(jobs)
     try:
-        found = pool.map(one, *zip(*asked, strict=True))
+        found = pool.map(one, [part for parts in several for part in parts])
         outcomes = []
         for task, parts in zip(tasks, several, strict=True):
             own = list(islice(found, len(parts)))
@@ -127,26 +102,20 @@ def check_in_workers(
         pool.shutdown(cancel_futures=True)
 
 
-def _checked(processes: Processes, task: Task, next_files: NextFiles | None) -> InputResult:
-    """The outcome of a task from one of the processes, whose death is an error of its input.
-
-    A process that reads a part asks for `next_files` as it goes.
-    """
+def _checked(processes: Processes, task: Task) -> InputResult:
+    """The outcome of a task from one of the processes, whose death is an error of its input."""
     source, rulebook, job = task
     if processes.ended:
         return InputResult(None, [])
     try:
         # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
         asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
-        result: InputResult | str | None = pickle.loads(processes.ask(asked))
-        while result is None and next_files is not None:
-            result = pickle.loads(processes.ask(pickle.dumps(next_files())))
+        result: InputResult | str = pickle.loads(processes.ask(asked))
     except ChildDied as died:
         what = "could not be started" if died.unstarted else "died"
         return InputResult(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])
     if isinstance(result, str):
         raise UsageError(result)
-    assert result is not None
     return result
 
 
@@ -167,19 +136,9 @@ def work(channel: Channel) -> None:
                 if source.part:
                     from convlint.mend.source_fixing import outcome_of_part
 
-                    result = outcome_of_part(source, job, _dealt_out(channel))
+                    result = outcome_of_part(source, job)
                 else:
                     result = outcome_of(source, _rulebook(folders), job, reading)
             except UsageError as error:
                 result = str(error)
             channel.send(pickle.dumps(result))
-
-
-def _dealt_out(channel: Channel) -> Iterator[str]:
-    """Files of the part at hand, as long as there are any that no other process reads."""
-    while True:
-        channel.send(pickle.dumps(None))
-        files = pickle.loads(channel.receive() or pickle.dumps(()))
-        if not files:
-            return
-        yield from files

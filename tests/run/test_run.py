@@ -21,7 +21,7 @@ from convlint.rulebook.book import load_rulebook
 from convlint.run import run
 from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import check_tasks, find_inputs
-from convlint.run.workers import Files, check_in_workers
+from convlint.run.workers import check_in_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
@@ -57,16 +57,6 @@ def test_a_worker_that_dies_takes_one_input_with_it(specs: list[str], monkeypatc
     outcomes = check_in_workers(tasks, 2, lambda _: None)
     assert [outcome.result is not None for outcome in outcomes] == [True, True, False, False, True, True]
     assert [error.message for error in outcomes[2].errors] == ["the process that checks it died (SIGKILL)"]
-
-
-def test_a_process_that_is_done_with_its_files_helps_the_slowest() -> None:
-    files = Files([list("abcdefg"), list("st"), list("uvwxyz")])
-    assert files.next(1) == ("s", "t")
-    assert files.next(0) == ("a", "b", "c", "d")
-    assert files.next(1) == ("z", "y", "x", "w")  # far from what its own process reads now
-    assert files.next(1) == ("g", "f", "e")
-    assert files.next(2) == ("u", "v")
-    assert [files.next(number) for number in range(3)] == [(), (), ()]
 
 
 def test_wrong_rules_end_the_run_as_without_workers(specs: list[str]) -> None:

@@ -36,13 +36,12 @@ def read_source(
     input_shape: tuple[int, ...] | None = None,
     contents: Mapping[str, bytes] | None = None,
     root: str | None = None,
-    part: Iterable[str] | None = None,
+    part: Sequence[str] | None = None,
 ) -> SourceReading:
     """Read the files `given`, with all that they import from the repository at `root`.
 
     `entries` are scripts that train; `contents` replace files on disk. With a `part`, only constructions and programs
-    in those files are read, each as it comes, while positions in all of `given` are reported. Never raises for what is
-    in a file.
+    in those files are read, while positions in all of `given` are reported. Never raises for what is in a file.
     """
     asked = given if part is None else part
     return _with_room(lambda: _read(given, entries, input_shape, contents or {}, root, asked))
@@ -63,7 +62,7 @@ _with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**15)  # words: 
 
 def _read(
     given: Sequence[str], entries: Sequence[str], input_shape: tuple[int, ...] | None, contents: Mapping[str, bytes],
-    root: str | None, asked: Iterable[str],
+    root: str | None, asked: Sequence[str],
 ) -> SourceReading:  # fmt: skip
     from convlint.readers.python.imports import ProjectImports
     from convlint.readers.python.nn.bias_uses import first_uses
@@ -77,18 +76,9 @@ def _read(
         [path for path in given if path not in unread],
         code,
     )
+    own = [path for path in asked if path not in unread and project.file(path) is not None]
     imports = ProjectImports(project)
-    taken: list[str] = []
-    own: list[str] = []
-
-    def opened() -> Iterator[str]:
-        for path in asked:
-            taken.append(path)
-            if path not in unread and project.file(path) is not None:
-                own.append(path)
-                yield path
-
-    read = read_layers(imports, opened(), input_shape=input_shape)
+    read = read_layers(imports, own, input_shape=input_shape)
     programs = read_programs(imports, own, tuple(entries))
     pointed = dict.fromkeys(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
@@ -100,7 +90,7 @@ def _read(
         read,
         files=tuple(own),
         programs=programs,
-        unread_files={path: faults[path] for path in taken if path in faults},
+        unread_files={path: faults[path] for path in asked if path in faults},
         unread_cells=tuple(cell for path, each in ours.items() for cell in _unread_cells(path, each)),
         lines={path: tuple(file.text.split("\n")) for path, file in files.items()},
         cells={
@@ -154,13 +144,17 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         taken=taken,
         overridden=overridden,
         kept=kept,
-        unread_files={path: why for part in parts for path, why in part.unread_files.items()},
-        unread_cells=tuple(each for part in parts for each in part.unread_cells),
+        unread_files=dict(sorted(fault for part in parts for fault in part.unread_files.items())),
+        unread_cells=tuple(sorted((each for part in parts for each in part.unread_cells), key=_path_of_cell)),
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
         bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
     )
+
+
+def _path_of_cell(cell: UnreadCell) -> str:
+    return cell.at.path
 
 
 def _notebooks(

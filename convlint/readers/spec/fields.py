@@ -149,7 +149,8 @@ def axes(name: str, value: Value, dims: int, *, minimum: int, neutral: int | Non
     neutral = NEUTRAL[name] if neutral is None else neutral
     if isinstance(value.data, list):
         if len(value.data) not in (1, dims):
-            raise fault(f"{name}: must be one number or {dims}, not {len(value.data)}", value.span)
+            count = "one number" if dims == 1 else f"one number or {dims}"
+            raise fault(f"{name}: must be {count}, not {len(value.data)}", value.span)
         numbers = [integer(name, item, minimum=minimum) for item in value.data]
         if len(numbers) == 1:
             numbers *= dims

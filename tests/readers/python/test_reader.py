@@ -1,6 +1,7 @@
 """Python read together: what counts, what is unread, and that parts join to the whole."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_parts_join_to_the_whole(name: str, dealt: str, monkeypatch: pytest.Monk
         "by turns": [files[1::2], files[-1::-2] if len(files) % 2 else files[-2::-2]],
     }
     assert sorted(file for part in ways[dealt] for file in part) == files
-    parts = joined([read_source(files, root=".", part=iter(part)) for part in ways[dealt]])
+    parts = joined([read_source(files, root=".", part=part) for part in ways[dealt]])
     assert parts.files == whole.files == tuple(files)
     assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
     assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
@@ -62,6 +63,19 @@ def test_a_place_that_the_root_of_another_part_reaches_has_the_reason_of_the_who
         parts = joined([read_source(files, root=".", part=[file]) for file in order])
         assert (parts.constructions, parts.known) == (whole.constructions, whole.known)
         assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
+
+
+def test_what_several_parts_cannot_read_has_the_order_of_the_files() -> None:
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "def f(:"}]
+    cells.append({**cells[0], "source": "x = 1"})
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    files = ["a.ipynb", "b.py", "c.ipynb", "d.py"]
+    for path in files:
+        Path(path).write_text(text if path.endswith("ipynb") else "def f(:\n")
+    for parts in ([files], [["d.py"], ["c.ipynb", "a.ipynb"], ["b.py"]]):
+        found = joined([read_source(files, root=".", part=part) for part in parts])
+        assert [cell.at.path for cell in found.unread_cells] == ["a.ipynb", "c.ipynb"]
+        assert list(found.unread_files) == ["b.py", "d.py"]
 
 
 def test_a_bias_that_one_part_cannot_know_is_unknown_to_all() -> None:

@@ -24,6 +24,7 @@ from convlint.readers.spec.reader import read_spec
         ("C: " + "0" * 5000, 8, "as octal"),
         ("C: ٣", 8, "not '٣'"),
         ("stride: [1, 2, 3, 4]", 13, "stride: must be one number or 2, not 4"),
+        ("dims: 1, stride: [1, 2]", 22, "stride: must be one number, not 2"),
         ("stride: 0", 13, "stride: must be at least 1, not 0"),
         ("padding: -1", 14, "padding: must be a whole number of at least 0, not -1"),
         ("padding: sane", 14, "padding: 'sane' is not one of same, valid; did you mean 'same'?"),

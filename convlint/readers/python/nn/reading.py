@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import itemgetter
 
@@ -193,13 +193,14 @@ def _hand_out(values: Iterable[Value], kind: str = "returned") -> None:
 
 
 def read_layers(
-    imports: ProjectImports, paths: Iterable[str], *, input_shape: tuple[int, ...] | None = None
+    imports: ProjectImports, paths: Sequence[str], *, input_shape: tuple[int, ...] | None = None
 ) -> SourceReading:
     """Read every convolution that the files construct; `input_shape` is the network's, with or without batch.
 
     The result has the layers, the places that could not be read, and the branches, but nothing of the files.
     """
     project = imports.project
+    given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
@@ -208,18 +209,10 @@ def read_layers(
     if shape is not None and len(shape) <= 3:
         shape = (SOMETHING, *shape)  # of any batch
     names_framework = cache(lambda path: any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS))
-    given: list[str] = []
-    read: list[str] = []
-    for path in paths:
-        if is_quiet(path):
-            continue
-        given.append(path)
-        # A script may leave the framework to the files that it imports.
-        if not (names_framework(path) or any(map(names_framework, imports.near(path)))):
-            continue
-        if not relevance.may_construct_in(path):
-            continue
-        read.append(path)
+    # A script may leave the framework to the files that it imports.
+    uses = [path for path in given if names_framework(path) or any(map(names_framework, imports.near(path)))]
+    read = list(filter(relevance.may_construct_in, uses))
+    for path in read:
         machine.memory.forget()
         run_body(machine, library, path, gathering, shape)
         for root in machine.roots(path):
