@@ -85,6 +85,18 @@ def test_a_bias_that_nothing_needs_goes(line: str) -> None:
     assert "is not fixed" not in ran.err
 
 
+def test_a_bias_of_another_layer_of_the_file_is_its_own_affair() -> None:
+    """Layers of the same name are not told apart."""
+    net = NET.replace("self.n(self.c(x))", "self.h(self.n(self.c(x)))")
+    net = net.format(line="self.h = nn.Conv2d(128, 64, 1)\n        self.h.bias.data.zero_()")
+    written(net=net)
+    fixed()
+    assert Path("net.py").read_text() == net.replace("padding=1)", "padding=1, bias=False)")
+    both = net + NET.split("\n\n\n")[1].replace("Net", "B").replace("self.c", "self.h").format(line="pass")
+    written(net=both)
+    assert "is not fixed" in fixed().err
+
+
 def test_a_bias_of_what_another_file_constructs_itself_is_its_own_affair() -> None:
     other = NET.replace("self.n(", "self.n(self.h(x) + ").replace("{line}", "self.h = nn.Conv2d(64, 128, 1)\n{line}")
     other = other.replace("{line}", "        self.h.bias.data.zero_()")

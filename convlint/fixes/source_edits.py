@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import SourceReading, TrainingProgram
-from convlint.readers.python.walking import Nodes
+from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
@@ -45,6 +45,17 @@ def _edited(finding: Finding, editor: _Editor) -> Finding:
     if fix.set == _BENCHMARK:
         return replace(finding, fix=editor.with_benchmark(fix, finding.location))
     return finding
+
+
+def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterator[str]:
+    """The variables and attributes that get what the calls make, or something with it."""
+    wanted = set(map(id, calls))
+    assigned = ((each.value, target) for each in source.nodes[ast.Assign] for target in each.targets)
+    annotated = ((each.value, each.target) for each in source.nodes[ast.AnnAssign])
+    for value, target in (*assigned, *annotated):
+        if value is not None and any(id(inner) in wanted for inner in every(value)):
+            names = (each for each in every(target) if isinstance(each, ast.Name | ast.Attribute))
+            yield from (each.id if isinstance(each, ast.Name) else each.attr for each in names)
 
 
 class _File(NamedTuple):
@@ -104,12 +115,14 @@ class _Editor:
         able = {span: each for span, each in wanted.items() if isinstance(each, Rewrites)}
         made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
         edits = {span: made[span] if isinstance(each, Rewrites) else each for span, each in wanted.items()}
-        return _File(source[0].raw, edits, self._bias_use(path, source[0].text))
+        return _File(source[0].raw, edits, self._bias_use(path, source[0], calls.values()))
 
-    def _bias_use(self, path: str, text: str) -> Location | None:
-        """What uses a bias that a file may construct, in that file first; `text` is what the file says."""
-        names = {"", *_SET.findall(text)} if self._bias_uses else set()
-        places = [use.at for use in self._bias_uses if use.at.path == path or use.attribute in names]
+    def _bias_use(self, path: str, source: PythonSource, calls: Iterable[ast.Call | None]) -> Location | None:
+        """What uses a bias that these calls in a file may make, in that file first."""
+        if not self._bias_uses:
+            return None
+        own, anywhere = {"", *_names_of(source, calls)}, {"", *_SET.findall(source.text)}
+        places = [use.at for use in self._bias_uses if use.attribute in (own if use.at.path == path else anywhere)]
         return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
