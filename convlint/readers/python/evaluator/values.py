@@ -384,9 +384,9 @@ def defaults_in(value: Value) -> frozenset[StatedLiteral]:
     return frozenset([each for each in stated if each.default]) if stated else NOTHING_STATED
 
 
-def place_of(stated: StatedLiteral) -> tuple[str, int, int]:
-    """The path, line and column of a literal, to sort by."""
-    return stated.at.path, stated.at.line or 0, stated.at.column or 0
+def place_of(stated: StatedLiteral) -> tuple[str, int, int, str, bool, bool]:
+    """The path, line and column of a literal, and as what it stands there, to sort by: a process hashes as it likes."""
+    return stated.at.path, stated.at.line or 0, stated.at.column or 0, stated.name, stated.default, stated.bound
 
 
 def same(first: Value, second: Value, depth: int = 0) -> bool:
