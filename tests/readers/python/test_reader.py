@@ -65,6 +65,22 @@ def test_a_place_that_the_root_of_another_part_reaches_has_the_reason_of_the_who
         assert [(each.at, each.why) for each in parts.unread] == [(each.at, each.why) for each in whole.unread]
 
 
+@pytest.mark.parametrize("given", ["json.load(open('c.json'))", "{'n': 60}"])
+def test_what_a_script_sets_says_nothing_of_files_that_are_read_after_it(given: str) -> None:
+    setting = "    hparams.clear()\n    hparams.update(values)\n"
+    head = "import json\nfrom torch import nn\nfrom hparams import set_hparams\n"
+    Path("hparams.py").write_text(f"hparams = {{}}\ndef set_hparams(values):\n{setting}")
+    Path("a.py").write_text(f"{head}set_hparams({given})\nhead = nn.Conv2d(3, 8, 3)\n")
+    Path("net.py").write_text(
+        "from torch import nn\nfrom hparams import hparams\ndef make():\n    return nn.Conv2d(hparams['n'], 64, 3)\n"
+    )
+    files = ["a.py", "hparams.py", "net.py"]
+    for parts in ([files], [["net.py"], ["a.py", "hparams.py"]]):
+        found = joined([read_source(files, root=".", part=part) for part in parts])
+        assert [each.layer.C for each in found.layers] == [3, None]
+        assert [each.why for each in found.unread] == ["caller"]
+
+
 def test_what_several_parts_cannot_read_has_the_order_of_the_files() -> None:
     cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "def f(:"}]
     cells.append({**cells[0], "source": "x = 1"})

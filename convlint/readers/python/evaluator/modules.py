@@ -59,6 +59,7 @@ class Modules:
         self.recorded: dict[str, list[Recorded]] = {}  # records of the library from their bodies
         self.unfinished: set[str] = set()  # modules whose bodies were not run to the end
         self._running: list[str] = [""]  # modules whose bodies are running
+        self._changing: list[List | Table] = []  # lists and dicts that functions of their modules change
         self._chain: list[tuple[str, str]] = []
         self._set_by: dict[str, dict[str, set[str]]] | None = None  # paths by names of classes and their attributes
 
@@ -134,11 +135,16 @@ class Modules:
             if isinstance(value, Name) and names.rebound.isdisjoint((name, "*")):
                 continue  # an attribute or item of it is set: it still is what has that name
             if isinstance(value, (List, Table)):
-                value.heap.soften(value, "caller")
+                self._changing.append(value)
             elif isinstance(value, Instance):
                 value.heap.edit(value).complete = False
             elif not isinstance(value, _FIXED) or name in changed:
                 scope.variables[name] = unknown("caller" if whole else "limit")
+        # A script that called such a function says nothing of them to other files, which may be read without it.
+        for each in self._changing:
+            if each.complete or each.why != "caller":
+                each.heap.edit(each.held if isinstance(each, Table) else each).complete = True
+                each.heap.soften(each, "caller")
         self._open_classes(scope, file)
 
     def _open_classes(self, scope: Scope, file: SourceFile) -> None:
