@@ -388,3 +388,28 @@ def test_json_specs() -> None:
     write("net.json", text)
     assert convlint("check", "net.json", "--fix").code == 0
     assert content("net.json") == text.replace("NCHW", "NHWC")
+
+
+PARTLY_UNKNOWN = """\
+version: 1
+target: t4
+runtime: { framework: pytorch, cudnn_benchmark: true, fixed_input_size: true }
+defaults: { N: 1, dtype: bf16, layout: NHWC }
+layers:
+  - { name: stem, C: 3, H: 224, W: 224, K: 40, kernel_size: 4, stride: 4 }
+  - { name: d2, K: 80, kernel_size: 2, stride: 2 }
+  - { name: d3, K: 160, kernel_size: 2, stride: 2 }
+  - { name: split, op: reshape, C: 160 }
+  - { name: d4, K: 320, kernel_size: 2, stride: 2 }
+"""
+
+
+def test_where_a_time_is_unknown_the_check_calls_applicable_what_is_written() -> None:
+    write("net.yaml", PARTLY_UNKNOWN)
+    found = json.loads(convlint("check", "net.yaml", "-o", "json").out)["findings"]
+    (fix,) = (each["fix"] for each in found if each["code"] == "CL106")
+    why = fix["no_edit"]
+    assert (fix["applicable"], why[:27]) == (False, "its layers would take 26.1 ")
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert why in ran.err
+    assert content("net.yaml") == PARTLY_UNKNOWN

@@ -130,6 +130,9 @@ def _is_tried(plan: EditPlan, result: NetworkResult) -> bool:
     """Whether layers may take longer or rules speak up once a plan is written, although it is made of advice."""
     if _sets_batch(plan) or _divides(plan, result.labels):
         return True
+    # Where a time is unknown, `--fix` wants no layer to take longer: what others save may not pay for it.
+    if any(times is None for entry in result.layers for times in entry.times.values()):
+        return True
     # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU.
     if any(wish.sets.get("layout") == "NCHW" for wish in plan.granted):
         return True
