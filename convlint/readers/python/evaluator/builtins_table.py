@@ -633,7 +633,13 @@ def _named_tuple(machine: Machine, call: LibraryCall) -> Value | None:
     # Python raises here as well.
     if not names or defaults is None or len(defaults) > len(names):
         return None
-    return machine.calls.named_tuple(str(call.args[0].value), names, defaults, call.file)
+    name = str(call.args[0].value)
+    node = ast.ClassDef(name=name, bases=[], keywords=[], body=[], decorator_list=[], lineno=1, col_offset=0)
+    cls = Class(machine.heap, node, call.file, name, [Name("typing.NamedTuple")])
+    cls.fields = names
+    cls.order = [cls, *cls.bases]
+    cls.namespace.update(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    return cls
 
 
 def _as_dict(machine: Machine, call: LibraryCall) -> Value | None:

@@ -48,7 +48,8 @@ _LASTING = (Instance, Function, Class, Module)
 # Packages whose functions read their arguments and change none of them
 _HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
 _ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
-_TUPLES = frozenset({"typing.NamedTuple"})
+_TUPLE, _LINEN = "typing.NamedTuple", "flax.linen.Module"
+_MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module")  # bases that make records of their classes
 _PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
 _NAMES = ("__name__", "__qualname__")
 _LITERALS = (ast.Constant, ast.UnaryOp)
@@ -505,7 +506,7 @@ class Calls:
             if self.find(cls, name)[0] is not None:
                 cls.namespace[name] = unknown("caller")
         inherited = next((base.fields for base in parents if base.fields is not None), None)
-        named = any(isinstance(base, Name) and base.name in _TUPLES for base in cls.order)
+        named = any(_derives(cls, base) for base in _MAKES_FIELDS)
         if is_record or named or inherited is not None:
             own = [
                 each.target.id
@@ -542,7 +543,7 @@ class Calls:
 
     def is_enum(self, cls: Class) -> bool:
         """Whether the class is an enumeration."""
-        return any(isinstance(base, Name) and base.name in _ENUMS for base in cls.order or ())
+        return any(_derives(cls, base) for base in _ENUMS)
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
         """Return an attribute of the class and its bases, behind `after` if given, and whether it is certain.
@@ -706,10 +707,10 @@ class Calls:
         elif init is not None or not certain:
             self.machine.heap.edit(instance).complete = False
             self.machine.give_away(call.values)
-        elif cls.fields is not None:
-            self._fill_fields(instance, cls, call)
         else:
             self.initialize(instance, None, call, certain=certain)
+            if cls.fields is not None:
+                self._fill_fields(instance, cls, call)
         return instance
 
     def without_caller(self, root: Function | Class, defaults: bool, frames: list[Scope]) -> Value:
@@ -750,7 +751,7 @@ class Calls:
         cls = instance.cls
         if not isinstance(cls, Class) or cls.fields is None:
             return None
-        if not any(isinstance(base, Name) and base.name in _TUPLES for base in cls.order or ()):
+        if not _derives(cls, _TUPLE):
             return None
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 
@@ -758,17 +759,8 @@ class Calls:
         """Return the items of a loop over an enumeration; None if the class is none."""
         return [each for each in cls.namespace.values() if isinstance(each, Instance)] if self.is_enum(cls) else None
 
-    def named_tuple(self, name: str, fields: list[str], defaults: list[Value], file: SourceFile) -> Class:
-        """Return the class that `collections.namedtuple(name, fields)` creates."""
-        node = ast.ClassDef(name=name, bases=[], keywords=[], body=[], decorator_list=[], lineno=1, col_offset=0)
-        cls = Class(self.machine.heap, node, file, name, [Name("typing.NamedTuple")])
-        cls.fields = fields
-        cls.order = [cls, *cls.bases]
-        cls.namespace.update(zip(fields[len(fields) - len(defaults) :], defaults, strict=True))
-        return cls
-
     def _fill_fields(self, instance: Instance, cls: Class, call: LibraryCall) -> None:
-        """Run the generated `__init__` of a dataclass or named tuple."""
+        """Run the generated `__init__` of a dataclass or named tuple; and what Flax runs once its module is bound."""
         machine = self.machine
         for at, name in enumerate(cls.fields or ()):
             if at < len(call.args):
@@ -780,9 +772,10 @@ class Calls:
             else:
                 value = self._field_default(self.find(cls, name)[0], call.node, cls.file)
             machine.heap.put(instance, name, value)
-        after = self.method_of(instance, "__post_init__")
-        if after is not None:
-            machine.call(after, [], {}, call.node, cls.file)
+        names = ("__post_init__", "setup") if _derives(cls, _LINEN) else ("__post_init__",)
+        for name in names:
+            if (after := self.method_of(instance, name)) is not None:
+                machine.call(after, [], {}, call.node, cls.file)
 
     def _field_default(self, default: Value | None, node: ast.Call, file: SourceFile) -> Value:
         function = default.function if isinstance(default, Partial) else None
@@ -792,6 +785,10 @@ class Calls:
             make = default.keywords.get("default_factory")
             return self.machine.call(make, [], {}, node, file) if make is not None else unknown("call")
         return default if default is not None else unknown("call")
+
+
+def _derives(cls: Class, base: str) -> bool:
+    return any(isinstance(each, Name) and each.name == base for each in cls.order or ())
 
 
 def _behind(cls: Class, after: Class | None) -> list[Value]:

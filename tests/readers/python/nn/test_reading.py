@@ -801,3 +801,39 @@ def test_the_map_of_a_default_is_that_of_nobody(tmp_path: Path, size: str, H: in
     )
     found = read(tmp_path, module(init, forward, f", {size}" if size else ""))
     assert one(found).layer.H == H
+
+
+LINEN = """import flax.linen as nn
+from functools import partial
+from typing import Any
+class Block(nn.Module):
+    filters: int
+    conv: Any
+    strides: tuple = (2, 2)
+    @nn.compact
+    def __call__(self, x):
+        x = self.conv(self.filters, (3, 3), self.strides)(x)
+        return self.conv(self.filters * 2, (1, 1))(nn.relu(x))
+class Net(nn.Module):
+    width: int = 62
+    def setup(self):
+        self.stem = nn.Conv(self.width, (7, 7))
+        self.block = Block(self.width, partial(nn.Conv, use_bias=True), name="b")
+    def __call__(self, x):
+        return self.block(self.stem(x))
+"""
+
+
+def test_modules_of_flax_are_records_whose_fields_their_layers_read(tmp_path: Path) -> None:
+    found = {(each.layer.C, each.layer.K, each.layer.R, each.layer.U) for each in read(tmp_path, LINEN).layers}
+    assert {(None, 62, 7, 1), (62, 62, 3, 2)} <= found
+    assert {K for _, K, _, _ in found} == {62, 124}
+
+
+def test_modules_of_equinox_may_have_an_init_of_their_own(tmp_path: Path) -> None:
+    fields = "import equinox as eqx\nclass Net(eqx.Module):\n    width: int\n    conv: eqx.nn.Conv2d = None\n"
+    own = f"{fields}    def __init__(self, key):\n        self.conv = eqx.nn.Conv2d(64, 62, 3, key=key)\n"
+    assert one(read(tmp_path, own)).layer.K == 62
+    call = "    def __call__(self, x):\n        return eqx.nn.Conv2d(64, self.width, 3)(x)\n"
+    made = read(tmp_path, f"{fields}{call}def make():\n    return Net(60)\n")
+    assert {each.layer.K for each in made.layers if each.layer.K} == {60}
