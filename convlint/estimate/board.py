@@ -131,9 +131,8 @@ class Board:
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.bases: dict[object, Any] = {}  # what it found that times of a kind of layer rest on
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
-        self.of_layer: dict[
-            int, tuple[object, Runtime, Any]
-        ] = {}  # by the id of a layer: the same, under which runtime
+        # By the id of a layer: the layer, its runtime, and what `passes` made of both.
+        self.of_layer: dict[int, tuple[object, Runtime, Any]] = {}
         self._peaks: dict[Dtype, float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[ArithmeticUnit | None, ArithmeticUnit | None]] = {}
 

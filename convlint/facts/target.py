@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -146,9 +146,14 @@ def _wheel_lacks(libraries: Libraries) -> Any:
     built = runtime.wheel if version is None else support.wheel_cuda(version) or runtime.wheel
     if version is not None and built is not None:
         codes = support.wheel_codes(built, version)
-        return bool(codes) and not any(runs_on(code, gpu) for code in codes)
-    every = support.wheels(version)
-    return False if all(any(runs_on(code, gpu) for code in codes) for codes in every) else UNKNOWN
+        return bool(codes) and not _has_code(codes, gpu)
+    return False if all(_has_code(codes, gpu) for codes in support.wheels(version)) else UNKNOWN
+
+
+def _has_code(codes: Iterable[Version], gpu: Gpu) -> bool:
+    """Whether code for one of these runs on a GPU: for its own major version, and a minor one up to its own."""
+    own = gpu.compute_capability
+    return any(code.numbers[0] == own.numbers[0] and code <= own for code in codes)
 
 
 def _wheel(facts: LayerFacts) -> tuple[str, ...]:
@@ -156,11 +161,6 @@ def _wheel(facts: LayerFacts) -> tuple[str, ...]:
         return ()
     stated = facts.context.runtime.framework_version
     return ("runtime.framework_version" if stated is None else f"the CUDA of its wheel, as in {stated.text}+cu126",)
-
-
-def runs_on(code: Version, gpu: Gpu) -> bool:
-    """Whether code for one compute capability runs on a GPU: on its own major version, from its own minor on."""
-    return code.numbers[0] == gpu.compute_capability.numbers[0] and code <= gpu.compute_capability
 
 
 def _nothing(_facts: LayerFacts) -> tuple[str, ...]:

@@ -105,8 +105,9 @@ def wheels(version: Version | None) -> list[tuple[Version, ...]]:
 
     The wheels for a CUDA that later releases no longer came in are among them.
     """
-    every = [[each for each in entries if version is None or each.since <= version] for entries in _wheels().values()]
-    return [entry.codes for entries in every for entry in (entries if version is None else entries[-1:])]
+    if version is None:
+        return [entry.codes for entries in _wheels().values() for entry in entries]
+    return [codes for cuda in _wheels() if (codes := wheel_codes(cuda, version))]
 
 
 def _kin(facts: _Library, gpu: Gpu) -> dict[Version, Version]:

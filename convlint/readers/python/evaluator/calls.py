@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -506,7 +506,7 @@ class Calls:
             if self.find(cls, name)[0] is not None:
                 cls.namespace[name] = unknown("caller")
         inherited = next((base.fields for base in parents if base.fields is not None), None)
-        named = any(_derives(cls, base) for base in _MAKES_FIELDS)
+        named = _derives(cls, _MAKES_FIELDS)
         if is_record or named or inherited is not None:
             own = [
                 each.target.id
@@ -543,7 +543,7 @@ class Calls:
 
     def is_enum(self, cls: Class) -> bool:
         """Whether the class is an enumeration."""
-        return any(_derives(cls, base) for base in _ENUMS)
+        return _derives(cls, _ENUMS)
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
         """Return an attribute of the class and its bases, behind `after` if given, and whether it is certain.
@@ -751,7 +751,7 @@ class Calls:
         cls = instance.cls
         if not isinstance(cls, Class) or cls.fields is None:
             return None
-        if not _derives(cls, _TUPLE):
+        if not _derives(cls, (_TUPLE,)):
             return None
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 
@@ -772,7 +772,7 @@ class Calls:
             else:
                 value = self._field_default(self.find(cls, name)[0], call.node, cls.file)
             machine.heap.put(instance, name, value)
-        names = ("__post_init__", "setup") if _derives(cls, _LINEN) else ("__post_init__",)
+        names = ("__post_init__", "setup") if _derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:
             if (after := self.method_of(instance, name)) is not None:
                 machine.call(after, [], {}, call.node, cls.file)
@@ -787,8 +787,9 @@ class Calls:
         return default if default is not None else unknown("call")
 
 
-def _derives(cls: Class, base: str) -> bool:
-    return any(isinstance(each, Name) and each.name == base for each in cls.order or ())
+def _derives(cls: Class, bases: Collection[str]) -> bool:
+    """Whether one of the classes of libraries that it derives from is among `bases`."""
+    return any(isinstance(each, Name) and each.name in bases for each in cls.order or ())
 
 
 def _behind(cls: Class, after: Class | None) -> list[Value]:

@@ -125,10 +125,11 @@ def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[In
         for held in each.attributes.values() if plain and isinstance(each, Instance) else (each,):
             if isinstance(held, Instance) and is_line(held) and held.extra.name == "keras.Sequential":
                 found[id(held)] = held
+    if not found:
+        return []
     # The input of a part is not the image.
-    parts = {id(part) for each in (*found.values(), *others) for _, part in everything(each) if part is not each} \
-        if found else ()  # fmt: skip
-    known = {*parts, *map(id, others)}
+    parts = {id(part) for each in (*found.values(), *others) for _, part in everything(each) if part is not each}
+    known = parts.union(map(id, others))
     return [each for each in found.values() if id(each) not in known][:_MOST_NETWORKS]
 
 
