@@ -347,7 +347,7 @@ def _check_output_padding(layer: ConvLayer) -> None:
         if extra >= most:
             at = layer.spans.get(axis.output_padding, layer.spans["layer"])
             raise fault(
-                f"{layer.name}: {axis.output_padding}={extra} is not less than the stride or the dilation, {most}", at
+                f"{layer.name}: output_padding {extra} must be less than the stride or the dilation, {most}", at
             )
 
 
