@@ -127,7 +127,7 @@ class Board:
         clock = gpu.boost_clock_hz or on_paper / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
         groups = () if gpu.calibration is None else gpu.calibration.groups
-        self.groups: dict[tuple[Kind, Dtype, Pass], Group] = {(one.kind, one.dtype, one.which): one for one in groups}
+        self.groups: dict[tuple[Kind, Dtype, Pass], Group] = {(fit.kind, fit.dtype, fit.which): fit for fit in groups}
         self.passes: dict[object, Any] = {}  # what `passes` worked out so far
         self.bases: dict[object, Any] = {}  # what it found that times of a kind of layer rest on
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
@@ -139,20 +139,20 @@ class Board:
     def units(self, compute: Dtype, tensorrt: bool) -> tuple[ArithmeticUnit | None, ArithmeticUnit | None]:
         """The Tensor Cores and the CUDA cores for a compute dtype; None for those that do not multiply it."""
         key = compute, tensorrt
-        found = self._units.get(key)
-        if found is None:
+        units = self._units.get(key)
+        if units is None:
             tensor = self._build(compute, True, tensorrt)
             simt = _SIMT_TYPE.get(compute, compute) if tensor else compute
-            found = self._units[key] = tensor, self._build(simt, False, tensorrt)
-        return found
+            units = self._units[key] = tensor, self._build(simt, False, tensorrt)
+        return units
 
     def peak(self, compute: Dtype) -> float:
         """FLOP/s on paper of the best unit for a compute dtype; every dtype that has a time has a unit."""
-        found = self._peaks.get(compute)
-        if found is None:
+        peak = self._peaks.get(compute)
+        if peak is None:
             tensor = tensor_peak(self.gpu, compute, fp16_accumulate=False)
-            found = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
-        return found
+            peak = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
+        return peak
 
     def of_amperes(self, share: float) -> float:
         """`share` of the peak, as Ampere's instructions reach it on H100, of this GPU's: all of H20's lower one."""
@@ -214,7 +214,7 @@ class Board:
             for name, (tiles, kind) in kinds.items()
         }  # fmt: skip
         least_step_us = {
-            name: min((one.full_us / (one.wave * one.tm * one.tn) for one in table), default=0.0)
+            name: min((program.full_us / (program.wave * program.tm * program.tn) for program in table), default=0.0)
             for name, table in tables.items()
         }
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)

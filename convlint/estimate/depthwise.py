@@ -196,9 +196,9 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
         return max(_cudnn(case), _native(case), key=_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
-    asked = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
+    in_cudnn = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     if board.like_hopper:
-        if not asked or not _is_timed(problem) or problem.H == 1 or (case.which == "dgrad" and problem.strided):
+        if not in_cudnn or not _is_timed(problem) or problem.H == 1 or (case.which == "dgrad" and problem.strided):
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case
         theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0), _HOPPER_NCHW_SLOWER[case.which])
@@ -207,7 +207,7 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one
     # dimension it lets pass untimed, and there cuDNN is reported to be slower (#170138).
     half = problem.dtype in (Dtype.fp16, Dtype.bf16) and _may_ask(problem) and _is_timed(problem)
-    return min(_cudnn(case), own, key=_TIME) if half and (asked or not _is_faster_in_cudnn(problem)) else own
+    return min(_cudnn(case), own, key=_TIME) if half and (in_cudnn or not _is_faster_in_cudnn(problem)) else own
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:
@@ -242,8 +242,8 @@ def _tensorrt(case: KernelCase, *, narrow: bool, element_bytes: int) -> Priced:
     kernel = _FP16 if narrow else _FP32
     clocks = _clocks(problem, which, kernel, board.sms)
     if problem.strided and board.cc != _TIMED:
-        whole = _clocks(problem, which, kernel, board.sms, unstrided=True)
-        clocks = min(clocks, whole, *([_clocks(problem, which, _FP32, board.sms)] if narrow else []))
+        unstrided = _clocks(problem, which, kernel, board.sms, unstrided=True)
+        clocks = min(clocks, unstrided, *([_clocks(problem, which, _FP32, board.sms)] if narrow else []))
     factor = _WGRAD if which == "wgrad" else 1.0
     compute_us = factor * max(clocks / board.clocks_per_us, problem.flops / case.unit.peak * 1e6)
     memory_us = factor * _memory_us(case, kernel.bandwidth, element_bytes)
@@ -285,7 +285,7 @@ def _cudnn(case: KernelCase) -> Priced:
     else:
         clocks = _CUDNN_PER_TAP * taps * y + _CUDNN_PER_POINT * max(x, y)
     if problem.dtype not in _NARROW:
-        wide = min(_clocks(problem, which, _FP32, board.sms, unstrided=each) for each in (False, problem.strided))
+        wide = min(_clocks(problem, which, _FP32, board.sms, unstrided=flag) for flag in (False, problem.strided))
         clocks = max(clocks, _WGRAD * wide if which == "wgrad" else wide)
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)

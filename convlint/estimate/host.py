@@ -29,16 +29,13 @@ from convlint.model.runtime import Runtime, framework_of
 
 
 class Host(NamedTuple):
-    """The us that a host needs for each pass of one convolution and what follows it; and those of a byte on the GPU.
-
-    `fuses`: what follows is one kernel.
-    """
+    """The us that a host needs for each pass of one convolution and what follows it; and those of a byte on the GPU."""
 
     fprop: float = 0.0
     dgrad: float = 0.0
     wgrad: float = 0.0
     us_per_byte: float = 0.0
-    fuses: bool = False
+    fuses: bool = False  # what follows is one kernel
 
 
 NO_HOST: Final = Host()
@@ -95,10 +92,10 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     if runtime.cuda_graphs or framework not in ("pytorch", "tensorflow"):
         return NO_HOST
     share = TENSORFLOW if framework == "tensorflow" else COMPILED if runtime.compile else 1.0
-    whole = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
+    eager_us = EAGER_US_PER_OPERATION * OPERATIONS * (JETSON if gpu.jetson else 1.0)
     autocast = AUTOCAST if runtime.mixed_precision and framework == "pytorch" else 1.0
-    backward = whole * (autocast * BACKWARD if framework == "pytorch" else share * TENSORFLOW_BACKWARD) / 2
-    forward = whole * share * (1.0 if runtime.compile else autocast)
+    backward = eager_us * (autocast * BACKWARD if framework == "pytorch" else share * TENSORFLOW_BACKWARD) / 2
+    forward = eager_us * share * (1.0 if runtime.compile else autocast)
     us_per_byte = 1e6 / (gpu.dram_bytes_per_s * board_of(gpu).factors.bandwidth * const.STREAMED)
     return Host(forward, backward, backward, us_per_byte, fuses=bool(runtime.compile))
 
@@ -202,8 +199,8 @@ class Hosted(Struct, frozen=True):
 
 def left_us(layers: Sequence[ConvLayer], mode: Mode, host: Host) -> float:
     """What of the host's time is left for the convolutions of these layers, beside what follows them."""
-    whole = _summed(layers, _shares(layers, [running_passes(layer, mode) for layer in layers], host))
-    return max(0.0, whole.host_us - whole.following_us)
+    total = _summed(layers, _shares(layers, [running_passes(layer, mode) for layer in layers], host))
+    return max(0.0, total.host_us - total.following_us)
 
 
 class _Share(NamedTuple):
@@ -220,7 +217,7 @@ _Shares = Sequence[dict[Pass, _Share]]
 def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], host: Host) -> _Shares:
     """Of each pass of each layer."""
     norms = any(layer.norm_follows for layer in layers)  # else nobody says which layers have one
-    found = []
+    shares = []
     for layer, running in zip(layers, passes, strict=True):
         has_norm = bool(layer.norm_follows) or not norms
         known = layer.N and layer.K and layer.Z and layer.P and layer.Q
@@ -238,13 +235,13 @@ def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], hos
             parts = len(running) - 1 if back else 1  # dgrad and wgrad have halves
             own_us = kernels * const.KERNEL_US / parts
             own[which] = _Share(getattr(host, which) * of_host, accesses * moved / parts + own_us, own_us)
-        found.append(own)
-    return found
+        shares.append(own)
+    return shares
 
 
 def _summed(layers: Sequence[ConvLayer], shares: _Shares) -> _Share:
     parts = [(layer.calls, share) for layer, own in zip(layers, shares, strict=True) for share in own.values()]
-    return _Share(*(sum(calls * one[place] for calls, one in parts) for place in range(3)))
+    return _Share(*(sum(calls * share[place] for calls, share in parts) for place in range(3)))
 
 
 def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None], host: Host) -> Hosted:
@@ -257,15 +254,15 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
         return Hosted(tuple(estimates), None, gpu_us)
     shares = _shares(layers, [estimate.passes for _, estimate in known], host)
     parts = [
-        (layer.calls, one.time_us, own[which])
+        (layer.calls, of_pass.time_us, own[which])
         for (layer, estimate), own in zip(known, shares, strict=True)
-        for which, one in estimate.passes.items()
+        for which, of_pass in estimate.passes.items()
     ]
-    whole = _summed(layers, shares)
-    host_us = max(0.0, whole.host_us - whole.following_us)
+    total = _summed(layers, shares)
+    host_us = max(0.0, total.host_us - total.following_us)
     alone = Hosted(
-        tuple(estimates), host_us, gpu_us, host, following_us=whole.following_us, kernels_us=whole.kernels_us,
-        all_host_us=whole.host_us,
+        tuple(estimates), host_us, gpu_us, host, following_us=total.following_us, kernels_us=total.kernels_us,
+        all_host_us=total.host_us,
     )  # fmt: skip
     if gpu_us >= host_us:
         return alone
@@ -276,27 +273,28 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
         low, high = (share, high) if sum_us < host_us else (low, share)
     sure = alone.is_surely_bound
     waiting: dict[tuple[int, float], PassEstimate] = {}
-    found = []
+    result = []
     for (layer, estimate), shared in zip(known, shares, strict=True):
         passes = {}
-        for which, one in estimate.passes.items():
-            key = id(one), high * shared[which].host_us - shared[which].following_us
-            passes[which] = waiting[key] = waiting.get(key) or _held_up(one, key[1], sure=sure)
+        for which, of_pass in estimate.passes.items():
+            key = id(of_pass), high * shared[which].host_us - shared[which].following_us
+            passes[which] = waiting[key] = waiting.get(key) or _held_up(of_pass, key[1], sure=sure)
         time_us, unquantized_us = (
-            layer.calls * sum(getattr(one, name) for one in passes.values()) for name in ("time_us", "unquantized_us")
+            layer.calls * sum(getattr(item, name) for item in passes.values()) for name in ("time_us", "unquantized_us")
         )
-        found.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
-    return replace(alone, estimates=tuple(found))
+        result.append(replace(estimate, passes=passes, time_us=time_us, unquantized_us=unquantized_us))
+    return replace(alone, estimates=tuple(result))
 
 
-def _held_up(one: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:
+def _held_up(of_pass: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:
     """The pass on a host that lets it end after `least_us`; where that is sure, what it wastes costs no time."""
-    time_us = max(one.time_us, least_us)
-    wait_us, share = time_us - one.time_us, one.time_us / time_us
-    overhead_us = one.overhead_us + wait_us
+    time_us = max(of_pass.time_us, least_us)
+    wait_us, share = time_us - of_pass.time_us, of_pass.time_us / time_us
+    overhead_us = of_pass.overhead_us + wait_us
     return replace(
-        one, time_us=time_us, overhead_us=overhead_us, tflops=one.tflops * share, peak_share=one.peak_share * share,
-        unquantized_us=time_us if sure else one.unquantized_us + wait_us,
-        lost_to_tiles_us=0.0 if sure else one.lost_to_tiles_us, lost_to_waves_us=0.0 if sure else one.lost_to_waves_us,
-        bound_by="launch" if 2 * overhead_us > time_us else one.bound_by,
+        of_pass, time_us=time_us, overhead_us=overhead_us, tflops=of_pass.tflops * share,
+        peak_share=of_pass.peak_share * share, unquantized_us=time_us if sure else of_pass.unquantized_us + wait_us,
+        lost_to_tiles_us=0.0 if sure else of_pass.lost_to_tiles_us,
+        lost_to_waves_us=0.0 if sure else of_pass.lost_to_waves_us,
+        bound_by="launch" if 2 * overhead_us > time_us else of_pass.bound_by,
     )  # fmt: skip

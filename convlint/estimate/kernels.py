@@ -33,18 +33,18 @@ def transforms(problem: Problem, which: Pass, family: Family, board: Board, *, s
         return []
     if problem.groups != 1 or problem.dilated:
         return []
-    found = []
+    ways = []
     if problem.R == problem.S and problem.R in _WINOGRAD_OUTPUT:
         # Libraries keep to the fused kernel for small batches, also where the other one is faster; Kepler has none.
         fused = family.fused_winograd and which != "wgrad" and problem.R == 3
         if not fused or problem.N >= LEAST_BATCH_NOT_FUSED:
-            found.append(_winograd(problem, which, family, board.l2_bytes))
+            ways.append(_winograd(problem, which, family, board.l2_bytes))
         if fused:
-            found.append(_fused_winograd(problem, which, family))
+            ways.append(_fused_winograd(problem, which, family))
     if searched and 5 <= problem.R <= 9 and problem.S < _FFT_TILE:
-        found.append(_fft(problem, which, family))
+        ways.append(_fft(problem, which, family))
     room = board.gpu.memory_bytes
-    return [each for each in found if room is None or each.workspace_bytes + _tensors_bytes(problem) <= room]
+    return [lowering for lowering in ways if room is None or lowering.workspace_bytes + _tensors_bytes(problem) <= room]
 
 
 def _gemm_of(which: Pass, points: int, C: int, K: int) -> tuple[int, int, int]:
@@ -163,8 +163,8 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
             continue
         size = wide * in_all_groups
         # A copy that L2 holds is read from there by the kernel that it was made for, and overwritten by the next one.
-        kept = size <= kept_in_l2 and (transposed or not hopper)
-        time = (raw * in_all_groups + (0 if kept else size)) * us_per_byte
+        in_l2 = size <= kept_in_l2 and (transposed or not hopper)
+        time = (raw * in_all_groups + (0 if in_l2 else size)) * us_per_byte
         if transposed and modern:
             rows, points, channels = _transposed(problem, tensor, c, k)
             side = const.TRANSPOSE_TILE
@@ -259,7 +259,7 @@ def least_tiled(
     us_per_byte, extra_us = board.us_per_byte, family.extra_kernel_us
     base = setup + around.transposes_us + around.padding_us
     # Volumes keep their reduction whole: 4 to 16 tiles take 113 to 116 us on V100 whatever their number (cuDNN 8.0.5).
-    whole = which == "fprop" and is_volume(problem)
+    unsplit = which == "fprop" and is_volume(problem)
     least: ProgramChoice | None = None
     for lowering in lowerings:
         fixed, bytes_us = base, bytes_ * us_per_byte
@@ -274,7 +274,7 @@ def least_tiled(
         choice = fastest(
             lowering,
             unit.tables[lowering.table],
-            "never" if whole else _SPLITS.get(lowering.table, family.split[index]),
+            "never" if unsplit else _SPLITS.get(lowering.table, family.split[index]),
             family,
             sms=board.sms,
             bytes_us=bytes_us,
@@ -493,10 +493,10 @@ def timed_groups_us(case: KernelCase, compute: Dtype) -> float | None:
         width = "any"
     elif not is_odd_group(problem):
         width = "narrow" if c <= const.NARROW_GROUP else "wide"
-    found = const.HOPPER_GROUPS.get((layout, unit, width, strided))
-    if found is None:
+    times = const.HOPPER_GROUPS.get((layout, unit, width, strided))
+    if times is None:
         return None
-    least_us, power, rates = found
+    least_us, power, rates = times
     rate = rates[PASS_INDEX[case.which]] * sqrt(c * k) ** power
     if not rate:
         return None

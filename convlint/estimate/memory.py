@@ -28,8 +28,8 @@ def alive(layers: Sequence[ConvLayer], edges: Sequence[Edge], *, copies: bool) -
     outputs = [output_bytes(layer) for layer in layers]
     tensors, merged = _tensors(layers, edges)
     changes, ending = [0] * (count + 1), [0] * count
-    for made, last, size in tensors:
-        changes[made + 1] += size
+    for producer, last, size in tensors:
+        changes[producer + 1] += size
         changes[last + 1] -= size
         ending[last] += size
     for index, until in enumerate(merged):
@@ -48,12 +48,12 @@ def alive(layers: Sequence[ConvLayer], edges: Sequence[Edge], *, copies: bool) -
 
 def _joined(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> dict[int, int]:
     """The layers that read a concatenation of others' outputs, which is first copied to one place, and its bytes."""
-    found = {}
+    joined = {}
     for edge in edges:
         layer = layers[edge.consumer]
         if len(edge.producers) > 1 and (layer.C or 0) > max(layers[producer].K or 0 for producer in edge.producers):
-            found[edge.consumer] = input_bytes(layer)
-    return found
+            joined[edge.consumer] = input_bytes(layer)
+    return joined
 
 
 def _tensors(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> tuple[list[tuple[int, int, int]], list[int]]:
@@ -90,7 +90,7 @@ def _tensors(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> tuple[list[t
                 if spans[other][0] > spans[name][0] and producers[name] < producers[other]:
                     spans[name][1] = max(spans[name][1], spans[other][0])
                     break
-    return [(made, last, size) for made, last, size in spans.values()], merged
+    return [(producer, last, size) for producer, last, size in spans.values()], merged
 
 
 def tensor_name(edge: Edge, size: int) -> object:
@@ -196,13 +196,13 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
     for index, layer in enumerate(layers):
         same_batch.setdefault(layer.N, ([], []))[index not in connected].append(index)
     for together, alone in same_batch.values():
-        agreeing = sum(layers[one].K == layers[next_].C for one, next_ in pairwise(alone))
+        agreeing = sum(layers[index].K == layers[next_].C for index, next_ in pairwise(alone))
         for index in [*together, *(alone if 2 * agreeing >= len(alone) - 1 else ())]:
             pairs.append((index, together[0] if together else alone[0]))
-    found: dict[int, list[int]] = {}
+    networks: dict[int, list[int]] = {}
     for index, of in enumerate(leaders(len(layers), pairs)):
-        found.setdefault(of, []).append(index)
-    return list(found.values())
+        networks.setdefault(of, []).append(index)
+    return list(networks.values())
 
 
 def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
@@ -242,9 +242,9 @@ class Footprint:
         mixed = mode == "training" and bool(runtime.mixed_precision)
         bytes_each = _bytes(layers[0])
         self._norms = sum(
-            each.reads[0] * (max(bytes_each, 4) if mixed and each.in_32_bits else bytes_each)
-            for each in works
-            if each.reads
+            work.reads[0] * (max(bytes_each, 4) if mixed and work.in_32_bits else bytes_each)
+            for work in works
+            if work.reads
         )
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0
@@ -253,10 +253,10 @@ class Footprint:
             by_dtype.setdefault(layer.dtype or Dtype.fp32, []).append(layer)
         for dtype, same in by_dtype.items():
             count = parameters(same) or 0
-            kept = 4 if mixed and dtype in _SIXTEEN_BITS else dtype.bytes  # the optimizer works on fp32 masters
-            self.weights += count * (kept + (dtype.bytes if kept != dtype.bytes else 0))
-            self.gradients += count * kept if mode == "training" else 0
-            self.optimizer += count * kept * states
+            master_bytes = 4 if mixed and dtype in _SIXTEEN_BITS else dtype.bytes  # the optimizer works on fp32 masters
+            self.weights += count * (master_bytes + (dtype.bytes if master_bytes != dtype.bytes else 0))
+            self.gradients += count * master_bytes if mode == "training" else 0
+            self.optimizer += count * master_bytes * states
 
     def memory(self, workspace: Sequence[int], batch: int | None = None) -> NetworkMemory:
         """At `batch` (the present one where none is given), with the workspace of each layer there; bytes."""
@@ -290,11 +290,11 @@ class Footprint:
         watched: set[int] = set()
         largest = room * self.batch // max(1, *self.held)
         while largest:
-            held = [size * largest // self.batch for size in self.held] if self.mode == "inference" else None
+            live = [size * largest // self.batch for size in self.held] if self.mode == "inference" else None
             sizes = self._workspaces(largest, range(len(self.layers)), workspace_at)
             if self.memory(sizes, largest).total <= capacity:
                 return largest
-            fullest = sorted(range(len(sizes)), key=lambda index: -sizes[index] - (held[index] if held else 0))
+            fullest = sorted(range(len(sizes)), key=lambda index: -sizes[index] - (live[index] if live else 0))
             watched.update(fullest[:_MOST_WATCHED])
             low, high = 0, largest
             while high - low > 1:

@@ -108,11 +108,11 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
 
 
 def _of_tensor_cores(
-    layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, found: MeasuredPass, others_us: float
+    layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, timed: MeasuredPass, others_us: float
 ) -> float:
     """What ran on Tensor Cores over what is predicted of them in NHWC; 1 where something else ran."""
     passes = _passes_of(replace(layer, measured=None, layout="NHWC"), gpu, runtime)
-    priced = passes.price(which) if passes is not None and found.tensor_cores else None
+    priced = passes.price(which) if passes is not None and timed.tensor_cores else None
     if priced is None or not priced.unit.tensor:
         return 1.0
     return others_us / (priced.time_us - priced.copies.transposes_us)
@@ -128,20 +128,20 @@ def held_to_measurement(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> ConvLay
     if measured is None or passes is None:
         return layer
     scales = []
-    for which, found in measured.passes:
+    for which, timed in measured.passes:
         priced = passes.price(which)
-        others_us = found.us - found.transpose
+        others_us = timed.us - timed.transpose
         if priced is None or others_us <= 0:
             continue
         turning_us, unit = priced.copies.transposes_us, priced.unit.tensor
         scale = MeasuredScale(
-            transposes=found.times * (found.transpose / turning_us if turning_us else 1.0),
-            others=found.times * others_us / (priced.time_us - turning_us),
-            unpredicted=0.0 if turning_us else found.transpose / others_us, layout=passes.problem.layout,
+            transposes=timed.times * (timed.transpose / turning_us if turning_us else 1.0),
+            others=timed.times * others_us / (priced.time_us - turning_us),
+            unpredicted=0.0 if turning_us else timed.transpose / others_us, layout=passes.problem.layout,
             dtype=passes.problem.dtype,
         )  # fmt: skip
-        if found.tensor_cores is not None and found.tensor_cores != unit:
-            scale = replace(scale, changed=found.times * _of_tensor_cores(layer, which, gpu, runtime, found, others_us))
+        if timed.tensor_cores is not None and timed.tensor_cores != unit:
+            scale = replace(scale, changed=timed.times * _of_tensor_cores(layer, which, gpu, runtime, timed, others_us))
         scales.append((which, scale))
     return replace(layer, measured=replace(measured, scales=tuple(scales)))
 
@@ -431,9 +431,9 @@ def _passes_of(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> _Passes | None:
     if gpu.calibration is not None and measured is not None and measured.gpu == gpu.id and measured.scales:
         gpu = replace(gpu, calibration=None)  # its own timings say it better
     board = board_of(gpu)
-    kept = board.of_layer.get(id(layer))
-    if kept is not None and kept[0] is layer and kept[1] is runtime:  # a layer is asked for several times
-        known: _Passes = kept[2]
+    cached = board.of_layer.get(id(layer))
+    if cached is not None and cached[0] is layer and cached[1] is runtime:  # a layer is asked for several times
+        known: _Passes = cached[2]
         return known
     problem = problem_of(as_product(layer) if layer.unfolded else layer)
     if problem is None:
@@ -477,8 +477,8 @@ def nearest_full_waves(layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime
     full = tiles // wave
 
     def nearest(waves: range, counts: Callable[[int], bool]) -> int | None:
-        for wanted in waves:
-            n = int(wanted * wave / (tiles / N) + 1e-9)
+        for count in waves:
+            n = int(count * wave / (tiles / N) + 1e-9)
             if n < 1 or not counts(n):
                 continue
             there = tiling(layer, which, gpu, runtime, N=n)

@@ -96,27 +96,27 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     return least
 
 
-def _at_most(priced: Priced, whole: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
-    """The same, but for what it takes longer than `whole`, the pass at all positions."""
+def _at_most(priced: Priced, full: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
+    """The same, but for what it takes longer than `full`, the pass at all positions."""
     longest_us = priced.time_us / _MOST_COST_OF_STRIDE
-    memory_us = moved_bytes(whole, which, whole.C // whole.groups, whole.K // whole.groups) * board.us_per_byte
+    memory_us = moved_bytes(full, which, full.C // full.groups, full.K // full.groups) * board.us_per_byte
     tensor, simt = units = board.units(situation.compute, situation.tensorrt)
-    setup_us = min(each.family.setup_us[PASS_INDEX[which]] for each in units if each is not None)
-    # Below the time of every kernel but FFT: `whole` has a larger y, so that it copies no less than `problem` does.
-    least_us = 0.0 if whole.nchw and not board.modern and situation.searched and whole.R >= _FFT_TAPS else longest_us
+    setup_us = min(unit.family.setup_us[PASS_INDEX[which]] for unit in units if unit is not None)
+    # Below the time of every kernel but FFT: `full` has a larger y, so that it copies no less than `problem` does.
+    least_us = 0.0 if full.nchw and not board.modern and situation.searched and full.R >= _FFT_TAPS else longest_us
     if tensor is not None:
-        copied = priced.unit.tensor and not board.modern and whole.groups == 1
+        copied = priced.unit.tensor and not board.modern and full.groups == 1
         copies_us = priced.copies.transposes_us + priced.copies.padding_us if copied else 0.0
-        least_us = min(least_us, join(whole.flops / tensor.best_flops_per_us, memory_us) + setup_us + copies_us)
+        least_us = min(least_us, join(full.flops / tensor.best_flops_per_us, memory_us) + setup_us + copies_us)
     if simt is not None:
         rate = simt.best_flops_per_us * const.WINOGRAD_GAIN
-        least_us = min(least_us, join(whole.flops / rate, memory_us) + setup_us)
+        least_us = min(least_us, join(full.flops / rate, memory_us) + setup_us)
     if least_us >= longest_us:
         return priced
-    priced_whole = _cheapest(whole, which, board, situation)
-    if priced_whole is None or priced_whole.time_us >= longest_us:
+    priced_full = _cheapest(full, which, board, situation)
+    if priced_full is None or priced_full.time_us >= longest_us:
         return priced
-    return calibrated(replace(priced, unit=priced_whole.unit), priced_whole.time_us / longest_us)
+    return calibrated(replace(priced, unit=priced_full.unit), priced_full.time_us / longest_us)
 
 
 def _may_cost_half_more(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -163,8 +163,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     timed = problem.groups > 1 and _has_timed_groups(problem, board, situation)
-    kept = timed or situation.tensorrt
-    only = None if kept else generic(case, native=situation.native, searched=situation.searched)
+    excluded = timed or situation.tensorrt
+    only = None if excluded else generic(case, native=situation.native, searched=situation.searched)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
@@ -337,7 +337,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         share /= slower
         case = replace(case, moved=case.moved * slower)
     if share != 1:
-        lowerings = [replace(each, peak_share=share) for each in lowerings]
+        lowerings = [replace(lowering, peak_share=share) for lowering in lowerings]
     is_narrow = board.modern and not situation.tensorrt and _loads_narrow_vectors(case)
     if is_narrow and board.like_hopper and problem.taps == 1:
         return _with_narrow_vectors(case)
@@ -462,8 +462,8 @@ def _with_narrow_vectors(case: KernelCase, padded: Priced | None = None) -> list
     # What it saves is the copies: where they take so little, it is hopeless.
     if padded is not None and padded.copies.padding_us < (slower - 1) * padded.choice.compute_us / 2:
         return []
-    found = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
-    lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in found]
+    unscaled = implicit_gemm(problem, which, unit.family, c, k, tensor=True)
+    lowerings = [replace(lowering, peak_share=lowering.peak_share / slower) for lowering in unscaled]
     here = KernelCase(problem, which, board, unit, c, k, moved)
     return least_tiled(here, lowerings, NONE, float("inf") if padded is None else padded.time_us)
 

@@ -151,7 +151,7 @@ def programs(
             for m in range(resident + 1)
         )
         program = TileProgram(tm, tn, resident, rounds, family.drain * step, rounds[resident], sms * resident)
-        first = next((index for index, one in enumerate(table) if (one.tm, one.tn) == (tn, tm)), None)
+        first = next((index for index, other in enumerate(table) if (other.tm, other.tn) == (tn, tm)), None)
         if first is None:
             table.append(program)
         else:
@@ -170,15 +170,15 @@ def _splits(rule: Split, unsplit: int, most: int, sms: int) -> list[int]:
     if rule == "one":
         most = min(most, 1 + sms // unsplit)
         return [] if most < 2 else [2] if most == 2 else [most - 1, most]
-    found, last = list[int](), 1
+    splits, last = list[int](), 1
     for waves in _WAVES[rule]:
         split = waves * sms // unsplit
         if split > most:
             split = most
         if split > last:
-            found.append(split)
+            splits.append(split)
             last = split
-    return found
+    return splits
 
 
 def fastest(

@@ -136,8 +136,8 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
         walk.compiled(folds=framework in _COMPILERS)
     else:
         walk.eager()
-    found = walk.finished()
-    return found if found.unpriced_share <= _MOST_UNPRICED else None
+    estimate = walk.finished()
+    return estimate if estimate.unpriced_share <= _MOST_UNPRICED else None
 
 
 def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstimate | None:
@@ -170,8 +170,8 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
     host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
     if host is not None and recorded.span_us:  # recording only slows the host down
         host = min(host, recorded.span_us)
-    whole = sum(recorded.parts.values())
-    share = sum(recorded.works[number].us for number in unpriced) / whole if whole and recorded.gpu != gpu.id else 0.0
+    total = sum(recorded.parts.values())
+    share = sum(recorded.works[number].us for number in unpriced) / total if total and recorded.gpu != gpu.id else 0.0
     return StepEstimate(
         parts=dict(parts), host_us=host, unpriced=tuple(unpriced) if share else (), unpriced_share=share
     )
@@ -203,7 +203,7 @@ class _Walk:
         self.images, self.scale = _scales(steps.network, steps.layers)
         self.own = framework_of(steps.runtime) in (None, "pytorch")
         self.of_products = of_products(steps.runtime)
-        self.sixteen = next((one.dtype for one in steps.layers if one.dtype in _SIXTEEN), None)
+        self.sixteen = next((layer.dtype for layer in steps.layers if layer.dtype in _SIXTEEN), None)
         self.launched = 0
         self.unpriced: list[int] = []
         self.moved = self.moved_unpriced = 0
@@ -253,7 +253,7 @@ class _Walk:
 
     def _turned(self) -> set[int]:
         """The copies into another layout that convolutions behind them have in their own times already."""
-        network, found = self.steps.network, set[int]()
+        network, copies = self.steps.network, set[int]()
         copied = {edge.consumer for edge in network.edges if edge.copied}
         for operation in self.operations:
             number = operation.layer
@@ -269,9 +269,9 @@ class _Walk:
                     break
                 if _is_copied_whole(source):
                     if source.work is not None and source.work.writes == read:  # else it is another tensor's
-                        found.add(at)
+                        copies.add(at)
                     break
-        return found
+        return copies
 
     def _size(self, work: Work, arriving: Sequence[int]) -> int:
         """Bytes of the elements in which an operation runs: as autocast has it, else as they arrive."""
@@ -293,7 +293,7 @@ class _Walk:
                 moved, kernels = wrong * _CAST, passes
                 time = passes * (moved * self.us_per_byte + const.KERNEL_US)
         if work.kind in _PRODUCTS:
-            taken, flops = self._product(work, sum(reads) + writes, size)
+            product_us, flops = self._product(work, sum(reads) + writes, size)
             if self.autocast and work.weights:
                 time += self._cast_weights(work.weights)
                 kernels += 1
@@ -302,17 +302,17 @@ class _Walk:
                 time += max(writes * size * self.us_per_byte, summed_us(writes, self.board)) + const.KERNEL_US
                 moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
-            self._note(number, PART_OF[work.kind], time + taken, moved, passes * flops, kernels + passes)
+            self._note(number, PART_OF[work.kind], time + product_us, moved, passes * flops, kernels + passes)
             return
         for forward in (True, False) if self.training else (True,):
-            each = self._traffic(work.kind, forward=forward)
+            traffic = self._traffic(work.kind, forward=forward)
             if not forward and work.kind == "multiply" and len(reads) > 1 and len(set(reads)) == 1:
-                each = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
-            bytes_ = (each.reads * sum(reads) + each.writes * writes) * size
+                traffic = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
+            bytes_ = (traffic.reads * sum(reads) + traffic.writes * writes) * size
             if work.kind == "max pool" and self.own:
                 bytes_ += _POOL_INDEX_BYTES * writes
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
-            fresh = self._latest(number, reads) if forward else min(each.writes, 1) * writes
+            fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if work.kind == "batch norm" and self.own:
                 streamed_us = max(streamed_us, self._batch_norm_us(number, size, forward=forward))
@@ -324,8 +324,8 @@ class _Walk:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
                 streamed_us = max(streamed_us, self._max_pool_us(sum(reads), forward=forward))
-            time += streamed_us + each.kernels * const.KERNEL_US
-            moved, kernels = moved + bytes_, kernels + each.kernels
+            time += streamed_us + traffic.kernels * const.KERNEL_US
+            moved, kernels = moved + bytes_, kernels + traffic.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
     def _batch_norm_us(self, number: int, size: int, *, forward: bool) -> float:
@@ -341,8 +341,8 @@ class _Walk:
         if in_nhwc or clocks is None or not channels:
             return 0.0
         channel = work.writes * self.images / channels  # however many channels a change makes of them
-        held, slow = _HELD_CHANNEL
-        share = min(1.0, max(0.0, (channel - held) / (slow - held)))
+        fast, slow = _HELD_CHANNEL
+        share = min(1.0, max(0.0, (channel - fast) / (slow - fast)))
         return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
 
     def _own_batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
@@ -362,8 +362,8 @@ class _Walk:
 
     def _held(self, fresh: int) -> float:
         """Bytes of memory's time that L2 saves, where so many bytes were written just before."""
-        held = const.COPY_IN_L2 * self.board.l2_bytes if self.board.modern else 0.0
-        return min(fresh, held) * (1 - 1 / _L2_SPEED)
+        capacity = const.COPY_IN_L2 * self.board.l2_bytes if self.board.modern else 0.0
+        return min(fresh, capacity) * (1 - 1 / _L2_SPEED)
 
     def _traffic(self, kind: WorkKind, *, forward: bool) -> _Traffic:
         if not forward:
@@ -430,14 +430,14 @@ class _Walk:
         `splitKreduce_kernel` in a profile of ConvNeXt with one image).
         """
         layer = _pointwise(M, N, K, dtype)
-        whole = time_us(layer, self.gpu, self.of_products, mode)
-        if whole is None or compute_dtype(dtype, self.gpu, self.of_products) != Dtype.fp32:
-            return whole
+        time = time_us(layer, self.gpu, self.of_products, mode)
+        if time is None or compute_dtype(dtype, self.gpu, self.of_products) != Dtype.fp32:
+            return time
         products: tuple[tuple[Pass, int, int], ...] = ("fprop", N, K), ("dgrad", K, N)
         for which, columns, depth in products[: 2 if mode == "training" else 1]:
-            taken = pass_time_us(layer, which, self.gpu, self.of_products) or 0.0
-            whole -= max(0.0, taken - self._product_us(M, columns, depth, dtype))
-        return whole
+            pass_us = pass_time_us(layer, which, self.gpu, self.of_products) or 0.0
+            time -= max(0.0, pass_us - self._product_us(M, columns, depth, dtype))
+        return time
 
     def _product_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
         """A product of M rows on CUDA cores by cuBLAS.
@@ -453,17 +453,17 @@ class _Walk:
             compute_us = 1e6 * flops / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
             return max(compute_us, (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte) + const.KERNEL_US
         rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
-        found = [
+        times = [
             (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)
             + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US
             for parts in _SPLITS if K // parts >= _LEAST_DEPTH
         ]  # fmt: skip
-        return min(found, default=inf)
+        return min(times, default=inf)
 
     def _multiplied(self, size: int) -> Dtype:
         """What products of elements of this many bytes run in: 8 bits where the GPU has units for them, else 16."""
         if size == 1:
-            eight = next((one.dtype for one in self.steps.layers if one.dtype in _EIGHT), None)
+            eight = next((layer.dtype for layer in self.steps.layers if layer.dtype in _EIGHT), None)
             if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.of_products), False)[0]:
                 return eight
         return self.sixteen or Dtype.fp16 if size <= 2 else Dtype.fp32
@@ -647,7 +647,7 @@ class _Fusion:
             for source in sources:
                 readers.setdefault(source, set()).add(self.kernel_of.get(number, -1 - number))
         for place, kernel in enumerate(self.kernels):
-            taken: dict[int, int] = {}  # bytes of each tensor that it reads
+            read: dict[int, int] = {}  # bytes of each tensor that it reads
             written = again = shared = 0
             for number in kernel.members:
                 work = _work(walk.operations[number])
@@ -656,10 +656,10 @@ class _Fusion:
                     if work.kind == "concat" and source in self.kernel_of:
                         continue
                     if self.kernel_of.get(source) != place:
-                        taken[source] = max(taken.get(source, 0), count * size_of[source])
+                        read[source] = max(read.get(source, 0), count * size_of[source])
                 others = readers.get(number, {-2}) - {place}
                 if work.kind == "concat":
-                    written += sum(taken.values())
+                    written += sum(read.values())
                 elif walk.operations[number].output or others:
                     written += walk.writes(number, work) * size_of[number]
                     # Gradients are added up: all but one are read once more, and their sum is written.
@@ -669,17 +669,17 @@ class _Fusion:
                     # Statistics first, in a kernel of their own.
                     pairs = zip(inputs[number], walk.reads(number, work), strict=False)
                     again += sum(count * size_of[source] for source, count in pairs)
-            if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in taken):
+            if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in read):
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
-                taken = {one: n for one, n in taken.items() if walk.operations[one].layer is None}
-            moved = sum(taken.values()) + again + written
+                read = {source: n for source, n in read.items() if walk.operations[source].layer is None}
+            moved = sum(read.values()) + again + written
             ops = {_work(walk.operations[number]).op for number in kernel.members[:-1]}
             if kernel.sums and walk.sixteen is not None and not self.folds and not ops.isdisjoint(_SILU):
                 moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 2 if again else 1
             summed = again
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it
-                moved += written + 2 * sum(taken.values()) + 2 * again + shared
+                moved += written + 2 * sum(read.values()) + 2 * again + shared
                 kernels *= 2
                 summed *= 3
             for number in kernel.members:
@@ -689,7 +689,7 @@ class _Fusion:
             works = [_work(walk.operations[number]) for number in kernel.members]
             heaviest = max(works, key=_weight)
             strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
-            fresh = taken[max(taken)] if taken else 0
+            fresh = read[max(read)] if read else 0
             saved = walk._held(fresh) + (walk._held(written) if walk.training else 0)
             time = (moved - saved) * (walk.strided_us_per_byte if strided else walk.us_per_byte)
             if not self.folds:
@@ -718,8 +718,8 @@ def _arriving(layer: ConvLayer) -> int:
 def _is_copied_whole(operation: Operation) -> bool:
     """Whether it writes all of its one input again, and nothing else."""
     work = operation.work
-    one = work is not None and work.kind == "copy" and len(operation.inputs) == 1
-    return one and work is not None and work.reads[0] == work.writes
+    is_copy = work is not None and work.kind == "copy" and len(operation.inputs) == 1
+    return is_copy and work is not None and work.reads[0] == work.writes
 
 
 def _rows(work: Work, reads: Sequence[int]) -> float:

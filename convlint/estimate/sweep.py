@@ -34,12 +34,12 @@ def ticks(values: Sequence[int], most: int) -> tuple[int, ...]:
     if len(multiples) >= 3 and len(spread) == 1:
         return tuple(multiples)
     every = -(-(len(values) - 1) // (most - 1))
-    found = list(values[::every])
-    if found[-1] != values[-1]:
-        if len(values) - 1 - values.index(found[-1]) < every / 2:
-            found.pop()
-        found.append(values[-1])
-    return tuple(found)
+    result = list(values[::every])
+    if result[-1] != values[-1]:
+        if len(values) - 1 - values.index(result[-1]) < every / 2:
+            result.pop()
+        result.append(values[-1])
+    return tuple(result)
 
 
 Metric = Literal["time", "tflops", "efficiency"]
@@ -155,12 +155,12 @@ class Sweep(Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> dict[str, list[int]]:
         """Why points have no time -> the values at which."""
-        found: dict[str, dict[int, None]] = {}
+        values_of: dict[str, dict[int, None]] = {}
         for series in self.series:
             for point in series.points:
                 if point.estimate is None:
-                    found.setdefault(point.reason, {})[point.x] = None
-        return {reason: list(values) for reason, values in found.items()}
+                    values_of.setdefault(point.reason, {})[point.x] = None
+        return {reason: list(values) for reason, values in values_of.items()}
 
 
 def vary(layer: ConvLayer, parameter: str, value: int) -> ConvLayer:

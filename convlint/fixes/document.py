@@ -68,17 +68,17 @@ class Holder(Struct, eq=False, kw_only=True):
 
     def stating(self, letter: str) -> list[str]:
         """The keys of the mapping that set this letter."""
-        found, dims = self.mapping.found, self.dims
-        return [key for key in KEYS_OF[letter] if key in found and letter in letters_of(CANONICAL[key], dims)]
+        entries, dims = self.mapping.found, self.dims
+        return [key for key in KEYS_OF[letter] if key in entries and letter in letters_of(CANONICAL[key], dims)]
 
     def drawing(self, letter: str, defaults: nodes.Mapping | None) -> list[str]:
         """The keys of the defaults that this letter comes from. What is no convolution takes no more than N."""
         if defaults is None or not (self.layers or letter == "N") or self.stating(letter):
             return []
-        found, dims = defaults.found, self.dims
-        keys = [key for key in KEYS_OF[letter] if key in found and letter in letters_of(CANONICAL[key], dims)]
+        entries, dims = defaults.found, self.dims
+        keys = [key for key in KEYS_OF[letter] if key in entries and letter in letters_of(CANONICAL[key], dims)]
         if any(pad in self.mapping.found for pad in PADS):
-            same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(found[key].value))}
+            same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(entries[key].value))}
             keys = [key for key in keys if key not in same]
         return keys
 
@@ -116,31 +116,31 @@ Problem = tuple[list[str], str]
 def _state(holder: Holder, document: Document) -> Problem | None:
     """One attempt to write all changes; the letters that prevent it with the reason, or None."""
     defaults = document.defaults
-    said: dict[str, None] = {}
+    own: dict[str, None] = {}
     drawn: dict[str, None] = {}
     absent = []
     for letter in holder.changes:
         keys = holder.stating(letter)
-        said.update(dict.fromkeys(keys))
+        own.update(dict.fromkeys(keys))
         if not keys:
             keys = holder.drawing(letter, defaults)
             drawn.update(dict.fromkeys(keys))
             if not keys:
                 absent.append(letter)
     holder.said, holder.drawn = {}, {}
-    for key in (*said, *drawn):
-        mapping = holder.mapping if key in said else defaults
+    for key in (*own, *drawn):
+        mapping = holder.mapping if key in own else defaults
         assert mapping is not None  # the key is drawn from the defaults
         node, letters = mapping.found[key].value, letters_of(CANONICAL[key], holder.dims)
         if key in drawn:
             letters = tuple(letter for letter in letters if not holder.stating(letter))
         new = _restated(key, data_of(node), holder, letters)
         reason = new.reason if isinstance(new, No) else _unwritable(mapping, key, new) or ""
-        if key in said and not isinstance(new, No):
+        if key in own and not isinstance(new, No):
             reason = reason or unwritable(document.text, node, data_of(node), new) or ""
         if isinstance(new, No) or reason:
             return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes], reason
-        (holder.said if key in said else holder.drawn)[key] = new
+        (holder.said if key in own else holder.drawn)[key] = new
     return _added(holder, absent, defaults)
 
 
@@ -166,9 +166,9 @@ def _follows(holder: Holder) -> bool:
     """Whether `padding: same` gives the wanted sides once the other changes are made."""
     for layer in holder.layers:
         values = {name: holder.changes.get(name, getattr(layer, name)) for name in layer.__struct_fields__}
-        asked = {letter: value for letter, value in holder.changes.items() if letter.startswith("Pad")}
+        pads = {letter: value for letter, value in holder.changes.items() if letter.startswith("Pad")}
         same_sides(values, layer.op, layer.dims)
-        if any(values[letter] != value for letter, value in asked.items()):
+        if any(values[letter] != value for letter, value in pads.items()):
             return False
     return True
 
@@ -179,7 +179,7 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
     cut = _cut_off(holder, absent, defaults)
     if cut:
         return cut, "it comes from the layer before, and stated here it would cut the two apart"
-    found = {*holder.mapping.found, *(defaults.found if defaults is not None else ())}
+    keys = {*holder.mapping.found, *(defaults.found if defaults is not None else ())}
     for letter in absent:
         if letter not in _FAMILY:
             holder.new[letter] = stated(letter, holder.changes[letter], None, holder.dims)
@@ -187,7 +187,7 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
         letters = letters_of(family, holder.dims)
         changed = [letter for letter in absent if letter in letters]
         values = {letter: int(holder.changes.get(letter, neutral(letter))) for letter in letters}
-        by_axis = any(key in found for letter in letters_of(family, 3) for key in KEYS_OF[letter])
+        by_axis = any(key in keys for letter in letters_of(family, 3) for key in KEYS_OF[letter])
         if not by_axis and (family in _NO_LETTERS or changed == list(letters)):
             holder.new[family] = together(family, values, len(letters) // (2 if family == "padding" else 1))
         elif family != "padding":
@@ -203,11 +203,11 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
 def _cut_off(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) -> list[str]:
     """The letters that would cut the layer off: one that states all of its sizes reads no other layer."""
     sizes = [letter for letter in absent if letter in "CHW"]
-    found = holder.mapping.found
-    if not sizes or not holder.layers or min(holder.items) == 0 or any(key in found for key in _INPUTS):
+    entries = holder.mapping.found
+    if not sizes or not holder.layers or min(holder.items) == 0 or any(key in entries for key in _INPUTS):
         return []
-    given = {CANONICAL.get(key) for key in (*found, *(defaults.found if defaults is not None else ()), *sizes)}
-    return sizes if given.issuperset("CW" if holder.dims == 1 else "CHW") else []
+    names = {CANONICAL.get(key) for key in (*entries, *(defaults.found if defaults is not None else ()), *sizes)}
+    return sizes if names.issuperset("CW" if holder.dims == 1 else "CHW") else []
 
 
 def effective(key: str, holder: Holder) -> Data | None:
@@ -394,8 +394,8 @@ def _agreed(document: Document) -> Iterator[tuple[str, Data]]:
         new = [holder.drawn[key] for holder in document.holders if key in holder.drawn]
         if not new or (len(dims_read) > 1 and any(_is_longer(data, old) for data in new)):
             continue  # a list has one length, and layers of all dimensions read it
-        wanted = {holder.drawn.get(key, old) for holder in document.holders if _draws(holder, key, document.defaults)}
-        value = wanted.pop() if len(wanted) == 1 else old
+        values = {holder.drawn.get(key, old) for holder in document.holders if _draws(holder, key, document.defaults)}
+        value = values.pop() if len(values) == 1 else old
         if value != old and unwritable(document.text, entry.value, old, value) is None:
             yield key, value
 

@@ -48,7 +48,7 @@ class Places:
 
     def __init__(self, text: str) -> None:
         self.are_plain = _OTHER_BREAK.search(text) is None  # whether all who read the text count the same lines
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def text_edit(self, edit: Edit, path: str) -> TextEdit:
         """An edit of the text, which is that of the file at `path`."""
@@ -93,8 +93,8 @@ def unified(before: str, after: str, path: str) -> list[str]:
 
 def _lines(text: str) -> list[str]:
     """By line feeds alone, as `patch` has it."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+    *lines, rest = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([rest] if rest else [])
 
 
 def _line(sign: str, text: str) -> str:
@@ -162,8 +162,8 @@ def added(
     With `after`, it stands behind the last of these keys, or first. `as_json`: the keys are quoted.
     """
     # Behind a value on further lines, the new key would have to find where these end.
-    several = [entry for entry in mapping.entries if after is None or nodes.behind(entry.key).text in after]
-    entry = next((entry for entry in reversed(several) if _ends_plainly(entry.value)), None)
+    entries = [entry for entry in mapping.entries if after is None or nodes.behind(entry.key).text in after]
+    entry = next((entry for entry in reversed(entries) if _ends_plainly(entry.value)), None)
     if mapping.flow:
         return _in_flow(text, mapping, entry, new, as_json)
     indent = " " * mapping.column
@@ -231,5 +231,5 @@ def _joiner(text: str, mapping: nodes.Mapping, entry: nodes.MappingEntry) -> str
 
 def _newline(text: str, at: int) -> str:
     """The line break at a place, or the text's first."""
-    found = LINE_BREAK.match(text, at) or LINE_BREAK.search(text)
-    return found[0] if found is not None else "\n"
+    match = LINE_BREAK.match(text, at) or LINE_BREAK.search(text)
+    return match[0] if match is not None else "\n"

@@ -249,9 +249,9 @@ def _padding(old: Data, changes: Mapping[str, Any], drawn: Sequence[str], dims: 
         return old
     if isinstance(old, Sides):
         stated = dict(old.named)
-        wanted = dict(zip(SIDES[6 - 2 * dims :], (str(side) for pair in after for side in pair), strict=True))
-        named = {**stated, **{side: pad for side, pad in wanted.items() if pad != stated.get(side, "0")}}
-        return Sides(tuple((side, named[side]) for side in SIDES if side in named))
+        sides = dict(zip(SIDES[6 - 2 * dims :], (str(side) for pair in after for side in pair), strict=True))
+        by_side = {**stated, **{side: pad for side, pad in sides.items() if pad != stated.get(side, "0")}}
+        return Sides(tuple((side, by_side[side]) for side in SIDES if side in by_side))
     if isinstance(old, tuple):
         if any(isinstance(item, tuple) for item in old):
             return tuple((str(begin), str(end)) for begin, end in after)
@@ -287,8 +287,8 @@ def _numbers(old: Data, dims: int) -> list[int]:
 def _pads(old: Data, dims: int) -> list[tuple[int, int]]:
     """(begin, end) of each axis, from the outermost inwards."""
     if isinstance(old, Sides):
-        named = dict(old.named)
-        sides = [int(named.get(side, 0)) for side in SIDES[6 - 2 * dims :]]
+        by_side = dict(old.named)
+        sides = [int(by_side.get(side, 0)) for side in SIDES[6 - 2 * dims :]]
     elif isinstance(old, str) and not old[:1].isdigit():  # valid
         sides = [0] * (2 * dims)
     elif isinstance(old, tuple) and any(isinstance(item, tuple) for item in old):

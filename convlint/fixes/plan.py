@@ -104,7 +104,7 @@ class StatedChanges:
         self._network = network
         numbered = reversed(list(enumerate(network.operations)))
         # layer -> the operation that it is, of several the first
-        self._position_of = {each.layer: number for number, each in numbered if each.layer is not None}
+        self._position_of = {operation.layer: number for number, operation in numbered if operation.layer is not None}
 
     def _note(self, position: int | None, field: str, value: Scalar, numbers: tuple[int, ...]) -> None:
         if isinstance(value, float):  # expressions of rules divide; specs hold whole numbers
@@ -200,9 +200,9 @@ def _aligned(group: ChannelGroup, width: int) -> int | None:
     step = min(width & -width, _ROUNDEST)
     while step >= 1:
         common = lcm(step, group.multiple_of)
-        found = -(-width // common) * common
-        if found <= width * (1 + MOST_WIDENING):
-            return found
+        least = -(-width // common) * common
+        if least <= width * (1 + MOST_WIDENING):
+            return least
         step //= 2
     return None
 
@@ -244,10 +244,10 @@ class Layouts:
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:
-        found: dict[int, list[int]] = {}
+        members: dict[int, list[int]] = {}
         for index, part in enumerate(self._part_of):
-            found.setdefault(part, []).append(index)
-        return found
+            members.setdefault(part, []).append(index)
+        return members
 
     def companies(
         self, layout: object, asking: Mapping[int, Sequence[int]], staying: Container[int]
@@ -261,8 +261,8 @@ class Layouts:
                 moving.setdefault(self._part_of[index], []).extend(wishes)
         loose = tuple(self._loose(layout, moving, staying)) if moving else ()
         for part, wishes in moving.items():
-            asked = asking.keys() & self._parts[part]
-            yield Company(tuple(wishes), self._changing(part, layout, staying).union(asked), loose)
+            indices = asking.keys() & self._parts[part]
+            yield Company(tuple(wishes), self._changing(part, layout, staying).union(indices), loose)
             loose = ()
 
     def _changing(self, part: int, layout: object, staying: Container[int]) -> frozenset[int]:
@@ -327,24 +327,24 @@ class EditPlanner:
     @cached_property
     def by_batch(self) -> Mapping[int | None, list[int]]:
         """The layers of each N."""
-        found: dict[int | None, list[int]] = {}
+        indices_of: dict[int | None, list[int]] = {}
         for index, layer in enumerate(self.network.layers):
-            found.setdefault(layer.N, []).append(index)
-        return found
+            indices_of.setdefault(layer.N, []).append(index)
+        return indices_of
 
     def plan(self, wishes: Iterable[Wish]) -> EditPlan:
         """What can be granted of the wishes, the most important of which come first."""
         judged = [(wish, self._impossible(wish)) for wish in wishes]
         refused = [(wish, reason) for wish, reason in judged if reason]
-        left = [wish for wish, reason in judged if not reason]
+        remaining = [wish for wish, reason in judged if not reason]
         for _ in range(_MOST_PASSES):
-            attempt = _Attempt(self, left)
+            attempt = _Attempt(self, remaining)
             if not attempt.refused:
                 break
-            refused += [(left[number], reason) for number, reason in attempt.refused.items()]
-            left = [wish for number, wish in enumerate(left) if number not in attempt.refused]
+            refused += [(remaining[number], reason) for number, reason in attempt.refused.items()]
+            remaining = [wish for number, wish in enumerate(remaining) if number not in attempt.refused]
         else:
-            refused += [(wish, "it depends on fixes that contradict each other") for wish in left]
+            refused += [(wish, "it depends on fixes that contradict each other") for wish in remaining]
             attempt = _Attempt(self, [])
         return attempt.plan(refused)
 
@@ -424,12 +424,12 @@ class _Attempt:
     def _layout(self, asking: Mapping[int, Sequence[int]], layout: Scalar) -> None:
         """The layout is one for all layers that are connected, and for others that draw it from the same place."""
         planner = self.planner
-        advised = {i: own for i, several in asking.items() if (own := [n for n in several if self._is_advised(n)])}
+        advised = {i: own for i, numbers in asking.items() if (own := [n for n in numbers if self._is_advised(n)])}
         for index, numbers in advised.items():  # advice on the layout is for all of the network already
             self._claim(tuple(numbers), (index,), "layout", layout)
             self._touch(numbers, frozenset((index,)))
-        asking = {i: own for i, several in asking.items() if (own := [n for n in several if not self._is_advised(n)])}
-        codes = {self.wishes[n].finding.rule.code for several in asking.values() for n in several}
+        asking = {i: own for i, numbers in asking.items() if (own := [n for n in numbers if not self._is_advised(n)])}
+        codes = {self.wishes[n].finding.rule.code for numbers in asking.values() for n in numbers}
         silenced = set[int]().union(*(planner.silenced.get(code, ()) for code in codes))
         for company in planner.layouts.companies(layout, asking, planner.staying):
             loose = [layers for layers in company.loose if silenced.isdisjoint(layers)]
@@ -444,14 +444,14 @@ class _Attempt:
     def _claim(self, numbers: tuple[int, ...], layers: Iterable[int | None], field: str, value: Scalar) -> None:
         """Notes a value that these wishes want in these layers, or that another wish wants another one there."""
         for index in layers:
-            said, known = self.claims.setdefault((index, field), (value, numbers))
-            if said != value:
+            claimed, known = self.claims.setdefault((index, field), (value, numbers))
+            if claimed != value:
                 code = self.wishes[known[0]].finding.rule.code
                 for number in numbers:
-                    self.refused.setdefault(number, f"{code} wants {field}={said} instead of {value}")
+                    self.refused.setdefault(number, f"{code} wants {field}={claimed} instead of {value}")
                 return
             if known is not numbers:
-                self.claims[index, field] = said, (*known, *numbers)
+                self.claims[index, field] = claimed, (*known, *numbers)
 
     def _touch(self, numbers: Iterable[int], layers: frozenset[int]) -> None:
         for number in numbers:  # thousands of wishes may share one set of thousands of layers
@@ -467,14 +467,14 @@ class _Attempt:
     def _widths(self) -> dict[int, int]:
         """The new width of each group that has one; whose wishes cannot be granted is noted."""
         widths = {}
-        for group, wanted in self.wanted.items():
+        for group, by_width in self.wanted.items():
             of = self.planner.channels.groups[group]
-            reason = obstacle(of, wanted)
-            width = None if reason else agreed(of, wanted)
+            reason = obstacle(of, by_width)
+            width = None if reason else agreed(of, by_width)
             if width is None and not reason:
                 reason = f"their number has to be a multiple of {of.multiple_of}"
-            for asked, numbers in wanted.items():
-                if width is not None and (asked == width or of.width <= asked < width):
+            for option, numbers in by_width.items():
+                if width is not None and (option == width or of.width <= option < width):
                     self._touch(numbers, frozenset(of.layers))
                     continue
                 for number in numbers:
@@ -513,8 +513,8 @@ class _Attempt:
         stated = StatedChanges(self.network)
         stated.claims(self.claims)
         if self.widths:
-            wanted = {group: tuple(chain(*several.values())) for group, several in self.wanted.items()}
-            stated.widths(self.planner.channels, self.widths, wanted, self.by_group)
+            numbers = {group: tuple(chain(*by_width.values())) for group, by_width in self.wanted.items()}
+            stated.widths(self.planner.channels, self.widths, numbers, self.by_group)
         return stated.changes
 
 
@@ -526,16 +526,16 @@ def unused(plan: EditPlan, before: NetworkResult, after: NetworkResult, codes: C
 
     Those of other rules may be innocent, since all that is known is the layers in which nothing is silenced any more.
     """
-    known = Counter(map(_comment, (each for each in before.findings if each.rule.code in codes)))
-    new = Counter(map(_comment, (each for each in after.findings if each.rule.code in codes))) - known
+    known = Counter(map(_comment, (finding for finding in before.findings if finding.rule.code in codes)))
+    new = Counter(map(_comment, (finding for finding in after.findings if finding.rule.code in codes))) - known
     if not new:
         return {}
-    silenced, left = before.silenced, after.silenced
-    gone = {layer for _, layer in silenced - left}
+    silenced, remaining = before.silenced, after.silenced
+    gone = {layer for _, layer in silenced - remaining}
     index_of = {entry.layer.name: index for index, entry in enumerate(before.layers)}
     layers = {index_of[name] for name in gone if name in index_of}
-    found = {number: UNUSED for number, touched in enumerate(plan.touched) if touched & layers}
-    return found or dict.fromkeys(range(len(plan.granted)), UNUSED)
+    reasons = {number: UNUSED for number, touched in enumerate(plan.touched) if touched & layers}
+    return reasons or dict.fromkeys(range(len(plan.granted)), UNUSED)
 
 
 def _comment(finding: Finding) -> tuple[str, str | None, str]:

@@ -96,7 +96,7 @@ class Statements:
         self.constructed, self.network, self.sets = constructed, constructed.network, sets
         self.refused: dict[Asked, str] = {}
         self.tied: list[frozenset[Asked]] = []
-        self.found = [each for index in sorted(sets) for each in self._of_layer(index)]
+        self.found = [statement for index in sorted(sets) for statement in self._of_layer(index)]
         if any(field in ("C", "K", "groups") for fields in sets.values() for field in fields):
             self._of_widths(constructed.channels)
 
@@ -154,7 +154,7 @@ class Statements:
             if not before.sized or before.C == after.C or before.C is None or after.C is None:
                 continue
             asked = set().union(
-                *(asked_of.get(each, set()) for each, _ in channels.axes[number] or () if each in widths)
+                *(asked_of.get(group, set()) for group, _ in channels.axes[number] or () if group in widths)
             )
             site = None if before.span is None else ConstructorCall(before.path, before.span)
             together = site is not None and bool(
@@ -213,23 +213,23 @@ class PythonEditor:
         statements = Statements(self._constructed, sets)
         refused, tied = dict(statements.refused), list(statements.tied)
         by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
-        for each in statements.found:
-            by_place.setdefault((each.site, each.parameter), []).append(each)
+        for statement in statements.found:
+            by_place.setdefault((statement.site, statement.parameter), []).append(statement)
         places = []
         in_code: list[str] = []
-        for (site, _), several in by_place.items():
-            asked: frozenset[Asked] = frozenset().union(*(each.asked for each in several))
+        for (site, _), stated in by_place.items():
+            asked: frozenset[Asked] = frozenset().union(*(statement.asked for statement in stated))
             tied.append(asked)
-            made = None if site is None else self._rewrites(site, several[0])
-            if site is not None and isinstance(made, str):
-                found = f"{site.path}:{site.span[0]}: {made}"
+            rewrites = None if site is None else self._rewrites(site, stated[0])
+            if site is not None and isinstance(rewrites, str):
+                reason = f"{site.path}:{site.span[0]}: {rewrites}"
             else:
-                found = _unlike(statements, several)
-            if site is not None and isinstance(made, Rewrites) and not found:
-                places.append(_ParameterEdit(site.path, made, asked))
-            if found:
-                in_code += [found] if site is not None else []
-                refused |= {each: found for each in asked if each not in refused}
+                reason = _unlike(statements, stated)
+            if site is not None and isinstance(rewrites, Rewrites) and not reason:
+                places.append(_ParameterEdit(site.path, rewrites, asked))
+            if reason:
+                in_code += [reason] if site is not None else []
+                refused |= {change: reason for change in asked if change not in refused}
         # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
         while True:
             _spread(refused, tied)
@@ -256,7 +256,7 @@ class PythonEditor:
         given = argument(call, name, parameters or ())
         if given.unclear:
             return f"{name} {given.unclear}"
-        if given.value is None and parameters is not None and all(each == DEFAULTS.get(name) for each in statement.old):
+        if given.value is None and parameters is not None and all(size == DEFAULTS.get(name) for size in statement.old):
             new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
             return Rewrites({}, {call: {name: new}})
         if given.value is None:
@@ -274,22 +274,22 @@ class PythonEditor:
             by_path.setdefault(place.path, []).append(place)
         edits: dict[str, tuple[Edit, ...]] = {}
         failing: dict[Asked, str] = {}
-        for path, several in by_path.items():
+        for path, own in by_path.items():
             source = self._opened(path)
             assert not isinstance(source, str)  # it has places
             try:
-                made = rewritten(source[0], _merged(place.rewrites for place in several))
+                file_edits = rewritten(source[0], _merged(place.rewrites for place in own))
             except InputFault as fault:
-                failing |= {each: f"{path}: {fault.message}" for place in several for each in place.asked}
+                failing |= {change: f"{path}: {fault.message}" for place in own for change in place.asked}
                 continue
-            if made:
-                edits[path] = made
+            if file_edits:
+                edits[path] = file_edits
         return edits, failing
 
 
-def _unlike(statements: Statements, several: list[Statement]) -> str:
+def _unlike(statements: Statements, stated: list[Statement]) -> str:
     """Why one constructor call cannot state all that is wanted of it; empty if it can."""
-    network, first = statements.network, several[0]
+    network, first = statements.network, stated[0]
     if first.site is None:
         if first.layer is not None:
             return f"it is not known which line constructs {network.layers[first.layer].name}"
@@ -297,13 +297,13 @@ def _unlike(statements: Statements, several: list[Statement]) -> str:
         return f"{name} has as many weights, and it is not known which line of the project says how many"
     built = statements.constructed.built[first.site]
     where = f"{first.site.path}:{first.site.span[0]} constructs"
-    if any((each.old, each.new) != (first.old, first.new) for each in several):
+    if any((statement.old, statement.new) != (first.old, first.new) for statement in stated):
         return f"{where} several layers, which would have to differ in {first.parameter}"
-    layers = {each.layer for each in several}
+    layers = {statement.layer for statement in stated}
     for index in built.layers:
         if index not in layers:
             return f"{where} {network.layers[index].name} too, whose {first.parameter} would stay"
-    operations = {each.operation for each in several}
+    operations = {statement.operation for statement in stated}
     if first.parameter in (OF_A_NORM, "out_channels") and not operations.issuperset(built.operations):
         return f"{where} norms too that would stay as they are"
     return ""
@@ -313,8 +313,8 @@ def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None
     """Refuses whatever is tied to something refused, for the same reason."""
     sets_of: dict[Asked, list[frozenset[Asked]]] = {}
     for together in tied:
-        for each in together:
-            sets_of.setdefault(each, []).append(together)
+        for change in together:
+            sets_of.setdefault(change, []).append(together)
     pending = list(refused)
     while pending:
         reached = pending.pop()
@@ -334,23 +334,23 @@ def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int |
         parts = value.elts
     else:
         return None
-    found = {}
+    literals = {}
     for part, before, after in zip(parts, old, new, strict=True):
         if not isinstance(part, ast.Constant) or type(part.value) is not type(before) or part.value != before:
             return None
         if before != after:
-            found[part] = after
-    return found
+            literals[part] = after
+    return literals
 
 
-def _merged(several: Iterable[Rewrites]) -> Rewrites:
+def _merged(parts: Iterable[Rewrites]) -> Rewrites:
     """All of them at once. Raises InputFault where one literal would have to be two numbers."""
     literals: dict[ast.Constant, int | bool | tuple[int, ...]] = {}
     keywords: dict[ast.Call, dict[str, int | bool | tuple[int, ...]]] = {}
-    for each in several:
-        for node, value in each.literals.items():
+    for part in parts:
+        for node, value in part.literals.items():
             if literals.setdefault(node, value) != value:
                 raise InputFault("one number would have to be two")
-        for call, given in each.keywords.items():
-            keywords.setdefault(call, {}).update(given)
+        for call, own in part.keywords.items():
+            keywords.setdefault(call, {}).update(own)
     return Rewrites(literals, keywords)

@@ -31,8 +31,8 @@ def with_source_edits(findings: Sequence[Finding], reading: SourceReading, read:
 
     `read` gives a file by the path that findings have, None where it cannot be read.
     """
-    asked = [each.location for each in findings if each.fix is not None and each.fix.set == _BIAS]
-    editor = _Editor(reading, read, asked)
+    locations = [finding.location for finding in findings if finding.fix is not None and finding.fix.set == _BIAS]
+    editor = _Editor(reading, read, locations)
     return tuple(_edited(finding, editor) for finding in findings)
 
 
@@ -49,13 +49,13 @@ def _edited(finding: Finding, editor: _Editor) -> Finding:
 
 def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterator[str]:
     """The variables and attributes that get what the calls make, or something with it."""
-    wanted = set(map(id, calls))
-    assigned = ((each.value, target) for each in source.nodes[ast.Assign] for target in each.targets)
-    annotated = ((each.value, each.target) for each in source.nodes[ast.AnnAssign])
+    call_ids = set(map(id, calls))
+    assigned = ((statement.value, target) for statement in source.nodes[ast.Assign] for target in statement.targets)
+    annotated = ((statement.value, statement.target) for statement in source.nodes[ast.AnnAssign])
     for value, target in (*assigned, *annotated):
-        if value is not None and any(id(inner) in wanted for inner in every(value)):
-            names = (each for each in every(target) if isinstance(each, ast.Name | ast.Attribute))
-            yield from (each.id if isinstance(each, ast.Name) else each.attr for each in names)
+        if value is not None and any(id(inner) in call_ids for inner in every(value)):
+            names = (node for node in every(target) if isinstance(node, ast.Name | ast.Attribute))
+            yield from (node.id if isinstance(node, ast.Name) else node.attr for node in names)
 
 
 class _File(NamedTuple):
@@ -95,26 +95,26 @@ class _Editor:
         span, file = self._sites.get(at), self._files[at.path]
         if span is None or isinstance(file, str):
             return _refused(fix, at, file if isinstance(file, str) else "the construction was not found")
-        made = file.edits[span]
-        if isinstance(made, str):
-            return _refused(fix, at, made)
+        edits = file.edits[span]
+        if isinstance(edits, str):
+            return _refused(fix, at, edits)
         if file.use is not None:
             sure = file.use.path == at.path
             return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
-        return fix_with_edits(fix, {at.path: made}, lambda _: file.raw)
+        return fix_with_edits(fix, {at.path: edits}, lambda _: file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:
         calls = {span: source[0].call_at(span) for span in self._asked.get(path, ())}
         handed_on = _handed_on(source[0].nodes)
-        wanted = {
+        rewrites = {
             span: "there is no call, or more than one"
             if call is None
             else _without_bias(*source, call, path, handed_on)
             for span, call in calls.items()
         }
-        able = {span: each for span, each in wanted.items() if isinstance(each, Rewrites)}
-        made = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
-        edits = {span: made[span] if isinstance(each, Rewrites) else each for span, each in wanted.items()}
+        able = {span: result for span, result in rewrites.items() if isinstance(result, Rewrites)}
+        edits_of = dict(zip(able, rewritten_each(source[0], [*able.values()]), strict=True))
+        edits = {span: edits_of[span] if isinstance(result, Rewrites) else result for span, result in rewrites.items()}
         return _File(source[0].raw, edits, self._bias_use(path, source[0], calls.values()))
 
     def _bias_use(self, path: str, source: PythonSource, calls: Iterable[ast.Call | None]) -> Location | None:
@@ -140,10 +140,10 @@ class _Editor:
             return _refused(fix, where, source)
         statement = f"{program.torch_name}.backends.cudnn.benchmark = True"
         try:
-            made = inserted(source[0], (where.line, where.column), statement)
+            edits = inserted(source[0], (where.line, where.column), statement)
         except InputFault as fault:
             return _refused(fix, where, fault.message)
-        return fix_with_edits(fix, {where.path: made}, lambda _: source[0].raw)
+        return fix_with_edits(fix, {where.path: edits}, lambda _: source[0].raw)
 
 
 def _without_bias(
@@ -167,9 +167,9 @@ def _without_bias(
 
 def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
     """The expressions that functions return: one caller may put a norm behind such a layer, another none."""
-    given = [node.body for node in nodes[ast.Lambda]]
+    bodies = [node.body for node in nodes[ast.Lambda]]
     returned = [node.value for node in nodes[ast.Return] if node.value is not None]
-    return frozenset((*given, *returned))
+    return frozenset((*bodies, *returned))
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

@@ -107,7 +107,7 @@ def document_edits(document: Document, changes: Sequence[ValueChange]) -> Edits:
 def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueChange, str]:
     """Gives each holder its changes; returns the reasons of those that no holder can have."""
     reasons: dict[ValueChange, str] = {}
-    asked: dict[Holder, dict[str, dict[int, ValueChange]]] = {}
+    by_holder: dict[Holder, dict[str, dict[int, ValueChange]]] = {}
     for change in changes:
         if change.layer is None:
             if not change.field.startswith(_RUNTIME):
@@ -119,10 +119,10 @@ def _hand_out(document: Document, changes: Sequence[ValueChange]) -> dict[ValueC
         if holder is None:
             reasons[change] = "there is no such layer"
             continue
-        first = asked.setdefault(holder, {}).setdefault(change.field, {}).setdefault(change.layer, change)
+        first = by_holder.setdefault(holder, {}).setdefault(change.field, {}).setdefault(change.layer, change)
         if first.value != change.value:
             reasons[change] = f"{change.field} = {first.value} is asked for as well"
-    for holder, fields in asked.items():
+    for holder, fields in by_holder.items():
         for name, by_item in fields.items():
             values = {change.value for change in by_item.values()}
             # Items that are aliases of one mapping are one text: it changes for all of them, or not at all.

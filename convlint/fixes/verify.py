@@ -25,17 +25,17 @@ _CLOSE = 0.005
 
 def unexpected(before: Network, after: Network, plan: EditPlan) -> dict[int | None, str]:
     """Unwanted changes in a few words, by layer; None stands for the network as a whole."""
-    whole = _changed_as_a_whole(before, after, plan)
-    if whole:
-        return {None: whole}
+    reason = _changed_as_a_whole(before, after, plan)
+    if reason:
+        return {None: reason}
     # Another stride or filter gives the layers behind it other sizes, which are not compared then.
     carried = any(field not in _EXACT for sets in plan.sets.values() for field in sets)
-    found: dict[int | None, str] = {}
+    reasons: dict[int | None, str] = {}
     for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         meant = with_fix(old, plan.sets.get(index, {}))
         if meant != new and not (carried and _unsized(meant) == _unsized(new)):
-            found[index] = f"{old.name} would be read with another {_difference(meant, new)}"
-    return found
+            reasons[index] = f"{old.name} would be read with another {_difference(meant, new)}"
+    return reasons
 
 
 def _changed_as_a_whole(before: Network, after: Network, plan: EditPlan) -> str:
@@ -54,12 +54,12 @@ def disturbed(before: Network, after: Network, plan: EditPlan) -> str:
     """What changed, beside the fields that the plan sets, in a network that runs some of the same code; or empty."""
     fields = {field for sets in plan.sets.values() for field in sets}
     ignored = dict.fromkeys(fields | ({"C", "K", "groups"} if fields & {"C", "K", "groups"} else set()))
-    whole = _changed_as_a_whole(before, after, EditPlan())
-    for old, new in zip(before.layers, after.layers, strict=True) if not whole else ():
-        one, other = replace(old, **ignored), replace(new, **ignored)
-        if one != other and (fields <= _EXACT or _unsized(one) != _unsized(other)):
-            return f"{old.name} would be read with another {_difference(one, other)}"
-    return whole
+    reason = _changed_as_a_whole(before, after, EditPlan())
+    for old, new in zip(before.layers, after.layers, strict=True) if not reason else ():
+        layer, other = replace(old, **ignored), replace(new, **ignored)
+        if layer != other and (fields <= _EXACT or _unsized(layer) != _unsized(other)):
+            return f"{old.name} would be read with another {_difference(layer, other)}"
+    return reason
 
 
 def _wiring(operation: Any) -> tuple[object, ...]:
@@ -71,9 +71,9 @@ def _unsized(layer: ConvLayer) -> ConvLayer:
     return replace(layer, D=None, H=None, W=None, Z=None, P=None, Q=None)
 
 
-def _difference(one: ConvLayer, other: ConvLayer) -> str:
-    names = (name for name in one.__struct_fields__ if name != "spans")
-    return next(name for name in names if getattr(one, name) != getattr(other, name))
+def _difference(layer: ConvLayer, other: ConvLayer) -> str:
+    names = (name for name in layer.__struct_fields__ if name != "spans")
+    return next(name for name in names if getattr(layer, name) != getattr(other, name))
 
 
 def staying(plan: EditPlan, findings: Iterable[Finding]) -> set[int]:
@@ -96,8 +96,8 @@ def unkept(
     `network` is what it was.
     """
     stays: str = Text("the finding would stay")
-    found = dict.fromkeys(staying(plan, findings), stays)
-    return found | unsettled(plan, findings) | wanted_back(plan, network, findings) | breaking(plan, before, after)
+    reasons = dict.fromkeys(staying(plan, findings), stays)
+    return reasons | unsettled(plan, findings) | wanted_back(plan, network, findings) | breaking(plan, before, after)
 
 
 def wanted_back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
@@ -130,13 +130,13 @@ def unsettled(plan: EditPlan, findings: Iterable[Finding]) -> dict[int, str]:
 def _back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[tuple[int, str], str]:
     """The values, by layer and field, that `findings` want as they were, and why."""
     index_of = {before.layers[index].name: index for index in plan.sets}
-    found: dict[tuple[int, str], str] = {}
+    reasons: dict[tuple[int, str], str] = {}
     for wish in wishes(findings):
         index = index_of.get(wish.layer or "")
         for field, value in wish.sets.items() if index is not None else ():
             if index is not None and field in plan.sets[index] and value == getattr(before.layers[index], field):
-                found[index, field] = Text("{code} would want it back", code=wish.finding.rule.code)
-    return found
+                reasons[index, field] = Text("{code} would want it back", code=wish.finding.rule.code)
+    return reasons
 
 
 def unwilling(
@@ -149,7 +149,7 @@ def unwilling(
     """
     back = {index for index, field in _back(plan, network, findings) if field == "layout"}
     asking = {wish.layer for wish in plan.granted if "layout" in wish.sets}
-    found = {
+    indices = {
         index
         for index in back
         if is_its_own(network.layers[index], network.layers[index].layout) and network.layers[index].name not in asking
@@ -159,8 +159,8 @@ def unwilling(
         for layers in plan.loose:
             now = sum(times.time_us for i in layers if (times := before.layers[i].times.get(label)) is not None)
             if back & layers or sum(added.get(i, 0.0) for i in layers) > max(_CLOSE_US, share * now):
-                found |= layers
-    return found
+                indices |= layers
+    return indices
 
 
 def breaking(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[int, str]:
@@ -170,13 +170,13 @@ def breaking(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dic
     if not new:
         return {}
     names = [entry.layer.name for entry in before.layers]
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for number, touched in enumerate(plan.touched):
         code = next((new[names[index]] for index in touched if names[index] in new), "")
         if code:
-            found[number] = Text("it would lead to {code}", code=code)
+            reasons[number] = Text("it would lead to {code}", code=code)
     first: str = Text("it would lead to {code}", code=next(iter(new.values())))
-    return found or dict.fromkeys(range(len(plan.granted)), first)
+    return reasons or dict.fromkeys(range(len(plan.granted)), first)
 
 
 def _errors(result: NetworkResult) -> Iterator[tuple[str, str | None, str | None]]:
@@ -198,7 +198,7 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if _unpriced(plan, n)
     }.values():
         mended |= touched
-    found: dict[int, tuple[str, float]] = {}
+    slow: dict[int, tuple[str, float]] = {}
     for label in before.labels:
         added, share = dict(_added(before, after, label, mended)), _close(before, after, label)
         if is_no_slower(before, after, label, saved_beside(plan)):
@@ -211,15 +211,15 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
                     sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
                 own, whole_us = sums[id(touched)]
                 close = max(_CLOSE_US, share * whole_us)
-                if own > max(close, found.get(number, ("", 0.0))[1]):
-                    found[number] = label, own
-        whole = sum(added.values())
-        if not found and whole > max(_CLOSE_US, share * sum(now.values())):
-            found = {n: (label, whole) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
+                if own > max(close, slow.get(number, ("", 0.0))[1]):
+                    slow[number] = label, own
+        total_us = sum(added.values())
+        if not slow and total_us > max(_CLOSE_US, share * sum(now.values())):
+            slow = {n: (label, total_us) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
     # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
-    found = {n: why for n, why in found.items() if plan.granted[n].finding.lost_us is not None} or found
-    of_others = {n: why for n, why in found.items() if plan.granted[n].finding.gpu not in (None, why[0])}
-    return of_others or found
+    slow = {n: why for n, why in slow.items() if plan.granted[n].finding.lost_us is not None} or slow
+    of_others = {n: why for n, why in slow.items() if plan.granted[n].finding.gpu not in (None, why[0])}
+    return of_others or slow
 
 
 Steps = Mapping[str, float | None]  # the time of the whole step, by target
@@ -242,13 +242,13 @@ def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
         )
         wider: str = Text("the step would take {then} for {now}: what is between convolutions gets wider too", **times)
         for fields, least, why in (("dtype",), SAME, autocast), (("C", "K"), _LONGER, wider):
-            found = {
+            blamed = {
                 number: why
                 for number, wish in enumerate(plan.granted)
                 if wish.finding.advised and any(field in wish.sets for field in fields)
             }
-            if found and then > now * (1 + least):
-                return found
+            if blamed and then > now * (1 + least):
+                return blamed
     return {}
 
 
@@ -283,7 +283,7 @@ def is_no_slower(before: NetworkResult, after: NetworkResult, label: str, beside
 def new_error(before: NetworkResult, after: NetworkResult) -> str:
     """The code of an error that was not there before; empty where there is none."""
     known = set(_errors(before))
-    return next((each[0] for each in _errors(after) if each not in known), "")
+    return next((error[0] for error in _errors(after) if error not in known), "")
 
 
 def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | None:

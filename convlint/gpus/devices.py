@@ -68,13 +68,13 @@ def gpus_here() -> tuple[Gpu, ...]:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UsageError(f"--gpu local: nvidia-smi names no GPU: {error}") from None
     lines = [line for line in ran.stdout.splitlines() if line.strip()]
-    found = [gpu for gpu in (_named(*line.rpartition(",")[::2]) for line in lines) if gpu is not None]
+    gpus = [gpu for gpu in (_named(*line.rpartition(",")[::2]) for line in lines) if gpu is not None]
     if not lines:
         raise UsageError("--gpu local: nvidia-smi lists no GPU")
-    if not found:  # beside a known one, another may drive a display
+    if not gpus:  # beside a known one, another may drive a display
         name = lines[0].rpartition(",")[0] or lines[0]
         raise UsageError(f"--gpu local: convlint does not know the GPU {shown(name)!r}; --gpu NAME names one like it")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(gpus))
 
 
 def _named(name: str, memory_mib: str) -> Gpu | None:

@@ -85,9 +85,9 @@ def merged(uses: Iterable[CalibrationUse]) -> tuple[CalibrationUse, ...]:
 
     A calibration that is in force for one input is not also listed as one whose GPU is no target of another.
     """
-    found = tuple(dict.fromkeys(uses))
-    used = {use.path for use in found if not use.of_no_target}
-    return tuple(use for use in found if not (use.of_no_target and use.path in used))
+    unique = tuple(dict.fromkeys(uses))
+    used = {use.path for use in unique if not use.of_no_target}
+    return tuple(use for use in unique if not (use.of_no_target and use.path in used))
 
 
 class Factors(Struct, frozen=True):
@@ -106,8 +106,8 @@ def factors_of(calibration: Calibration | None) -> Factors:
     """What a calibration changes; nothing where there is none."""
     if calibration is None:
         return UNCALIBRATED
-    found = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
-    return Factors(**{name: constant.value for name, constant in found.items() if constant is not None})
+    constants = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
+    return Factors(**{name: constant.value for name, constant in constants.items() if constant is not None})
 
 
 # The loader in C is several times as fast; PyYAML may have been built without it.
@@ -149,7 +149,7 @@ def table(path: str) -> dict[str, Any]:
     """The same as `read`, of a file that most runs need: it comes from the cache."""
     key = repr((path, *stamp(path)))
     content: dict[str, Any] = cached(
-        f"table-{_stem(path)}", key, lambda: read(path), lambda found: isinstance(found, dict)
+        f"table-{_stem(path)}", key, lambda: read(path), lambda value: isinstance(value, dict)
     )
     return content
 
@@ -272,7 +272,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
     """Build a Gpu from its file's content; ConvlintError names `path` and the key in which a defect is."""
-    named: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
+    listed: dict[str, str] = content["sources"] if isinstance(content.get("sources"), dict) else {}
     peaks: dict[str, Any] = content["peaks_tflops"] if isinstance(content.get("peaks_tflops"), dict) else {}
     sources: dict[str, str] = {}
 
@@ -287,8 +287,8 @@ def parse_gpu(gpu_id: str, content: Mapping[str, Any], *, path: str) -> Gpu:
         if not isinstance(entry, dict) or entry.keys() != {"value", "source"}:
             raise ConvlintError(f"{path}: {key}: expected {{value: ..., source: ...}}, got {entry!r}")
         name, _, remark = str(entry["source"]).partition(", ")
-        expect(name in named or name == "derived", f"{key}: source", "one of those listed under sources", name)
-        sources[key] = ", ".join(filter(None, (named.get(name, name), remark)))
+        expect(name in listed or name == "derived", f"{key}: source", "one of those listed under sources", name)
+        sources[key] = ", ".join(filter(None, (listed.get(name, name), remark)))
         return entry["value"]
 
     def number(key: str, entry: object, factor: int) -> Any:
@@ -371,9 +371,9 @@ def _squeezed_names() -> Mapping[str, str]:
 
 
 def _find(name: str) -> str:
-    found = _squeezed_names().get(_squeeze(name))
-    if found is not None:
-        return found
+    gpu_id = _squeezed_names().get(_squeeze(name))
+    if gpu_id is not None:
+        return gpu_id
     from difflib import get_close_matches
 
     near = get_close_matches(_squeeze(name[:60]), _squeezed_names(), n=5)

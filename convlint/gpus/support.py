@@ -87,17 +87,17 @@ _BUILT_FOR = pattern(r".*\+cu(\d{2})(\d)")  # a local version: 2.9.0+cu126
 
 def wheel_cuda(version: Version) -> str | None:
     """The CUDA that a version of PyTorch names itself to be built with; None where it names none."""
-    found = _BUILT_FOR.fullmatch(version.text.strip())
-    return None if found is None else f"{found[1]}.{found[2]}"
+    match = _BUILT_FOR.fullmatch(version.text.strip())
+    return None if match is None else f"{match[1]}.{match[2]}"
 
 
 def wheel_codes(cuda: str, version: Version) -> tuple[Version, ...]:
     """The compute capabilities that PyTorch's wheel of that release and CUDA has code for; none where unknown."""
-    found: tuple[Version, ...] = ()
+    codes: tuple[Version, ...] = ()
     for entry in _wheels().get(cuda, ()):
         if entry.since <= version:
-            found = entry.codes
-    return found
+            codes = entry.codes
+    return codes
 
 
 def wheels(version: Version | None) -> list[tuple[Version, ...]]:

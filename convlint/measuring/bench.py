@@ -54,18 +54,18 @@ def timed(calls: Calls, clock: Callable[[Calls], float], seconds: float) -> Call
         return clock(row) / count
 
     begin = time.perf_counter()
-    each = block(1)
+    call_s = block(1)
     for _ in range(WARM_UP_CALLS):
-        each = min(each, block(1))
+        call_s = min(call_s, block(1))
     while time.perf_counter() - begin < WARM_UP_S:
-        each = min(each, block(1))
-    count = max(1, min(MOST_CALLS, int(BLOCK_S / each) if each > 0 else MOST_CALLS))
-    found: list[float] = []
+        call_s = min(call_s, block(1))
+    count = max(1, min(MOST_CALLS, int(BLOCK_S / call_s) if call_s > 0 else MOST_CALLS))
+    times: list[float] = []
     begin = time.perf_counter()
-    while len(found) < LEAST_BLOCKS or (len(found) < MOST_BLOCKS and time.perf_counter() - begin < seconds):
-        found.append(block(count) * 1e6)
-    low, middle, high = quantiles(found, n=4)
-    return CallTiming(us=median(found), spread=(high - low) / middle if middle > 0 else 0.0, runs=len(found))
+    while len(times) < LEAST_BLOCKS or (len(times) < MOST_BLOCKS and time.perf_counter() - begin < seconds):
+        times.append(block(count) * 1e6)
+    low, middle, high = quantiles(times, n=4)
+    return CallTiming(us=median(times), spread=(high - low) / middle if middle > 0 else 0.0, runs=len(times))
 
 
 _NEEDS_TORCH = (
@@ -114,14 +114,14 @@ def _described(kind: Kind) -> TimingAnswer:
         return TimingAnswer(
             error="PyTorch finds no CUDA device; run it where the GPU is, or try --device cpu", fatal=True
         )
-    found = torch.cuda.get_device_properties(0)
+    properties = torch.cuda.get_device_properties(0)
     _warm_up()
     number = torch.backends.cudnn.version() or 0
     return TimingAnswer(
         device=Device(
-            kind=kind, name=found.name, framework_version=str(torch.__version__), cudnn=_cudnn(number),
-            cuda=torch.version.cuda or "", compute_capability=f"{found.major}.{found.minor}",
-            sms=found.multi_processor_count, memory_bytes=found.total_memory,
+            kind=kind, name=properties.name, framework_version=str(torch.__version__), cudnn=_cudnn(number),
+            cuda=torch.version.cuda or "", compute_capability=f"{properties.major}.{properties.minor}",
+            sms=properties.multi_processor_count, memory_bytes=properties.total_memory,
         )
     )  # fmt: skip
 

@@ -46,9 +46,9 @@ def robust_step(
     if not at:
         return step
     for _ in range(_MOST_ITERATIONS):
-        left = [rest - sum(map(float.__mul__, row, step)) for rest, row in zip(residuals, columns, strict=True)]
-        scale = scale_of(left)
-        weights = [min(1.0, _HUBER * scale / abs(rest)) if rest else 1.0 for rest in left]
+        rests = [rest - sum(map(float.__mul__, row, step)) for rest, row in zip(residuals, columns, strict=True)]
+        scale = scale_of(rests)
+        weights = [min(1.0, _HUBER * scale / abs(rest)) if rest else 1.0 for rest in rests]
         matrix = [[0.0 for _ in unknowns] for _ in unknowns]
         vector = [0.0 for _ in unknowns]
         for weight, rest, row in zip(weights, residuals, columns, strict=True):
@@ -61,9 +61,9 @@ def robust_step(
             own = (scale / expected[i]) ** 2
             matrix[i][i] += own
             vector[i] -= own * at[i]
-        found = solved(matrix, vector)
-        settled = max(abs(a - b) for a, b in zip(found, step, strict=True)) < _CONVERGED
-        step = found
+        solution = solved(matrix, vector)
+        settled = max(abs(a - b) for a, b in zip(solution, step, strict=True)) < _CONVERGED
+        step = solution
         if settled:
             break
     return step
@@ -79,11 +79,11 @@ def solved(matrix: Sequence[Sequence[float]], vector: Sequence[float]) -> list[f
         for k in range(i + 1, size):
             share = rows[k][i] / rows[i][i]
             rows[k] = [a - share * b for a, b in zip(rows[k], rows[i], strict=True)]
-    found = [0.0] * size
+    solution = [0.0] * size
     for i in reversed(range(size)):
-        rest = rows[i][size] - sum(rows[i][j] * found[j] for j in range(i + 1, size))
-        found[i] = rest / rows[i][i]
-    return found
+        rest = rows[i][size] - sum(rows[i][j] * solution[j] for j in range(i + 1, size))
+        solution[i] = rest / rows[i][i]
+    return solution
 
 
 FOLDS: Final = 5
@@ -176,13 +176,13 @@ def fit(timed: Sequence[TimedPass], gpu: Gpu) -> Calibration:
     """
     rows = _rows(timed, replace(gpu, calibration=None))
     before = _settled(rows, ())
-    found = _chosen(rows, before)
-    groups, after = _groups(rows, found.left)
+    settled = _chosen(rows, before)
+    groups, after = _groups(rows, settled.left)
     constants: dict[str, Any] = {
         Factors.__struct_fields__[j]: Constant(
-            _value(j, found.at[j]), len(own), _spread(found.left[index] for index in own)
+            _value(j, settled.at[j]), len(own), _spread(settled.left[index] for index in own)
         )
-        for j, own in found.followers.items()
+        for j, own in settled.followers.items()
     }
     return Calibration(
         gpu=gpu.id, rows=len(rows.timed), error_before=_error(before.left), error_after=_error(after),
@@ -199,10 +199,10 @@ def _rows(timed: Iterable[TimedPass], gpu: Gpu) -> _Rows:
     # Sums of floats depend on their order: sorted, the same rows give the same calibration.
     usable.sort(key=lambda row: (row.us, row.which, repr(layer_identity(row.layer))))
     shapes = [shape_of(row.layer) for row in usable]
-    passes, several = len({(layer_identity(row.layer), row.which) for row in usable}), len(set(shapes))
-    if passes < LEAST_ROWS or several < LEAST_SHAPES:
+    passes, distinct = len({(layer_identity(row.layer), row.which) for row in usable}), len(set(shapes))
+    if passes < LEAST_ROWS or distinct < LEAST_SHAPES:
         raise ConvlintError(
-            f"too little is timed to calibrate {gpu.id}: {passes} different passes of {several} shapes that can be "
+            f"too little is timed to calibrate {gpu.id}: {passes} different passes of {distinct} shapes that can be "
             f"predicted; it takes {LEAST_ROWS} of {LEAST_SHAPES}"
         )
     return _Rows(usable, shapes, [log(row.us) for row in usable], gpu)
@@ -223,31 +223,31 @@ def _predicted(rows: _Rows, at: Vector) -> list[float]:
     return [log(time) for time in times if time is not None]
 
 
-def _settled(rows: _Rows, wanted: Sequence[int]) -> _Settled:
-    """With those `wanted` constants that enough rows follow; zero for all others.
+def _settled(rows: _Rows, constants: Sequence[int]) -> _Settled:
+    """With those of the `constants` that enough rows follow; zero for all others.
 
     Which these are is decided where nothing is calibrated yet: decided anew in every round, it might never settle.
     """
     at, followers = _NOTHING, dict[int, list[int]]()
     for number in range(_MOST_ROUNDS):
         here = _predicted(rows, at)
-        asked = wanted if not number else tuple(followers)
-        found = _Settled(at, _slopes(rows, at, here, asked), [m - p for m, p in zip(rows.logs, here, strict=True)], {})
+        free = constants if not number else tuple(followers)
+        settled = _Settled(at, _slopes(rows, at, here, free), [m - p for m, p in zip(rows.logs, here, strict=True)], {})
         if not number:
-            followers = _followers(found.slopes, wanted, [row.layer.depthwise for row in rows.timed])
-        found = found._replace(followers=followers)
-        step = _step(found, range(len(here)))
+            followers = _followers(settled.slopes, constants, [row.layer.depthwise for row in rows.timed])
+        settled = settled._replace(followers=followers)
+        step = _step(settled, range(len(here)))
         moved = tuple(max(-_FARTHEST[j], min(_FARTHEST[j], at[j] + step.get(j, 0.0))) for j in _ALL)
         if max(abs(a - b) for a, b in zip(at, moved, strict=True)) < _SETTLED:
             break
         at = moved
-    return found
+    return settled
 
 
-def _slopes(rows: _Rows, at: Vector, here: Sequence[float], wanted: Iterable[int]) -> list[list[float]]:
-    """Of every row, by how much the logarithm of its time changes with each of the `wanted` constants."""
+def _slopes(rows: _Rows, at: Vector, here: Sequence[float], constants: Iterable[int]) -> list[list[float]]:
+    """Of every row, by how much the logarithm of its time changes with each of the `constants`."""
     slopes = [[0.0] * len(_ALL) for _ in here]
-    for j in wanted:
+    for j in constants:
         there = _predicted(rows, tuple(at[i] + _STEPS[j] * (i == j) for i in _ALL))
         for own, after, before in zip(slopes, there, here, strict=True):
             own[j] = (after - before) / _STEPS[j]
@@ -255,26 +255,26 @@ def _slopes(rows: _Rows, at: Vector, here: Sequence[float], wanted: Iterable[int
 
 
 def _followers(
-    slopes: Sequence[Sequence[float]], wanted: Iterable[int], depthwise: Sequence[bool]
+    slopes: Sequence[Sequence[float]], constants: Iterable[int], depthwise: Sequence[bool]
 ) -> dict[int, list[int]]:  # fmt: skip
     """The rows that follow each constant.
 
     None where all of them are depthwise layers: those have a factor of their own, and no clock of all other kernels
     shall follow from them.
     """
-    found = {j: [index for index, own in enumerate(slopes) if abs(own[j]) >= _FOLLOWS[j]] for j in wanted}
+    followers = {j: [index for index, own in enumerate(slopes) if abs(own[j]) >= _FOLLOWS[j]] for j in constants}
     return {
-        j: own for j, own in found.items()
+        j: own for j, own in followers.items()
         if len(own) >= LEAST_DETERMINING and not all(depthwise[index] for index in own)
     }  # fmt: skip
 
 
-def _step(found: _Settled, indices: Iterable[int]) -> dict[int, float]:
+def _step(settled: _Settled, indices: Iterable[int]) -> dict[int, float]:
     """How far the rows at `indices` move each constant that is determined."""
-    free, kept = list(found.followers), list(indices)
-    columns = [[found.slopes[index][j] for j in free] for index in kept]
-    left, expected = [found.left[index] for index in kept], [_EXPECTED[j] for j in free]
-    return dict(zip(free, robust_step(columns, left, [found.at[j] for j in free], expected), strict=True))
+    free, row_indices = list(settled.followers), list(indices)
+    columns = [[settled.slopes[index][j] for j in free] for index in row_indices]
+    rests, expected = [settled.left[index] for index in row_indices], [_EXPECTED[j] for j in free]
+    return dict(zip(free, robust_step(columns, rests, [settled.at[j] for j in free], expected), strict=True))
 
 
 def _chosen(rows: _Rows, before: _Settled) -> _Settled:
@@ -282,37 +282,37 @@ def _chosen(rows: _Rows, before: _Settled) -> _Settled:
     far = [abs(rest) for rest in before.left]
     best, most = before, _LEAST_GAIN
     while True:
-        kept = tuple(best.followers)
-        tries = [(*kept, j) for j in _ALL if j not in kept] + ([] if kept else [_ALL])
-        found = [_settled(rows, wanted) for wanted in tries]
-        gains = [gain(far, _held_out(there, rows.shapes), rows.shapes) for there in found]
+        free = tuple(best.followers)
+        tries = [(*free, j) for j in _ALL if j not in free] + ([] if free else [_ALL])
+        candidates = [_settled(rows, constants) for constants in tries]
+        gains = [gain(far, _held_out(there, rows.shapes), rows.shapes) for there in candidates]
         if max(gains, default=0.0) <= most:
             return best
         most = max(gains)
-        best = found[gains.index(most)]
+        best = candidates[gains.index(most)]
 
 
-def _held_out(found: _Settled, shapes: Sequence[Shape]) -> list[float]:
+def _held_out(settled: _Settled, shapes: Sequence[Shape]) -> list[float]:
     """How far each row stays off with constants that rows of other shapes give; linearised."""
     distances = [0.0] * len(shapes)
-    for held, others in folds(shapes):
-        step = _step(found, others)
-        for index in held:
-            own = found.slopes[index]
-            distances[index] = abs(found.left[index] - sum(own[j] * change for j, change in step.items()))
+    for part, others in folds(shapes):
+        step = _step(settled, others)
+        for index in part:
+            own = settled.slopes[index]
+            distances[index] = abs(settled.left[index] - sum(own[j] * change for j, change in step.items()))
     return distances
 
 
-def _groups(rows: _Rows, left: Sequence[float]) -> tuple[tuple[Group, ...], list[float]]:
+def _groups(rows: _Rows, rests: Sequence[float]) -> tuple[tuple[Group, ...], list[float]]:
     """What was timed of each kind, dtype and pass, and what is left of every row with the factors of these."""
     members: dict[tuple[Kind, Dtype, Pass], list[int]] = defaultdict(list)
     for index, row in enumerate(rows.timed):
         key = timed_as(row.layer, row.which, rows.gpu, row.runtime)
         if key is not None:
             members[key].append(index)
-    after, groups = list(left), []
+    after, groups = list(rests), []
     for (kind, dtype, which), indices in sorted(members.items()):
-        shift = _shift([left[index] for index in indices], [rows.shapes[index] for index in indices])
+        shift = _shift([rests[index] for index in indices], [rows.shapes[index] for index in indices])
         for index in indices:
             after[index] -= shift or 0.0
         groups.append(
@@ -324,34 +324,34 @@ def _groups(rows: _Rows, left: Sequence[float]) -> tuple[tuple[Group, ...], list
     return tuple(groups), after
 
 
-def _shift(left: Sequence[float], shapes: Sequence[Shape]) -> float | None:
+def _shift(rests: Sequence[float], shapes: Sequence[Shape]) -> float | None:
     """By how much a group is off as a whole; None where that brings no shape nearer which had no part in it."""
-    if len(left) < LEAST_OF_GROUP or len(set(shapes)) < 2:
+    if len(rests) < LEAST_OF_GROUP or len(set(shapes)) < 2:
         return None
-    held_out = [0.0] * len(left)
-    for held, others in folds(shapes):
-        centre = _centre([left[index] for index in others], [shapes[index] for index in others])
-        for index in held:
-            held_out[index] = abs(left[index] - centre)
-    return _centre(left, shapes) if gain([abs(rest) for rest in left], held_out, shapes) > _LEAST_GAIN else None
+    held_out = [0.0] * len(rests)
+    for part, others in folds(shapes):
+        centre = _centre([rests[index] for index in others], [shapes[index] for index in others])
+        for index in part:
+            held_out[index] = abs(rests[index] - centre)
+    return _centre(rests, shapes) if gain([abs(rest) for rest in rests], held_out, shapes) > _LEAST_GAIN else None
 
 
-def _centre(left: Sequence[float], shapes: Sequence[Shape]) -> float:
+def _centre(rests: Sequence[float], shapes: Sequence[Shape]) -> float:
     """The median, drawn to zero by what it is not sure of."""
-    centre = median(left)
-    error = scale_of([rest - centre for rest in left]) / sqrt(len(set(shapes)))
+    centre = median(rests)
+    error = scale_of([rest - centre for rest in rests]) / sqrt(len(set(shapes)))
     centre = max(-_FARTHEST[0], min(_FARTHEST[0], centre))
     return centre * _EXPECTED_OF_GROUPS**2 / (_EXPECTED_OF_GROUPS**2 + error**2)
 
 
-def _spread(left: Iterable[float]) -> float:
+def _spread(rests: Iterable[float]) -> float:
     """The median distance of rows from the prediction, as a share of it."""
-    return exp(median(map(abs, left))) - 1
+    return exp(median(map(abs, rests))) - 1
 
 
-def _error(left: Iterable[float]) -> float:
+def _error(rests: Iterable[float]) -> float:
     """The median distance of predicted from measured times, as a share of these."""
-    return median(abs(exp(-rest) - 1) for rest in left)
+    return median(abs(exp(-rest) - 1) for rest in rests)
 
 
 def calibration_file(rows: Iterable[TimingRow], device: Device, date: str) -> tuple[str, Calibration]:
@@ -374,5 +374,5 @@ def calibration_file(rows: Iterable[TimingRow], device: Device, date: str) -> tu
         framework="pytorch", framework_version=Version(device.framework_version) if device.framework_version else None,
         date=date,
     )  # fmt: skip
-    found = fit(timed, gpu)
-    return calibration_text(origin, found), found
+    calibration = fit(timed, gpu)
+    return calibration_text(origin, calibration), calibration

@@ -45,7 +45,7 @@ class WorkloadTensors:
         dtype, which = _DTYPES[workload.precision], workload.which
         self.bytes = 0
 
-        def made(shape: tuple[int, ...], order: str, before: torch.Tensor | None, *, is_read: bool) -> torch.Tensor:
+        def make(shape: tuple[int, ...], order: str, before: torch.Tensor | None, *, is_read: bool) -> torch.Tensor:
             if before is not None and not is_read:
                 return before
             # Strides are said outright: of 1x1 filters, or one channel, `contiguous` takes either order for both.
@@ -57,9 +57,9 @@ class WorkloadTensors:
 
         x: torch.Tensor | None = None if other is None else other.x
         w: torch.Tensor | None = None if other is None else other.w
-        self.x: torch.Tensor = made(shapes.x, workload.arrives, x, is_read=which != "dgrad")
-        self.w: torch.Tensor = made(shapes.w, workload.layout, w, is_read=which != "wgrad")
-        self.gradient = made(shapes.y, workload.layout, None, is_read=True) if which != "fprop" else None
+        self.x: torch.Tensor = make(shapes.x, workload.arrives, x, is_read=which != "dgrad")
+        self.w: torch.Tensor = make(shapes.w, workload.layout, w, is_read=which != "wgrad")
+        self.gradient = make(shapes.y, workload.layout, None, is_read=True) if which != "fprop" else None
 
 
 def calls(workload: Workload, device: str, *, cache_bytes: int, free_bytes: int) -> list[Call]:
@@ -69,22 +69,22 @@ def calls(workload: Workload, device: str, *, cache_bytes: int, free_bytes: int)
     """
     shapes = Shapes(workload)
     first = WorkloadTensors(workload, shapes, device)
-    several = min(-(-2 * cache_bytes // first.bytes), free_bytes // 4 // first.bytes, MOST_SETS)
-    rest = [WorkloadTensors(workload, shapes, device, first) for _ in range(several - 1)]
-    return [_call(workload, shapes, each) for each in (first, *rest)]
+    count = min(-(-2 * cache_bytes // first.bytes), free_bytes // 4 // first.bytes, MOST_SETS)
+    rest = [WorkloadTensors(workload, shapes, device, first) for _ in range(count - 1)]
+    return [_call(workload, shapes, tensors) for tensors in (first, *rest)]
 
 
-def _call(workload: Workload, shapes: Shapes, given: WorkloadTensors) -> Call:
+def _call(workload: Workload, shapes: Shapes, tensors: WorkloadTensors) -> Call:
     transposed = workload.op == "conv_transpose"
     geometry = (
         list(shapes.stride), list(shapes.pad), list(shapes.dilation), transposed, list(shapes.output_padding),
         workload.groups,
     )  # fmt: skip
     if workload.which == "fprop":
-        return lambda: torch.convolution(given.x, given.w, None, *geometry)
-    wanted = [workload.which == "dgrad", workload.which == "wgrad", False]
+        return lambda: torch.convolution(tensors.x, tensors.w, None, *geometry)
+    output_mask = [workload.which == "dgrad", workload.which == "wgrad", False]
     backward = torch.ops.aten.convolution_backward
-    return lambda: backward(given.gradient, given.x, given.w, None, *geometry, wanted)
+    return lambda: backward(tensors.gradient, tensors.x, tensors.w, None, *geometry, output_mask)
 
 
 class EventTimer:

@@ -110,19 +110,19 @@ def _values(row: TimingRow) -> dict[str, object]:
 
 
 def _line(values: Iterable[str]) -> str:
-    held = io.StringIO()
-    csv.writer(held, lineterminator="\n").writerow(values)
-    return held.getvalue()
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()
 
 
 def rows_of(text: str) -> Iterator[TimingRow]:
     """The rows that a file holds, whose last line may have been cut off. Raises InputFault with the line."""
-    whole = text[: text.rfind("\n") + 1]
-    if not whole:
+    complete = text[: text.rfind("\n") + 1]
+    if not complete:
         if header().startswith(text):
             return
         raise InputFault("it is no file that convlint measure writes", line=1, column=1)
-    lines = csv.reader(io.StringIO(whole, newline=""))
+    lines = csv.reader(io.StringIO(complete, newline=""))
     if tuple(next(lines, ())) != COLUMNS:
         raise InputFault("its first line is not that of a file that convlint measure writes", line=1, column=1)
     while True:
@@ -138,12 +138,12 @@ def rows_of(text: str) -> Iterator[TimingRow]:
 
 
 def _row(values: Mapping[str, str]) -> TimingRow:
-    held: dict[str, object] = {name: values[name] for name in _PLAIN}
-    held |= {name: tuple(values[f"{name}_{axis}"] for axis in "dhw") for name in _TRIPLES}
-    held |= {"which": values["pass"], "benchmark": values["benchmark"], "deterministic": values["deterministic"]}
+    fields: dict[str, object] = {name: values[name] for name in _PLAIN}
+    fields |= {name: tuple(values[f"{name}_{axis}"] for axis in "dhw") for name in _TRIPLES}
+    fields |= {"which": values["pass"], "benchmark": values["benchmark"], "deterministic": values["deterministic"]}
     timing = {"us": round(float(values["ms"]) * 1e3, 6), "spread": values["spread"], "runs": values["runs"]}
     row = TimingRow(
-        workload=msgspec.convert(held, Workload, strict=False),
+        workload=msgspec.convert(fields, Workload, strict=False),
         timing=msgspec.convert(timing, CallTiming, strict=False),
         clock=int(values["clock_mhz"] or "0"),
         **{name: values[name] for name in ("gpu", "device", "framework_version", "cudnn", "cuda")},

@@ -30,11 +30,11 @@ class Bench:
         """Raises NoDevice."""
         self._kind = kind
         self._child: Child | None = None
-        found = self._asked(Order(device=kind), START_S)
-        if found.device is None:
+        answer = self._asked(Order(device=kind), START_S)
+        if answer.device is None:
             self.close()
-            raise NoDevice(found.error)
-        self.device: Device = found.device
+            raise NoDevice(answer.error)
+        self.device: Device = answer.device
 
     def __enter__(self) -> Bench:
         return self
@@ -91,10 +91,10 @@ class RecordedTimer:
         for layer in layers:
             if layer.measured is None or layer.layout == "auto" or why_not(layer):
                 continue
-            for which, found in layer.measured.passes:
-                us = found.us - found.bias  # kernels of its own, which a timing of the convolution leaves out
-                if us > 0 and found.other <= _MOST_OTHER * us:
-                    timing = CallTiming(us=us, spread=found.spread, runs=found.calls)
+            for which, measured in layer.measured.passes:
+                us = measured.us - measured.bias  # kernels of its own, which a timing of the convolution leaves out
+                if us > 0 and measured.other <= _MOST_OTHER * us:
+                    timing = CallTiming(us=us, spread=measured.spread, runs=measured.calls)
                     self.timings.update(dict.fromkeys(workloads(layer, which, gpu, runtime), timing))
 
     def time(self, workload: Workload, _seconds: float) -> TimingAnswer:

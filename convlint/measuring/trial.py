@@ -82,8 +82,8 @@ def trials(network: Network, findings: Sequence[Finding], target: Gpu, device: G
     places: dict[str, list[int]] = {}
     for index, layer in enumerate(network.layers):
         places.setdefault(layer.name, []).append(index)
-    found = [_trial(network, finding, places, target, device, mode) for finding in findings]
-    tried = [trial for trial in found if trial is not None]
+    candidates = [_trial(network, finding, places, target, device, mode) for finding in findings]
+    tried = [trial for trial in candidates if trial is not None]
     return sorted(tried, key=lambda trial: trial.finding.fix.time_change_us or 0.0 if trial.finding.fix else 0.0)
 
 
@@ -136,8 +136,8 @@ def _can_be_tried(fix: Fix) -> bool:
 
 def chosen(part: Part, rows: Mapping[Workload, TimingRow]) -> TimingRow | None:
     """The timing of a part: the fastest of its options; None where one of them was not timed."""
-    found = [rows[option] for option in part.options if option in rows]
-    return min(found, key=lambda row: row.timing.us) if len(found) == len(part.options) else None
+    candidates = [rows[option] for option in part.options if option in rows]
+    return min(candidates, key=lambda row: row.timing.us) if len(candidates) == len(part.options) else None
 
 
 def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | None:
@@ -149,18 +149,18 @@ def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | N
     counts: dict[Workload, float] = {}  # how often each timing is in the difference: what stays cancels
     totals = []
     for some, sign in ((trial.before, 1.0), (trial.after, -1.0)):
-        found = [chosen(part, rows) for part in some]
-        if None in found:  # a sum that lacks a part says nothing
+        fastest = [chosen(part, rows) for part in some]
+        if None in fastest:  # a sum that lacks a part says nothing
             return None
-        totals.append(sum(row.timing.us * part.times for row, part in zip(found, some, strict=True) if row))
-        for row, part in zip(found, some, strict=True):
+        totals.append(sum(row.timing.us * part.times for row, part in zip(fastest, some, strict=True) if row))
+        for row, part in zip(fastest, some, strict=True):
             if row is not None:
                 counts[row.workload] = counts.get(row.workload, 0.0) + sign * part.times
     before_us, after_us = totals
     noise_us = hypot(*(count * _uncertain_us(rows[workload]) for workload, count in counts.items()))
     enough_us = -(trial.promised or 0.0) * before_us * HELD_SHARE
-    held = _held(before_us - after_us, noise_us, enough_us)
-    return TrialResult(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=held)
+    verdict = _held(before_us - after_us, noise_us, enough_us)
+    return TrialResult(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=verdict)
 
 
 def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
@@ -213,13 +213,13 @@ def compared(
     rows: Mapping[Workload, TimingRow], failed: Mapping[Workload, str],
 ) -> list[Compared]:  # fmt: skip
     """One for each part."""
-    found = []
+    result = []
     for part in some:
         estimate = estimates[part.layer]
         of_pass = None if estimate is None else estimate.passes.get(part.which)
         row = chosen(part, rows)
         timing = None if row is None else row.timing
-        found.append(
+        result.append(
             Compared(
                 layer=names[part.layer], which=part.which,
                 predicted_us=None if of_pass is None else of_pass.time_us,
@@ -229,12 +229,12 @@ def compared(
                 reason=next((failed[option] for option in part.options if option in failed), ""),
             )
         )  # fmt: skip
-    return found
+    return result
 
 
 def agreement(some: Sequence[Compared]) -> Agreement | None:
     """Over all passes that have both times; None where none has."""
-    ratios = [ratio for each in some if (ratio := each.ratio) is not None and ratio > 0]
+    ratios = [ratio for comparison in some if (ratio := comparison.ratio) is not None and ratio > 0]
     if not ratios:
         return None
     bias = exp(fmean(map(log, ratios)))

@@ -47,17 +47,19 @@ def with_applicability(
     if checked.errors or of == "nothing" or (of == "code" and not network.operations):
         return _promised(_applicable(result, set(), {}), network, EditPlan(), {})
     advice = {id(finding) for finding in result.findings if is_advice(finding)}
-    asked = [(each, kind) for each in fixing.counting(result.findings) if (kind := applicability(each)) is not None]
-    if not asked:
+    candidates = [
+        (finding, kind) for finding in fixing.counting(result.findings) if (kind := applicability(finding)) is not None
+    ]
+    if not candidates:
         return _applicable(result, set(), {})
-    plan, reasons = _planned(network, job, result, asked, of, edits_of)
+    plan, reasons = _planned(network, job, result, candidates, of, edits_of)
     last: list[Wish] = []
     if _sets_batch(plan) and len({id(wish.finding) for wish in plan.granted}) > 1:
         last = _batches_once_written(network, rulebook, job, fixing, plan)
         still = {wish.sets["N"] for wish in last}
-        early = {id(each): _LAST for each, _ in asked if not still.issuperset(_batches(each))}
-        asked = [each for each in asked if id(each[0]) not in early]
-        plan, reasons = _planned(network, job, result, asked, of, edits_of)
+        early = {id(finding): _LAST for finding, _ in candidates if not still.issuperset(_batches(finding))}
+        candidates = [pair for pair in candidates if id(pair[0]) not in early]
+        plan, reasons = _planned(network, job, result, candidates, of, edits_of)
         reasons |= early
         last = [] if _sets_batch(plan) else last
     dropped: dict[_One, str] = {}
@@ -67,35 +69,35 @@ def with_applicability(
         if not undone:
             break
         dropped |= undone
-        plan, reasons = _planned(network, job, result, asked, of, edits_of, dropped)
+        plan, reasons = _planned(network, job, result, candidates, of, edits_of, dropped)
     reasons |= {finding: reason for (finding, _), reason in dropped.items()}
     if longer := _lengthening(result, network, plan, checked.promises):
-        asked = [each for each in asked if id(each[0]) not in longer]
-        plan, _ = _planned(network, job, result, asked, of, edits_of, dropped)
+        candidates = [pair for pair in candidates if id(pair[0]) not in longer]
+        plan, _ = _planned(network, job, result, candidates, of, edits_of, dropped)
         reasons |= longer
     left_out = advice.difference(id(wish.finding) for wish in plan.granted)  # some of it nobody can write in a spec
     if (reasons or left_out) and not last and _is_slower(_promised(result, network, plan, checked.promises), plan):
-        parts = {id(each) for each, _ in asked if is_advice(each) and id(each) not in reasons}
-        asked = [each for each in asked if not is_advice(each[0])]
-        plan, others = _planned(network, job, result, asked, of, edits_of)
+        parts = {id(finding) for finding, _ in candidates if is_advice(finding) and id(finding) not in reasons}
+        candidates = [pair for pair in candidates if not is_advice(pair[0])]
+        plan, others = _planned(network, job, result, candidates, of, edits_of)
         reasons |= dict.fromkeys(parts, Text("it takes longer without the advice that cannot be written")) | others
-    wanted = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in asked))
+    counts = Counter(id(wish.finding) for wish in wishes(finding for finding, _ in candidates))
     granted = Counter(id(wish.finding) for wish in plan.granted)
-    whole = {id(each) for each, _ in asked if granted[id(each)] == wanted[id(each)] > 0}
-    some = [kind for finding, kind in asked if granted[id(finding)]]
+    complete = {id(finding) for finding, _ in candidates if granted[id(finding)] == counts[id(finding)] > 0}
+    some = [kind for finding, kind in candidates if granted[id(finding)]]
     now = len(some) if fixing.unsafe else some.count("safe")
-    found = replace(_applicable(result, whole, reasons), fixable=now, fixable_unsafe=len(some) - now)
-    if len(result.labels) == 1 and not last and granted.keys() == whole == advice:
-        return found  # all advice is written: the times after it are those of the check already
-    return _promised(found, network, plan, checked.promises, last)
+    outcome = replace(_applicable(result, complete, reasons), fixable=now, fixable_unsafe=len(some) - now)
+    if len(result.labels) == 1 and not last and granted.keys() == complete == advice:
+        return outcome  # all advice is written: the times after it are those of the check already
+    return _promised(outcome, network, plan, checked.promises, last)
 
 
 def _lengthening(
     result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise]
 ) -> dict[int, str]:
     """Why findings on dtypes or widths are not mended, by their id: the whole step would take longer."""
-    before = {each.gpu: each.step.time_us for each in result.networks if each.step is not None}
-    after = {each.gpu: each.step_after_us for each in result.networks if each.step is not None}
+    before = {report.gpu: report.step.time_us for report in result.networks if report.step is not None}
+    after = {report.gpu: report.step_after_us for report in result.networks if report.step is not None}
     changes_dtypes = any("dtype" in wish.sets for wish in plan.granted)
     if not before or not (changes_dtypes or any((us or 0.0) > before[gpu] for gpu, us in after.items())):
         return {}
@@ -117,8 +119,8 @@ def _is_slower(then: NetworkResult, plan: EditPlan) -> bool:
 
     beside_us = saved_beside(plan)
     return any(
-        each.times is not None and (each.times.after_fix_us or 0.0) + beside_us > each.times.time_us * (1 + SAME)
-        for each in then.networks
+        report.times is not None and (report.times.after_fix_us or 0.0) + beside_us > report.times.time_us * (1 + SAME)
+        for report in then.networks
     )
 
 
@@ -137,8 +139,8 @@ def _is_tried(plan: EditPlan, result: NetworkResult) -> bool:
     if any(wish.sets.get("layout") == "NCHW" for wish in plan.granted):
         return True
     return any(
-        each.capacity_bytes is not None and sum(each.memory.values()) > _NEARLY_FULL * each.capacity_bytes
-        for each in result.networks
+        report.capacity_bytes is not None and sum(report.memory.values()) > _NEARLY_FULL * report.capacity_bytes
+        for report in result.networks
     )
 
 
@@ -169,8 +171,8 @@ def _undone(
     after = check_read(_changed(network, plan), rulebook, job, []) if plan.granted else None
     if after is None:
         return {}
-    left = [each for each in fixing.counting(after.findings) if applicability(each) is not None]
-    reasons = unkept(plan, network, result, after, left)
+    findings = [finding for finding in fixing.counting(after.findings) if applicability(finding) is not None]
+    reasons = unkept(plan, network, result, after, findings)
     if not reasons:  # what is left out may be why layers take longer
         reasons = {number: takes_longer(*why) for number, why in slower(plan, result, after).items()}
     return {_one(plan.granted[number]): reason for number, reason in whole_settings(plan, reasons).items()}
@@ -183,26 +185,26 @@ def _batches_once_written(
     others = [wish for wish in plan.granted if "N" not in wish.sets]
     changed = _changed(network, EditPlanner(network, job.overridden()).plan(others))
     after = check_read(changed, rulebook, job, [])
-    left = () if after is None else fixing.counting(after.findings)
-    return [wish for wish in wishes(left) if "N" in wish.sets]
+    findings = () if after is None else fixing.counting(after.findings)
+    return [wish for wish in wishes(findings) if "N" in wish.sets]
 
 
 def _planned(
-    network: Network, job: Job, result: NetworkResult, asked: Iterable[tuple[Finding, Applicability]], of: Written,
+    network: Network, job: Job, result: NetworkResult, candidates: Iterable[tuple[Finding, Applicability]], of: Written,
     edits_of: EditsOf | None, without: Container[_One] = (),
 ) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
     """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
     planner = EditPlanner(network, job.overridden(), result.silenced)
-    several = [wish for wish in wishes(finding for finding, _ in asked) if _one(wish) not in without]
+    wish_list = [wish for wish in wishes(finding for finding, _ in candidates) if _one(wish) not in without]
     if of != "code" and edits_of is None:
-        plan = planner.plan(several)
+        plan = planner.plan(wish_list)
         return plan, {id(wish.finding): reason for wish, reason in plan.refused}
     from convlint.mend.attempt import code_writer, contents, edited, written  # which most checks do without
 
     if of == "code":
-        plan, left_out, _ = written(several, planner, code_writer(planner, contents(job)))
+        plan, left_out, _ = written(wish_list, planner, code_writer(planner, contents(job)))
     elif edits_of is not None:
-        plan, left_out, _ = edited(several, planner, edits_of)
+        plan, left_out, _ = edited(wish_list, planner, edits_of)
     return plan, {id(wish.finding): reason for wish, reason in left_out}
 
 
@@ -241,7 +243,7 @@ def _promised(
         for index, entry in enumerate(result.layers)
     )
     networks = tuple(
-        replace(each, times=sum_of([entry.times.get(each.gpu) for entry in layers])) for each in result.networks
+        replace(report, times=sum_of([entry.times.get(report.gpu) for entry in layers])) for report in result.networks
     )
     return replace(result, layers=layers, networks=networks)
 

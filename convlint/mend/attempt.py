@@ -83,11 +83,11 @@ class SpecDraft:
         """
         source = replace(self.source, text=applied(self.text, edits))
         read, errors = read_input(source, self.job, self._reading)
-        made = Attempt(plan, [], SpecDraft(source, self.job, self._reading, read))
+        attempt = Attempt(plan, [], SpecDraft(source, self.job, self._reading, read))
         if read is None or errors:
-            return made._replace(wrong=_placed(errors, read))
+            return attempt._replace(wrong=_placed(errors, read))
         network = as_asked(read, self.job)
-        return made._replace(read=read, network=network, wrong=unexpected(before, network, plan))
+        return attempt._replace(read=read, network=network, wrong=unexpected(before, network, plan))
 
 
 def as_stated(source: Input, job: Job, reading: Reading, read: Network | None) -> Network | None:
@@ -147,9 +147,9 @@ def written(
         refused += plan.refused
         if not plan.granted:
             return plan, refused, None
-        found, failing = write(plan)
+        result, failing = write(plan)
         if not failing:
-            return plan, refused, found
+            return plan, refused, result
         refused += [(plan.granted[number], reason) for number, reason in failing.items()]
         asked = [wish for number, wish in enumerate(plan.granted) if number not in failing]
     return EditPlan(), refused + [(wish, "it does not go together with other fixes") for wish in asked], None
@@ -186,14 +186,14 @@ def whole_settings(plan: EditPlan, failing: Mapping[int, str]) -> dict[int, str]
 
 def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:
     """Errors of the edited file, by the layer on whose lines each stands."""
-    found: dict[int | None, str] = {}
+    reasons: dict[int | None, str] = {}
     lines: dict[int, int] = {}
     for index, layer in enumerate(read.layers if read is not None else ()):
         first, _, last, _ = layer.spans["layer"]
         lines.update(dict.fromkeys(range(first, last + 1), index))
     for error in errors:
-        found.setdefault(lines.get(error.line or 0), f"the file could not be read any more: {error.message}")
-    return found or {None: "the file would hold no network any more"}
+        reasons.setdefault(lines.get(error.line or 0), f"the file could not be read any more: {error.message}")
+    return reasons or {None: "the file would hold no network any more"}
 
 
 CodeEdits = Mapping[str, tuple[Edit, ...]]
@@ -242,13 +242,13 @@ class CodeDraft:
         from convlint.fixes.python.source import applied_to_bytes
 
         files = dict(self.files)
-        for path, several in edits.items():
+        for path, file_edits in edits.items():
             now = content(path) or b""  # it was read for the edits
             before = files[path].before if path in files else now
-            after = applied_to_bytes(now, several)
+            after = applied_to_bytes(now, file_edits)
             files[path] = Edited(path=path, before=before, after=after, encoding=python_encoding(now))
-        made = CodeDraft(self.model, self.others, files, self._reading)._run(plan, planner.network, frozenset(edits))
-        return made._replace(refused=refused)
+        attempt = CodeDraft(self.model, self.others, files, self._reading)._run(plan, planner.network, frozenset(edits))
+        return attempt._replace(refused=refused)
 
     def _run(self, plan: EditPlan, before: Network, edited: frozenset[str]) -> Attempt:
         """The attempt with the edited model, and what is wrong with it or with models that run the same code."""
@@ -262,11 +262,11 @@ class CodeDraft:
             if other.paths.isdisjoint(edited):
                 others.append(other)
                 continue
-            found = self._of_other(other, plan)
-            if isinstance(found, str):
-                wrong = {None: found}
+            outcome = self._of_other(other, plan)
+            if isinstance(outcome, str):
+                wrong = {None: outcome}
                 break
-            others.append(found)
+            others.append(outcome)
         draft = CodeDraft(self.model, lambda: others, self.files, self._reading)
         return Attempt(plan, [], draft, read=read, network=network, wrong=wrong)
 
@@ -320,11 +320,11 @@ def code_writer(
     editor = PythonEditor(planner.network, content)
 
     def write(plan: EditPlan) -> tuple[CodeEdits, Mapping[int, str]]:
-        made = editor.edits(plan.sets)
+        code_edits = editor.edits(plan.sets)
         failing = {}
         for number, wish in enumerate(plan.granted):
             own = plan.touched[number] if wish.layer is None else (planner.index_of[wish.layer],)
-            reasons = (made.refused.get((index, field)) for field in wish.sets for index in own)
+            reasons = (code_edits.refused.get((index, field)) for field in wish.sets for index in own)
             reason = next(filter(None, reasons), "")
             if not own or any(field in plan.runtime for field in wish.sets):
                 reason = "no line that constructs layers states it"
@@ -334,13 +334,13 @@ def code_writer(
                 lines = (by_hand(field, value, dims, mode, some=some) for field, value in wish.sets.items())
                 reason = next(filter(None, lines), reason)
                 failing[number] = reason
-        left = next(iter(made.refused.values()), "" if made.edits else "no code of the project states it")
-        if left and not failing:
-            failing = dict.fromkeys(range(len(plan.granted)), left)
+        common = next(iter(code_edits.refused.values()), "" if code_edits.edits else "no code of the project states it")
+        if common and not failing:
+            failing = dict.fromkeys(range(len(plan.granted)), common)
         # Each of the two would be written from the same old content, and the second would undo the first.
-        if len(set(map(os.path.realpath, made.edits))) < len(made.edits):
+        if len(set(map(os.path.realpath, code_edits.edits))) < len(code_edits.edits):
             failing = dict.fromkeys(range(len(plan.granted)), "a file that would change is imported under two names")
-        return made.edits, failing
+        return code_edits.edits, failing
 
     return write
 
@@ -395,8 +395,8 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     result, network = checked.result, checked.network
     if result is None or network is None or not network.operations:  # widths would be anyone's guess
         return result
-    asked = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
-    if not asked:
+    findings = [finding for finding in result.findings if applicability(finding) is not None][:MOST_EDITED]
+    if not findings:
         return result
     from convlint.fixes.python.source import fix_with_edits
     from convlint.fixes.python_text import PythonEditor
@@ -404,14 +404,14 @@ def with_code_edits(checked: Checked, job: Job) -> NetworkResult | None:
     content = contents(job)
     planner, editor = EditPlanner(network, job.overridden(), result.silenced), PythonEditor(network, content)
     edited: dict[int, Finding] = {}
-    for finding in asked:
+    for finding in findings:
         plan = planner.plan(wishes([finding]))
         if finding.fix is None or plan.refused or plan.runtime or not plan.sets:
             continue
-        made = editor.edits(plan.sets)
-        if made.refused:
-            fix = replace(finding.fix, no_edit=made.in_code)
+        code_edits = editor.edits(plan.sets)
+        if code_edits.refused:
+            fix = replace(finding.fix, no_edit=code_edits.in_code)
         else:
-            fix = fix_with_edits(finding.fix, made.edits, content)
+            fix = fix_with_edits(finding.fix, code_edits.edits, content)
         edited[id(finding)] = replace(finding, fix=fix)
     return replace(result, findings=tuple(edited.get(id(finding), finding) for finding in result.findings))

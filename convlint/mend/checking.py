@@ -53,10 +53,10 @@ def calibrations_of(config: Config) -> Files:
 
     files: dict[str, CalibrationFile] = {}
     for word in config.calibration:
-        found = read_calibration(word.text, shown_path(word.text))
-        known = files.setdefault(found.calibration.gpu, found)
-        if known is not found:
-            word.at.fail(f"{found.path} and {known.path} are both for {found.calibration.gpu}; name one of them")
+        file = read_calibration(word.text, shown_path(word.text))
+        known = files.setdefault(file.calibration.gpu, file)
+        if known is not file:
+            word.at.fail(f"{file.path} and {known.path} are both for {file.calibration.gpu}; name one of them")
     return tuple(files.values())
 
 
@@ -74,13 +74,13 @@ def calibrated(
     targets: Sequence[Target], runtime: Runtime, files: Files
 ) -> tuple[list[Target], tuple[CalibrationUse, ...]]:
     """The targets with what was measured on them, and of each file whether it is in force."""
-    uses, held = [], {}
+    uses, in_force = [], {}
     ids = {target.gpu.id for target in targets}
     for file in files:
         gpu = file.calibration.gpu
         reason = _reason(file, runtime) if gpu in ids else f"it is for {gpu}, which is no target"
         if not reason:
-            held[gpu] = file.calibration
+            in_force[gpu] = file.calibration
         cudnn = None if file.origin.cudnn is None else str(file.origin.cudnn)
         uses.append(
             CalibrationUse(
@@ -88,11 +88,11 @@ def calibrated(
                 reason=reason, of_no_target=gpu not in ids,
             )
         )  # fmt: skip
-    found = [
-        replace(target, gpu=_with(target.gpu, held[target.gpu.id])) if target.gpu.id in held else target
+    result = [
+        replace(target, gpu=_with(target.gpu, in_force[target.gpu.id])) if target.gpu.id in in_force else target
         for target in targets
     ]
-    return found, tuple(uses)
+    return result, tuple(uses)
 
 
 @lru_cache(maxsize=64)
@@ -103,8 +103,8 @@ def _with(gpu: Gpu, calibration: Calibration) -> Gpu:
 
 def _reason(file: CalibrationFile, runtime: Runtime) -> str:
     """Why a calibration of a target does not hold; empty where it does."""
-    origin, found = file.origin, file.calibration
-    if found.error_after > found.error_before:
+    origin, calibration = file.origin, file.calibration
+    if calibration.error_after > calibration.error_before:
         return "it makes predictions worse: its error_after is above its error_before"
     since = UNCHANGED_SINCE_ON_HOPPER if "9.0" <= origin.compute_capability < "12.0" else UNCHANGED_SINCE
     if not since <= tuple(_numbers(origin.convlint)[:2]) <= tuple(_numbers(Version(__version__))[:2]):
@@ -117,14 +117,14 @@ def _reason(file: CalibrationFile, runtime: Runtime) -> str:
     return ""
 
 
-def _differ(one: Version, other: Version) -> bool:
+def _differ(version: Version, other: Version) -> bool:
     """Whether two versions differ as far as both are given: 9.1 is 9.1.0, and 9 is either."""
-    return any(a != b for a, b in zip(_numbers(one), _numbers(other), strict=False))
+    return any(a != b for a, b in zip(_numbers(version), _numbers(other), strict=False))
 
 
 def _numbers(version: Version) -> Sequence[int]:
-    found = _NUMBERS.match(version.text.strip())
-    return [int(number) for number in found[0].split(".")] if found else []
+    match = _NUMBERS.match(version.text.strip())
+    return [int(number) for number in match[0].split(".")] if match else []
 
 
 class Fixing(Struct, frozen=True, kw_only=True):
@@ -143,12 +143,12 @@ class Fixing(Struct, frozen=True, kw_only=True):
         """Those that count, the gravest first."""
         policy = self.selection.policy
         policy = replace(policy, fail_on="warning") if policy.fail_on == "never" else policy
-        found = [
-            each
-            for each in self.selection.of(findings)
-            if each.fix is not None and (counts(each, policy) or is_advice(each) or _is_for_all(each))
+        selected = [
+            finding
+            for finding in self.selection.of(findings)
+            if finding.fix is not None and (counts(finding, policy) or is_advice(finding) or _is_for_all(finding))
         ]
-        return sorted(found, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
+        return sorted(selected, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
 
     def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
         """Those that count and may be mended."""
@@ -242,15 +242,15 @@ def settings_in_config(entries: Mapping[str, tuple[object, Spot]]) -> dict[str, 
 
 def pairs_of(options: Iterable[str]) -> dict[str, str]:
     """`--runtime KEY=VALUE`, each key once. Raises UsageError."""
-    given: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for option in options:
-        key, found, text = option.partition("=")
-        if not found:
+        key, separator, text = option.partition("=")
+        if not separator:
             raise UsageError(f"--runtime: {option!r} is not KEY=VALUE")
-        if key in given:
+        if key in pairs:
             raise UsageError(f"--runtime: {key} is given twice")
-        given[key] = text
-    return given
+        pairs[key] = text
+    return pairs
 
 
 def from_options(runtime: Sequence[str], dtype: str | None, layout: str | None, versions: str | None = None) -> Running:
@@ -319,18 +319,18 @@ def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, 
     settings, origins = settings_from(environment, runtime)
     # What neither a release nor a file speaks of stays as it is stated; but each wheel of PyTorch has its own.
     if runtime is not stated and (job.asked.release is None or framework_of(runtime) != "pytorch"):
-        kept = {name: getattr(stated, name) for name in ("cuda", "cudnn") if name not in settings}
-        runtime = replace(runtime, **kept)
-    found = replace(runtime, **settings) if settings else runtime
-    wheel = wheel_in(environment, found)
-    return replace(found, wheel=wheel) if wheel is not None else found, origins, environment.notes
+        unchanged = {name: getattr(stated, name) for name in ("cuda", "cudnn") if name not in settings}
+        runtime = replace(runtime, **unchanged)
+    result = replace(runtime, **settings) if settings else runtime
+    wheel = wheel_in(environment, result)
+    return replace(result, wheel=wheel) if wheel is not None else result, origins, environment.notes
 
 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     """The network as it will run: `asked` whatever it says itself, `usual` where it says nothing."""
     layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
-    said = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
-    settings = {name: value for name, value in usual.settings.items() if name not in said} | dict(asked.settings)
+    stated = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
+    settings = {name: value for name, value in usual.settings.items() if name not in stated} | dict(asked.settings)
     if "tensorrt" in asked.settings and (network.stored or framework_of(network.runtime) is None):
         settings.setdefault("framework", "tensorrt")  # whoever asks about a release of it means to run it
     spans = {name: span for name, span in network.runtime.spans.items() if name not in asked.settings}
@@ -386,18 +386,18 @@ class Job(Struct, frozen=True, kw_only=True):
 
     def overridden(self) -> dict[str, str]:
         """Fields that an input may state as it likes, since the command line has the last word on them; why."""
-        found = {f"runtime.{name}": f"--runtime {name} is given" for name in self.asked.settings}
+        reasons = {f"runtime.{name}": f"--runtime {name} is given" for name in self.asked.settings}
         for name, value in (("dtype", self.asked.dtype), ("layout", self.asked.layout), ("batch", self.reading.batch)):
             if value is not None:
-                found["N" if name == "batch" else name] = f"--{name} is given"
-        return found
+                reasons["N" if name == "batch" else name] = f"--{name} is given"
+        return reasons
 
     def trains(self, source: Input) -> bool:
         """Whether a module is followed in train mode: as asked for, else where the mode is stated and is training."""
         model = source.model
-        for said in (self.reading.trains, None if model is None else model.trains):
-            if said is not None:
-                return said
+        for stated in (self.reading.trains, None if model is None else model.trains):
+            if stated is not None:
+                return stated
         return (self.mode or (model and model.mode) or self.default_mode) == "training"
 
 
@@ -430,11 +430,11 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
 
     Raises UsageError with the nearest names for an unknown one.
     """
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for name in names:
         gpu = load_gpu(name)
-        found.setdefault(gpu.id, Target(label=name.strip(), gpu=gpu))
-    return list(found.values())
+        targets.setdefault(gpu.id, Target(label=name.strip(), gpu=gpu))
+    return list(targets.values())
 
 
 def wrong_target(network: Network, error: UsageError) -> InputError:

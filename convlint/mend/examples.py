@@ -104,7 +104,7 @@ class _Construction(Struct, forbid_unknown_fields=True):
         return SourceLayer(
             layer=layer, framework=self.framework, certainty=self.certainty, condition=self.condition, root=self.root,
             written=self.written, pointwise_map=self.pointwise_map,
-            stated={name: tuple(each.stated() for each in several) for name, several in self.stated.items()},
+            stated={name: tuple(literal.stated() for literal in literals) for name, literals in self.stated.items()},
         )  # fmt: skip
 
 
@@ -139,14 +139,14 @@ class _ExampleProgram(Struct, forbid_unknown_fields=True):
     has_convolutions: bool = False
 
     def program(self) -> TrainingProgram:
-        statements = tuple(each.setting() for each in (*self.settings, *(self.conflict or ())))
+        statements = tuple(statement.setting() for statement in (*self.settings, *(self.conflict or ())))
         placed: dict[str, Any] = {
             "settings": statements,
             "evidence": tuple((words, _at(_SCRIPT, 1)) for words in self.evidence),
             "conflict": None if self.conflict is None else (self.conflict[0].setting(), self.conflict[1].setting()),
             "backward_in_autocast": tuple(_at(_SCRIPT, line) for line in self.backward_in_autocast),
             "autocast_around_loss": tuple(_at(_SCRIPT, line) for line in self.autocast_around_loss),
-            "autotune_disabled": tuple(each.setting() for each in self.autotune_disabled),
+            "autotune_disabled": tuple(statement.setting() for statement in self.autotune_disabled),
         }
         return TrainingProgram(path=_SCRIPT, at=_at(_SCRIPT, 1), closure=(_SCRIPT,), **asdict(self) | placed)
 
@@ -171,9 +171,9 @@ def _source_findings(rule: Rule, given: Value) -> tuple[tuple[Finding, ...], lis
         target = Target(label=example.gpu, gpu=load_gpu(example.gpu))
     except (msgspec.ValidationError, UsageError) as error:
         raise _error(rule, given, f"examples: {error}") from error
-    several = [*([example.construction] if example.construction else []), *example.constructions]
+    constructions = [*([example.construction] if example.construction else []), *example.constructions]
     reading = SourceReading(
-        layers=tuple(each.record() for each in several),
+        layers=tuple(construction.record() for construction in constructions),
         programs=() if example.program is None else (example.program.program(),),
     )
     result = check_source(reading, Rulebook([rule]), [target], example.mode, given=(_NET, _SCRIPT), dtype=example.dtype)
@@ -237,13 +237,13 @@ def _failing(rule: Rule, item: Value) -> str | None:
         return None
     if finding.fix is None:
         return "has no fix"
-    wanted = {key: _plain(value) for key, value in item.data["fixed"].data.items()}
+    expected = {key: _plain(value) for key, value in item.data["fixed"].data.items()}
     if is_of_source(given):
-        return None if finding.fix.set == wanted else f"fixed is {dict(finding.fix.set)}, not {wanted}"
+        return None if finding.fix.set == expected else f"fixed is {dict(finding.fix.set)}, not {expected}"
     network = example_network(rule, given)
     hit = finding.layer or next(iter(finding.layers), network.layers[0].name)
     mended = _mended(network, finding.fix.set, {finding.layer, *finding.layers})
-    for key, value in wanted.items():
+    for key, value in expected.items():
         setting = key.removeprefix("runtime.")
         owner = mended.runtime if setting != key else next(layer for layer in mended.layers if layer.name == hit)
         if getattr(owner, setting) != value:

@@ -88,11 +88,11 @@ class Mending(Generic[D]):
     def notes(self, path: str) -> Iterator[str]:
         """Notes on wanted fixes that were not applied: one for all layers with the same rule and reason."""
         result = self.checked.result
-        found = () if result is None else self._fixing.wanted(result.findings)
-        left = {wish.key for wish in wishes(found)}
+        findings = () if result is None else self._fixing.wanted(result.findings)
+        keys = {wish.key for wish in wishes(findings)}
         groups: dict[tuple[str, str], dict[str | None, None]] = {}
         for wish, reason in self.refused.values():
-            if wish.key in left:
+            if wish.key in keys:
                 groups.setdefault((wish.finding.rule.code, reason), {})[wish.layer] = None
         for (code, reason), layers in list(groups.items())[:_MOST_NOTES]:
             names = [layer for layer in layers if layer is not None]
@@ -107,36 +107,36 @@ class Mending(Generic[D]):
         network, result = self.checked.network, self.checked.result
         if network is None or result is None or self.checked.errors:
             return False
-        found = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
+        candidates = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
         planner = EditPlanner(network, self.draft.job.overridden(), result.silenced, self._staying)
-        others = [wish for wish in found if "N" not in wish.sets]
+        others = [wish for wish in candidates if "N" not in wish.sets]
         # Which batch is best depends on everything else, so that it is set last.
-        return self._tried(planner, others) or self._tried(planner, [wish for wish in found if "N" in wish.sets])
+        return self._tried(planner, others) or self._tried(planner, [wish for wish in candidates if "N" in wish.sets])
 
-    def _tried(self, planner: EditPlanner, asked: Sequence[Wish]) -> bool:
+    def _tried(self, planner: EditPlanner, candidates: Sequence[Wish]) -> bool:
         """Applies as many of the wishes as keep their promise; returns whether there was any."""
-        while asked and self._checks > 0:
-            made = self._sound(planner, asked)
-            if made is None:
+        while candidates and self._checks > 0:
+            attempt = self._sound(planner, candidates)
+            if attempt is None:
                 return False
             staying = len(self._staying)
-            failing = self._failing(made)
+            failing = self._failing(attempt)
             if len(self._staying) > staying:  # once more without them
                 continue
             if not failing:
                 return True
             by_code: dict[str, list[Wish]] = {}
-            for wish in made.plan.granted:
+            for wish in attempt.plan.granted:
                 by_code.setdefault(wish.finding.rule.code, []).append(wish)
             if len(by_code) > 1 and set(failing.values()) == {UNUSED}:  # nobody knows which of them it is
-                return any(self._tried(planner, several) for several in by_code.values())
+                return any(self._tried(planner, group) for group in by_code.values())
             for number, reason in failing.items():
-                wish = made.plan.granted[number]
+                wish = attempt.plan.granted[number]
                 self.refused[wish.key] = wish, reason
                 if wish.key not in self._waiting:
                     self._vain.add(wish.key)
-            asked = [wish for number, wish in enumerate(made.plan.granted) if number not in failing]
-        self._refuse(asked, "too much was tried in vain")
+            candidates = [wish for number, wish in enumerate(attempt.plan.granted) if number not in failing]
+        self._refuse(candidates, "too much was tried in vain")
         return False
 
     def _is_open(self, wish: Wish) -> bool:
@@ -154,40 +154,40 @@ class Mending(Generic[D]):
             return False
         return True
 
-    def _one_of_those_waiting(self, several: Iterable[Wish]) -> list[Wish]:
+    def _one_of_those_waiting(self, candidates: Iterable[Wish]) -> list[Wish]:
         """Of the wishes that wait, the first of each layer, for which the waiting is over."""
-        taken: set[str | None] = set()
-        found = []
-        for wish in several:
+        layers: set[str | None] = set()
+        chosen = []
+        for wish in candidates:
             if wish.key in self._waiting:
-                if wish.layer in taken:
+                if wish.layer in layers:
                     continue
-                taken.add(wish.layer)
+                layers.add(wish.layer)
                 self._waiting.discard(wish.key)
                 self._alone.add(wish.key)
-            found.append(wish)
-        return found
+            chosen.append(wish)
+        return chosen
 
-    def _refuse(self, several: Iterable[Wish], reason: str) -> None:
+    def _refuse(self, rejected: Iterable[Wish], reason: str) -> None:
         """Refuses wishes until another fix has changed the text."""
-        for wish in several:
+        for wish in rejected:
             self.refused[wish.key] = wish, reason
             self._vain.add(wish.key)
 
-    def _sound(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
+    def _sound(self, planner: EditPlanner, candidates: Sequence[Wish]) -> Attempt | None:
         """An attempt with the wishes after which the input reads as intended; None if there is none."""
-        made = self._attempt(planner, asked)
-        while made is not None and made.wrong:
-            granted, blamed = made.plan.granted, _blamed(made)
+        attempt = self._attempt(planner, candidates)
+        while attempt is not None and attempt.wrong:
+            granted, blamed = attempt.plan.granted, _blamed(attempt)
             if len(blamed) == len(granted) == 1 or self._readings <= 0:
-                self._refuse(granted, next(iter(made.wrong.values())))
+                self._refuse(granted, next(iter(attempt.wrong.values())))
                 return None
             if len(blamed) == len(granted):  # nobody knows which of them it is
                 return self._halves(planner, granted)
             for number, reason in blamed.items():
                 self._refuse([granted[number]], reason)
-            made = self._attempt(planner, [wish for number, wish in enumerate(granted) if number not in blamed])
-        return made
+            attempt = self._attempt(planner, [wish for number, wish in enumerate(granted) if number not in blamed])
+        return attempt
 
     def _halves(self, planner: EditPlanner, granted: Sequence[Wish]) -> Attempt | None:
         """Both halves of wishes that cannot be granted together, as far as they can."""
@@ -201,34 +201,34 @@ class Mending(Generic[D]):
             return first
         return both
 
-    def _attempt(self, planner: EditPlanner, asked: Sequence[Wish]) -> Attempt | None:
+    def _attempt(self, planner: EditPlanner, candidates: Sequence[Wish]) -> Attempt | None:
         """One attempt; None if nothing of it can be edited."""
-        made = self.draft.attempt(asked, planner) if asked else None
-        if made is None:
+        attempt = self.draft.attempt(candidates, planner) if candidates else None
+        if attempt is None:
             return None
         self._readings -= 1
-        for wish, reason in made.refused:
+        for wish, reason in attempt.refused:
             self.refused[wish.key] = wish, reason
-        return made if made.plan.granted else None
+        return attempt if attempt.plan.granted else None
 
-    def _failing(self, made: Attempt) -> dict[int, str]:
+    def _failing(self, attempt: Attempt) -> dict[int, str]:
         """The granted wishes that do not keep their promise, by position; where all do, the attempt is what holds."""
-        before, network, plan = self.checked, made.network, made.plan
+        before, network, plan = self.checked, attempt.network, attempt.plan
         self._checks -= 1
         errors: list[InputError] = []
-        draft = made.draft or self.draft
+        draft = attempt.draft or self.draft
         promises: dict[str, Promise] = {}
         result = (
             None if network is None else check_read(network, self._rulebook, draft.job, errors, promises.__setitem__)
         )
         if result is None or errors or before.result is None or before.network is None:
             return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
-        left = self._fixing.wanted(result.findings)
-        unwanted = unwilling(plan, before.network, before.result, result, left)
+        findings = self._fixing.wanted(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, findings)
         if not self._staying.issuperset(unwanted):
             self._staying |= unwanted
             return {}
-        failing = unkept(plan, before.network, before.result, result, left)
+        failing = unkept(plan, before.network, before.result, result, findings)
         slow = slower(plan, before.result, result)
         crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
         for number, why in slow.items():
@@ -237,18 +237,18 @@ class Mending(Generic[D]):
                 self._waiting.add(key)
             failing.setdefault(number, takes_longer(*why))
         steps = (
-            {one.gpu: one.step.time_us for one in each.networks if one.step is not None}
-            for each in (before.result, result)
+            {report.gpu: report.step.time_us for report in outcome.networks if report.step is not None}
+            for outcome in (before.result, result)
         )
         failing = whole_settings(plan, {**lengthening(plan, *steps), **failing})
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:
-            self._accept(made, Checked(read=made.read, network=network, result=result, promises=promises))
+            self._accept(attempt, Checked(read=attempt.read, network=network, result=result, promises=promises))
         return failing
 
-    def _accept(self, made: Attempt, checked: Checked) -> None:
-        network, plan = self.checked.network, made.plan
+    def _accept(self, attempt: Attempt, checked: Checked) -> None:
+        network, plan = self.checked.network, attempt.plan
         assert network is not None  # it was edited
         for index, sets in plan.sets.items():
             layer = network.layers[index]
@@ -259,19 +259,19 @@ class Mending(Generic[D]):
             self.refused.pop(wish.key, None)
             self._batch_is_set |= "N" in wish.sets
         self.count += len({id(wish.finding) for wish in plan.granted})
-        self.draft, self.checked = cast(D, made.draft), checked  # a draft makes drafts of its own kind
+        self.draft, self.checked = cast(D, attempt.draft), checked  # a draft makes drafts of its own kind
         for tried in (self._vain, self._waiting, self._alone):  # what was in vain before may not be so now
             tried.clear()
 
 
-def _blamed(made: Attempt) -> dict[int, str]:
+def _blamed(attempt: Attempt) -> dict[int, str]:
     """The granted wishes, by position, that changed a layer which is not what was meant; all where that is unknown."""
-    found = {
-        number: made.wrong[min(wrong)]
-        for number, touched in enumerate(made.plan.touched)
-        if (wrong := touched & made.wrong.keys())
+    blamed = {
+        number: attempt.wrong[min(wrong)]
+        for number, touched in enumerate(attempt.plan.touched)
+        if (wrong := touched & attempt.wrong.keys())
     }
-    return found or dict.fromkeys(range(len(made.plan.granted)), next(iter(made.wrong.values())))
+    return blamed or dict.fromkeys(range(len(attempt.plan.granted)), next(iter(attempt.wrong.values())))
 
 
 def mended_models(tasks: Sequence[Task], reading: Reading) -> list[InputResult]:
@@ -321,7 +321,7 @@ class _Models:
         @cache  # which takes readings, and not each model can be edited at all
         def bystanders() -> list[RunModel]:
             turned = [self._in_other_mode(n) for n in sharing]
-            return [self._members[n] for n in others] + [each for each in turned if each is not None]
+            return [self._members[n] for n in others] + [model for model in turned if model is not None]
 
         mending = Mending(CodeDraft(member, bystanders, self._files, self._reading), member.rulebook, fixing, checked)
         with last_resort(checked.errors, member.source.name):
@@ -372,11 +372,11 @@ class _Models:
 
     def _shared(self, member: RunModel) -> set[str]:
         """The edited files of a model, of models that share any of these, and so on: all are written, or none."""
-        groups = [each.paths & self._files.keys() for each in self._members]
-        found = set(member.paths & self._files.keys())
+        groups = [model.paths & self._files.keys() for model in self._members]
+        paths = set(member.paths & self._files.keys())
         for _ in groups:
-            found.update(*(group for group in groups if not found.isdisjoint(group)))
-        return found
+            paths.update(*(group for group in groups if not paths.isdisjoint(group)))
+        return paths
 
 
 def _fixing(member: RunModel) -> Fixing:

@@ -67,22 +67,22 @@ class Proposing:
         return replace(result, findings=tuple(findings))
 
     def _proposals(self, result: NetworkResult, findings: Sequence[Finding]) -> list[Proposal]:
-        wanted = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
-        wanted.sort(key=lambda number: -(findings[number].lost_us or 0.0))
+        numbers = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
+        numbers.sort(key=lambda number: -(findings[number].lost_us or 0.0))
         network = self._checked.network
         read = as_stated(self._source, self._job, self._reading, self._checked.read)
-        if not wanted or network is None or read is None:
+        if not numbers or network is None or read is None:
             return []
         self._planner = EditPlanner(network, self._job.overridden(), result.silenced, self._staying)
         self._spec = SpecText(self._text, read)
-        found = (self._proposal(number, list(wishes([findings[number]]))) for number in wanted)
-        return [proposal for proposal in found if proposal is not None]
+        proposals = (self._proposal(number, list(wishes([findings[number]]))) for number in numbers)
+        return [proposal for proposal in proposals if proposal is not None]
 
-    def _proposal(self, number: int, asked: Sequence[Wish]) -> Proposal | None:
+    def _proposal(self, number: int, candidates: Sequence[Wish]) -> Proposal | None:
         """What granting these wishes of one finding comes to; None where nothing of it can be written."""
         if self._looks <= 0:
             return None
-        plan, _, edits = edited(asked, self._planner, self._edits)
+        plan, _, edits = edited(candidates, self._planner, self._edits)
         if not edits or not all(is_exact(edit.new) for edit in edits):
             return None
         return Proposal(number=number, plan=plan, edits=edits)
@@ -109,34 +109,34 @@ class Proposing:
             return
         self._checks -= 1
         plan, owners = _joined(together)
-        made = self._attempt(together, plan)
-        failing = set(range(len(owners))) if made is None else self._failing(made)
+        attempt = self._attempt(together, plan)
+        failing = set(range(len(owners))) if attempt is None else self._failing(attempt)
         if failing is None:  # once more without the layers that would rather stay
-            less = (self._proposal(each.number, each.plan.granted) for each in together)
-            yield from self._sound([each for each in less if each is not None], again)
+            less = (self._proposal(proposal.number, proposal.plan.granted) for proposal in together)
+            yield from self._sound([proposal for proposal in less if proposal is not None], again)
             return
         if len(failing) == len(owners) and len(together) > 1:  # nobody knows which of them it is
             half = len(together) // 2
             yield from self._sound(together[:half], again)
             yield from self._sound(together[half:], again)
             return
-        left: list[list[Wish]] = [[] for _ in together]
+        remaining: list[list[Wish]] = [[] for _ in together]
         for number, wish in enumerate(plan.granted):
             if number not in failing:
-                left[owners[number]].append(wish)
-        crowd = Counter(index for each in together for index in each.plan.sets)
+                remaining[owners[number]].append(wish)
+        crowd = Counter(index for proposal in together for index in proposal.plan.sets)
         good = []
-        for each, granted in zip(together, left, strict=True):
-            if len(granted) == len(each.plan.granted):
-                good.append(each)
+        for proposal, granted in zip(together, remaining, strict=True):
+            if len(granted) == len(proposal.plan.granted):
+                good.append(proposal)
             elif granted:
-                part = self._proposal(each.number, granted)
+                part = self._proposal(proposal.number, granted)
                 if part is not None:
-                    same = part.edits == each.edits and part.plan.loose == each.plan.loose
+                    same = part.edits == proposal.edits and part.plan.loose == proposal.plan.loose
                     (good if same else again).append(part)
-            elif any(crowd[index] > 1 for index in each.plan.sets):
-                again.append(each)
-        if made is not None and made.wrong:  # nothing is known of the others yet
+            elif any(crowd[index] > 1 for index in proposal.plan.sets):
+                again.append(proposal)
+        if attempt is not None and attempt.wrong:  # nothing is known of the others yet
             yield from self._sound(good, again)
         else:
             yield from good
@@ -147,30 +147,30 @@ class Proposing:
         assert network is not None  # else there were no proposals
         draft = SpecDraft(self._source, self._job, self._reading, self._checked.read)
         try:
-            return draft.after({edit for each in together for edit in each.edits}, plan, network)
+            return draft.after({edit for proposal in together for edit in proposal.edits}, plan, network)
         except ValueError:
             return None
 
-    def _failing(self, made: Attempt) -> set[int] | None:
+    def _failing(self, attempt: Attempt) -> set[int] | None:
         """The wishes that do not keep their promise, by their position in the plan; None where others are to stay."""
-        before, plan = self._checked, made.plan
+        before, plan = self._checked, attempt.plan
         assert before.network is not None  # else there were no proposals
         assert before.result is not None
         everything = set(range(len(plan.granted)))
-        if made.wrong:
-            return {number for number in everything if plan.touched[number] & made.wrong.keys()} or everything
+        if attempt.wrong:
+            return {number for number in everything if plan.touched[number] & attempt.wrong.keys()} or everything
         errors: list[InputError] = []
-        result = None if made.network is None else check_read(made.network, self._rulebook, self._job, errors)
+        result = None if attempt.network is None else check_read(attempt.network, self._rulebook, self._job, errors)
         if result is None or errors:
             return everything
-        left = self._fixing.counting(result.findings)
-        unwanted = unwilling(plan, before.network, before.result, result, left)
+        findings = self._fixing.counting(result.findings)
+        unwanted = unwilling(plan, before.network, before.result, result, findings)
         if not self._staying.issuperset(unwanted):
             self._staying |= unwanted
             return None
         alone = {number for number in everything if not plan.granted[number].finding.pays_with}
         return {
-            *unkept(plan, before.network, before.result, result, left),
+            *unkept(plan, before.network, before.result, result, findings),
             *unused(plan, before.result, result, self._on_comments),
             *(alone & slower(plan, before.result, result).keys()),
         }
@@ -178,19 +178,19 @@ class Proposing:
 
 def _joined(together: Sequence[Proposal]) -> tuple[EditPlan, list[int]]:
     """(one plan of all, for each wish in it the position of the proposal that it is of)."""
-    plans = [each.plan for each in together]
+    plans = [proposal.plan for proposal in together]
     sets: dict[int, dict[str, Scalar]] = {}
-    for each in plans:
-        for index, own in each.sets.items():
+    for single in plans:
+        for index, own in single.sets.items():
             sets.setdefault(index, {}).update(own)
     plan = EditPlan(
-        granted=tuple(wish for each in plans for wish in each.granted),
-        touched=tuple(touched for each in plans for touched in each.touched),
+        granted=tuple(wish for single in plans for wish in single.granted),
+        touched=tuple(touched for single in plans for touched in single.touched),
         sets=sets,
-        runtime={name: value for each in plans for name, value in each.runtime.items()},
-        loose=tuple(layers for each in plans for layers in each.loose),
+        runtime={name: value for single in plans for name, value in single.runtime.items()},
+        loose=tuple(layers for single in plans for layers in single.loose),
     )
-    return plan, [position for position, each in enumerate(plans) for _ in each.granted]
+    return plan, [position for position, single in enumerate(plans) for _ in single.granted]
 
 
 def _apart(proposals: Sequence[Proposal], *, by_field: bool) -> list[list[Proposal]]:

@@ -102,7 +102,7 @@ def judged_source(
             quiet=sum(map(is_quiet, reading.files)),
             constructions=reading.constructions,
             known=reading.known,
-            programs=len({each.path for each in reading.programs if each.closure and each.path in reading.files}),
+            programs=len({entry.path for entry in reading.programs if entry.closure and entry.path in reading.files}),
             unread=reading.unread,
             unread_files=reading.unread_files,
             unread_cells=reading.unread_cells,
@@ -124,25 +124,25 @@ def _as_told(program: TrainingProgram, job: Job) -> TrainingProgram:
     for running, told_by in ((job.asked, "--runtime"), (job.usual, "[tool.convlint.runtime]")):
         fixed = running.settings.get(_SIZE)
         if fixed is not None and (told_by == "--runtime" or program.fixed_input_size is None):
-            said = f"{_SIZE}={str(fixed).lower()}", Location(path=told_by)
-            return replace(program, fixed_input_size=fixed, evidence=(said,))
+            statement = f"{_SIZE}={str(fixed).lower()}", Location(path=told_by)
+            return replace(program, fixed_input_size=fixed, evidence=(statement,))
     return program
 
 
 def _said(reading: SourceReading) -> Iterator[PlacedLayer]:
     """The layers of the files that were given, where those are no tests and their like."""
-    given = {path for path in reading.files if not is_quiet(path)}
-    for each in reading.layers:
-        known = each.layer.C is not None and each.layer.K is not None and not each.rests_on(reading.unheld)
-        if known and not each.replaced and each.layer.path in given:
-            yield PlacedLayer(at=each.layer.locate(), record=each)
+    paths = {path for path in reading.files if not is_quiet(path)}
+    for record in reading.layers:
+        known = record.layer.C is not None and record.layer.K is not None and not record.rests_on(reading.unheld)
+        if known and not record.replaced and record.layer.path in paths:
+            yield PlacedLayer(at=record.layer.locate(), record=record)
 
 
 def errors_of(source: Input, reading: SourceReading) -> list[InputError]:
     """What is wrong with files that were named, and with cells in them; with others, the report's summary says it."""
     errors = [
-        InputError(path=path, message=each.why, line=each.line, column=each.column)
-        for path, each in reading.unread_files.items()
+        InputError(path=path, message=unread.why, line=unread.line, column=unread.column)
+        for path, unread in reading.unread_files.items()
         if path in source.named
     ]
     for cell in reading.unread_cells:
@@ -182,10 +182,10 @@ class _Cells(Struct, frozen=True):
 
     def lines(self, path: str, lines: tuple[str, ...]) -> tuple[str, ...]:
         """The lines of code by those of the file that hold them."""
-        found: dict[int, list[str]] = {}
+        by_line: dict[int, list[str]] = {}
         for line, (_, _, file_line) in zip(lines, self.of[path], strict=False):
-            found.setdefault(file_line, []).append(line)
-        alone = {number: several[0] for number, several in found.items() if len(several) == 1}
+            by_line.setdefault(file_line, []).append(line)
+        alone = {number: texts[0] for number, texts in by_line.items() if len(texts) == 1}
         return tuple(alone.get(number, "") for number in range(1, max(alone, default=0) + 1))
 
 
@@ -211,12 +211,12 @@ def placed(result: NetworkResult, cells: Cells) -> NetworkResult:
             fix=fix,
         )
 
-    unread = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.unread)
-    layers = tuple(replace(each, at=notebooks.placed(each.at)) for each in result.source.layers)
+    unread = tuple(replace(place, at=notebooks.placed(place.at)) for place in result.source.unread)
+    layers = tuple(replace(layer, at=notebooks.placed(layer.at)) for layer in result.source.layers)
     return replace(
         result,
         findings=tuple(map(moved, result.findings)),
-        suppressed=tuple(replace(each, finding=moved(each.finding)) for each in result.suppressed),
+        suppressed=tuple(replace(entry, finding=moved(entry.finding)) for entry in result.suppressed),
         source=replace(result.source, unread=unread, layers=layers),
         code_lines={
             path: notebooks.lines(path, lines) if path in cells else lines for path, lines in result.code_lines.items()
@@ -243,17 +243,17 @@ def mended_source(
     fixing = job.fixing
     assert fixing is not None  # it is to be mended
     allowed = ("safe", "unsafe") if fixing.unsafe else ("safe",)
-    wanted = [each for each in result.findings if _safety(each) in allowed]
-    read = {path: _content({}, path) for path in {edit.path for finding in wanted for edit in _edits(finding)}}
+    findings = [finding for finding in result.findings if _safety(finding) in allowed]
+    read = {path: _content({}, path) for path in {edit.path for finding in findings for edit in _edits(finding)}}
     before = {path: content for path, content in read.items() if content is not None}
-    wanted = [each for each in wanted if all(edit.path in before for edit in _edits(each))]
+    findings = [finding for finding in findings if all(edit.path in before for edit in _edits(finding))]
     mending = _Mending(source, rulebook, job, before, result)
-    kept = mending.kept(wanted)
-    if not kept and len(wanted) > 1:
-        kept = mending.kept_of_each(_by_file(wanted))
+    kept = mending.kept(findings)
+    if not kept and len(findings) > 1:
+        kept = mending.kept_of_each(_by_file(findings))
     unmended = placed(counted_source(result, fixing), reading.cells)
-    left = [(each, "the code would not read as before") for each in wanted if each not in kept]
-    notes = notes_on((*left, *_without_edits(unmended.findings, allowed)))
+    unfixed = [(finding, "the code would not read as before") for finding in findings if finding not in kept]
+    notes = notes_on((*unfixed, *_without_edits(unmended.findings, allowed)))
     if not kept:
         return InputResult(unmended, [], Fixed(notes=notes))
     after = mending.texts(kept)
@@ -277,14 +277,14 @@ def _without_edits(findings: Iterable[Finding], allowed: Sequence[str]) -> Itera
 def notes_on(left: Iterable[tuple[Finding, str]]) -> tuple[str, ...]:
     """Notes on findings that are not fixed: one for all findings of a file with the same rule and reason."""
     groups = Counter((finding.location.path, finding.rule.code, why) for finding, why in left)
-    said = [
+    notes = [
         f"{path}: {code}{f' at {count} places' if count > 1 else ''} is not fixed: {why}"
         for (path, code, why), count in groups.items()
     ]
-    if len(said) <= _MOST_NOTES:
-        return tuple(said)
+    if len(notes) <= _MOST_NOTES:
+        return tuple(notes)
     more = sum(list(groups.values())[_MOST_NOTES:])
-    return (*said[:_MOST_NOTES], f"{plural(more, 'more finding')} of Python source left as they are")
+    return (*notes[:_MOST_NOTES], f"{plural(more, 'more finding')} of Python source left as they are")
 
 
 class _Mending:
@@ -300,14 +300,14 @@ class _Mending:
         for finding in findings:
             for edit in _edits(finding):
                 edits.setdefault(edit.path, set()).add(Edit(edit.start, edit.end, edit.new))
-        return {path: applied_to_bytes(self._before[path], several) for path, several in edits.items()}
+        return {path: applied_to_bytes(self._before[path], file_edits) for path, file_edits in edits.items()}
 
     def judged(self, texts: Contents) -> NetworkResult:
         """The check of the code as it would be."""
         key = tuple(sorted(texts.items()))
         if key not in self._results:
-            whole = replace(self._source, part=())
-            reading = joined([reading_of(whole, self._job, texts)])
+            source = replace(self._source, part=())
+            reading = joined([reading_of(source, self._job, texts)])
             self._results[key] = judged_source(reading, self._rulebook, self._job, texts)
         return self._results[key]
 
@@ -323,11 +323,11 @@ class _Mending:
             return []
         after = self.judged(texts)
         gone = {finding.fingerprint for finding in findings}
-        left = {finding.fingerprint for finding in after.findings}
-        old = {(each.rule.code, each.location.path) for each in self._result.findings}
-        new = [each for each in after.findings if each.severity != "info"]
-        worse = any((each.rule.code, each.location.path) not in old for each in new)
-        return list(findings) if not (gone & left or worse or _lost(self._result, after)) else []
+        remaining = {finding.fingerprint for finding in after.findings}
+        old = {(finding.rule.code, finding.location.path) for finding in self._result.findings}
+        new = [finding for finding in after.findings if finding.severity != "info"]
+        worse = any((finding.rule.code, finding.location.path) not in old for finding in new)
+        return list(findings) if not (gone & remaining or worse or _lost(self._result, after)) else []
 
     def kept_of_each(self, groups: Sequence[Sequence[Finding]]) -> list[Finding]:
         """The findings of the groups that can be fixed beside those of earlier groups."""
@@ -391,7 +391,7 @@ def _apart(source: Input, job: Job, paths: Sequence[str], errors: list[InputErro
     with last_resort(crash, source.name):
         return [reading_of(replace(source, part=tuple(paths)), job)]
     if len(paths) == 1 or len(errors) >= _MOST_LOST:
-        errors += [replace(each, path=path) for each in crash for path in paths]
+        errors += [replace(error, path=path) for error in crash for path in paths]
         return []
     half = len(paths) // 2
     return [*_apart(source, job, paths[:half], errors), *_apart(source, job, paths[half:], errors)]

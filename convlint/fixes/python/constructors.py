@@ -88,9 +88,9 @@ class ImportedNames:
 
     def _beside_stars(self, name: str) -> str | None:
         """What a name is where stars may bind it: known of Keras alone, whose layers are all in one of its modules."""
-        if any(each.partition(".")[0] not in _OF_KERAS for each in self._stars):
+        if any(module.partition(".")[0] not in _OF_KERAS for module in self._stars):
             return None
-        meant: set[str | None] = {f"{each}.{name}" for each in self._stars if each in _BIAS}
+        meant: set[str | None] = {f"{module}.{name}" for module in self._stars if module in _BIAS}
         if name in self._target:
             meant.add(self._target[name])
         return next(iter(meant)) if len(meant) == 1 else None
@@ -120,7 +120,7 @@ def argument(call: ast.Call, name: str, parameters: tuple[str, ...] = ()) -> Arg
         if keyword.arg == name:
             return Argument(keyword.value)
     position = parameters.index(name) if name in parameters else len(call.args)
-    starred = next((n for n, each in enumerate(call.args) if isinstance(each, ast.Starred)), len(call.args))
+    starred = next((n for n, node in enumerate(call.args) if isinstance(node, ast.Starred)), len(call.args))
     if position < starred:
         return Argument(call.args[position])
     if starred < len(call.args):
@@ -223,18 +223,18 @@ def _bound_once(text: str, node: ast.expr, given: ast.expr | None, path: str) ->
 
 def _scopes_around(source: PythonSource, value: ast.expr) -> list[_Scope]:
     """The functions and classes that an expression stands in, from the innermost to the module."""
-    found: list[_Scope] = [source.tree]
+    scopes: list[_Scope] = [source.tree]
     pending: list[ast.AST] = list(ast.iter_child_nodes(source.tree))
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.stmt, ast.expr)) and not _encloses(node, value):
             continue
         if isinstance(node, _OWN_SCOPE):
-            found.append(node)
+            scopes.append(node)
         pending = list(ast.iter_child_nodes(node)) if isinstance(node, (ast.stmt, ast.expr)) else [
             *pending, *ast.iter_child_nodes(node)
         ]  # fmt: skip
-    return found[::-1]
+    return scopes[::-1]
 
 
 def _encloses(node: ast.stmt | ast.expr, value: ast.expr) -> bool:
@@ -244,20 +244,20 @@ def _encloses(node: ast.stmt | ast.expr, value: ast.expr) -> bool:
 
 
 def _parameter(function: _Function, name: str) -> ast.arg | None:
-    given = function.args
-    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    return next((each for each in every if each is not None and each.arg == name), None)
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return next((parameter for parameter in every if parameter is not None and parameter.arg == name), None)
 
 
 def _default(source: PythonSource, function: _Function, name: str) -> str:
-    given = function.args
-    plain = [*given.posonlyargs, *given.args]
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
     pairs = [
-        *zip(reversed(plain), reversed(given.defaults), strict=False),
-        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        *zip(reversed(plain), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    found = next((default for each, default in pairs if each.arg == name and default is not None), None)
-    return "" if found is None else f" ({_quoted(source, found)} where it is not given)"
+    default = next((default for parameter, default in pairs if parameter.arg == name and default is not None), None)
+    return "" if default is None else f" ({_quoted(source, default)} where it is not given)"
 
 
 def _of_function(function: _Function, scopes: list[_Scope]) -> str:
@@ -299,9 +299,9 @@ def _unpacked(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.ex
         yield target, value
         return
     values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
-    whole = len(values) == len(target.elts)
-    for number, each in enumerate(target.elts):
-        yield from _unpacked(each, values[number] if whole else None)
+    alike = len(values) == len(target.elts)
+    for number, element in enumerate(target.elts):
+        yield from _unpacked(element, values[number] if alike else None)
 
 
 def _quoted(source: PythonSource, value: ast.expr) -> str:

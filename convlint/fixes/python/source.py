@@ -43,8 +43,8 @@ def fix_with_edits(fix: Fix, edits: Mapping[str, Iterable[Edit]], content: Calla
     """The fix with its edits by file, in bytes and by columns. They change what a run computes, so none is safe."""
     code_edits = tuple(
         CodeEdit(path=path, start=edit.start, end=edit.end, new=edit.new)
-        for path, several in sorted(edits.items())
-        for edit in several
+        for path, file_edits in sorted(edits.items())
+        for edit in file_edits
     )
     by_places = tuple(by_columns(edit, content(edit.path) or b"") for edit in code_edits)
     return replace(fix, code_edits=code_edits, edits=by_places, edits_safety="unsafe")
@@ -82,13 +82,13 @@ class Lines:
     def line_around(self, offset: int) -> tuple[int, int]:
         """The characters of the line that a character is in: from, and up to its line break."""
         start = self._starts[bisect_right(self._starts, offset) - 1]
-        found = _LINE_BREAK.search(self.text, offset)
-        return start, len(self.text) if found is None else found.start()
+        match = _LINE_BREAK.search(self.text, offset)
+        return start, len(self.text) if match is None else match.start()
 
     def line_break(self, offset: int) -> str:
         """How the line ends that a character is in."""
-        found = _LINE_BREAK.search(self.text, offset)
-        return "\n" if found is None else found.group()
+        match = _LINE_BREAK.search(self.text, offset)
+        return "\n" if match is None else match.group()
 
     def _offset(self, line: int, column: int) -> int:
         """The character at a place that is counted as the parser does: from line 1, in bytes of UTF-8."""
@@ -136,22 +136,22 @@ class PythonSource(Lines):
     @cached_property
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
         """By the lines that they begin and end on."""
-        found: dict[tuple[int, int | None], list[ast.Call]] = {}
+        calls: dict[tuple[int, int | None], list[ast.Call]] = {}
         for call in self.nodes[ast.Call]:
-            found.setdefault((call.lineno, call.end_lineno), []).append(call)
-        return found
+            calls.setdefault((call.lineno, call.end_lineno), []).append(call)
+        return calls
 
     def in_bytes(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Edits of characters as edits of the file's bytes, in order."""
         codec = self.encoding.removesuffix("-sig")
         done, at = 0, len(self.raw) - len(self.text.encode(codec))  # the byte order mark
-        found = []
+        byte_edits = []
         for edit in sorted(edits):
             start = at + len(self.text[done : edit.start].encode(codec))
             at = start + len(self.text[edit.start : edit.end].encode(codec))
             done = edit.end
-            found.append(Edit(start, at, edit.new))
-        return tuple(found)
+            byte_edits.append(Edit(start, at, edit.new))
+        return tuple(byte_edits)
 
 
 def parsed(text: str | bytes) -> ast.Module:
@@ -183,41 +183,41 @@ def same(old: PythonSource, text: str, rewrites: Rewrites) -> bool:
     edited = {node.lineno for node in (*rewrites.literals, *rewrites.keywords)}
     # Statements of one text are one, wherever they stand; that of a decorator is above theirs.
     pending: list[tuple[Any, Any]] = [
-        (one, other)
-        for one, other in zip(old.tree.body, new.body, strict=True)
-        if one.col_offset != other.col_offset
-        or one.end_col_offset != other.end_col_offset
-        or lines[one.lineno - 1 : one.end_lineno] != others[other.lineno - 1 : other.end_lineno]
-        or getattr(one, "decorator_list", None)
-        or not edited.isdisjoint(range(one.lineno, (one.end_lineno or one.lineno) + 1))
+        (node, other)
+        for node, other in zip(old.tree.body, new.body, strict=True)
+        if node.col_offset != other.col_offset
+        or node.end_col_offset != other.end_col_offset
+        or lines[node.lineno - 1 : node.end_lineno] != others[other.lineno - 1 : other.end_lineno]
+        or getattr(node, "decorator_list", None)
+        or not edited.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     ]
     while pending:
-        one, other = pending.pop()
-        if type(one) is not type(other):
+        node, other = pending.pop()
+        if type(node) is not type(other):
             return False
-        if isinstance(one, list):
-            if len(one) != len(other):
+        if isinstance(node, list):
+            if len(node) != len(other):
                 return False
-            pending += zip(one, other, strict=True)
-        elif isinstance(one, ast.Constant) and one in rewrites.literals:
-            pending.append((rewrites.literals[one], other.value))
-        elif isinstance(one, ast.Call) and one in rewrites.keywords:
-            wanted = [*one.keywords, *_keywords(rewrites.keywords[one])]
-            pending += ((one.func, other.func), (one.args, other.args), (wanted, other.keywords))
-        elif isinstance(one, ast.AST):
-            for name in one._fields:
-                mine, theirs = getattr(one, name, None), getattr(other, name, None)
+            pending += zip(node, other, strict=True)
+        elif isinstance(node, ast.Constant) and node in rewrites.literals:
+            pending.append((rewrites.literals[node], other.value))
+        elif isinstance(node, ast.Call) and node in rewrites.keywords:
+            keywords = [*node.keywords, *_keywords(rewrites.keywords[node])]
+            pending += ((node.func, other.func), (node.args, other.args), (keywords, other.keywords))
+        elif isinstance(node, ast.AST):
+            for name in node._fields:
+                mine, theirs = getattr(node, name, None), getattr(other, name, None)
                 # Most fields are contexts, texts and empty lists that are equal.
                 empty = mine.__class__ is theirs.__class__ is list and not (mine or theirs)
                 if not (mine is theirs or empty or (mine.__class__ is theirs.__class__ is str and mine == theirs)):
                     pending.append((mine, theirs))
-        elif one != other:
+        elif node != other:
             return False
     return True
 
 
-def _keywords(given: Mapping[str, Value]) -> list[ast.keyword]:
-    return [ast.keyword(name, ast.parse(repr(value), mode="eval").body) for name, value in given.items()]
+def _keywords(keywords: Mapping[str, Value]) -> list[ast.keyword]:
+    return [ast.keyword(name, ast.parse(repr(value), mode="eval").body) for name, value in keywords.items()]
 
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # a line break for the parser, and not for the tokenizer
@@ -249,11 +249,11 @@ def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tupl
     if not parts:
         return []
     try:
-        whole = rewritten(
+        edits = rewritten(
             source,
             Rewrites(
                 {node: value for part in parts for node, value in part.literals.items()},
-                {call: given for part in parts for call, given in part.keywords.items()},
+                {call: keywords for part in parts for call, keywords in part.keywords.items()},
             ),
         )
         places = sorted((edit, number) for number, part in enumerate(parts) for edit in _edits(source, part))
@@ -263,17 +263,17 @@ def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tupl
         if not half:
             return [fault.message]
         return [*rewritten_each(source, parts[:half]), *rewritten_each(source, parts[half:])]
-    found: list[tuple[Edit, ...]] = [() for _ in parts]
-    for (_, number), edit in zip(places, whole, strict=True):
-        found[number] += (edit,)
-    return [*found]
+    result: list[tuple[Edit, ...]] = [() for _ in parts]
+    for (_, number), edit in zip(places, edits, strict=True):
+        result[number] += (edit,)
+    return [*result]
 
 
 def _edits(source: PythonSource, rewrites: Rewrites) -> list[Edit]:
     """In characters."""
     return [
         *(Edit(*source.extent(node), repr(value)) for node, value in rewrites.literals.items()),
-        *(_added(source, call, given) for call, given in rewrites.keywords.items()),
+        *(_added(source, call, keywords) for call, keywords in rewrites.keywords.items()),
     ]
 
 
@@ -282,9 +282,9 @@ def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
     return applied(raw.decode("latin-1"), edits).encode("latin-1")
 
 
-def _added(source: PythonSource, call: ast.Call, given: Mapping[str, Value]) -> Edit:
+def _added(source: PythonSource, call: ast.Call, keywords: Mapping[str, Value]) -> Edit:
     """Behind the last argument; on a line of its own where each argument has one, and a comma behind the last."""
-    new = [f"{name}={value!r}" for name, value in given.items()]
+    new = [f"{name}={value!r}" for name, value in keywords.items()]
     start, end = source.extent(call)
     last, comma = _last_two(source.text[start:end])
     at, closing = start + last, end - 1
@@ -295,9 +295,9 @@ def _added(source: PythonSource, call: ast.Call, given: Mapping[str, Value]) -> 
     indent = source.text[first_of_line : arguments[-1][0]]
     indent = indent[: len(indent) - len(indent.lstrip(" \t"))]
     if comma is None or not start + comma < end_of_line <= closing or not _one_a_line(source, call, arguments):
-        return Edit(at, at, "".join(f", {each}" for each in new))
+        return Edit(at, at, "".join(f", {text}" for text in new))
     line_break = source.line_break(at)
-    return Edit(end_of_line, end_of_line, "".join(f"{line_break}{indent}{each}," for each in new))
+    return Edit(end_of_line, end_of_line, "".join(f"{line_break}{indent}{text}," for text in new))
 
 
 def _one_a_line(source: PythonSource, call: ast.Call, arguments: list[tuple[int, int]]) -> bool:
@@ -313,14 +313,14 @@ def _one_a_line(source: PythonSource, call: ast.Call, arguments: list[tuple[int,
 def _last_two(call: str) -> tuple[int, int | None]:
     """Where the last argument of a call ends (its opening bracket, if it has none), and the comma behind it."""
     lines = [0]
-    whole = io.StringIO(_LONE_RETURN.sub("\n", f"({call})"), newline="")
-    for text in whole:
+    stream = io.StringIO(_LONE_RETURN.sub("\n", f"({call})"), newline="")
+    for text in stream:
         lines.append(lines[-1] + len(text))
-    whole.seek(0)
-    found = [token for token in tokenize.generate_tokens(whole.readline) if token.type not in _SPACE]
-    found = [token for token in found if token.type != tokenize.ENDMARKER][:-2]  # both closing brackets
-    trails = found[-1].string == ","
-    places = [lines[token.end[0] - 1] + token.end[1] - 1 for token in found[-2:]]
+    stream.seek(0)
+    tokens = [token for token in tokenize.generate_tokens(stream.readline) if token.type not in _SPACE]
+    tokens = [token for token in tokens if token.type != tokenize.ENDMARKER][:-2]  # both closing brackets
+    trails = tokens[-1].string == ","
+    places = [lines[token.end[0] - 1] + token.end[1] - 1 for token in tokens[-2:]]
     return (places[0], places[1] - 1) if trails else (places[-1], None)
 
 
@@ -341,23 +341,23 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     body, number = next(((body, n) for body, n in places if _place(source, body[n]) == before), ([], 0))
     if not body:
         raise InputFault("no statement begins there")
-    found = body[number]
-    at = _start(source, found)
+    node = body[number]
+    at = _start(source, node)
     line = source.line_around(at)[0]
     indent = source.text[line:at]
     if not indent.strip(" \t\f"):
         new = f"{statement}{source.line_break(at)}{indent}"
         at = _above_comment(source, line, indent, body[number - 1] if number else None) + len(indent)
-    elif isinstance(found, _COMPOUND):
+    elif isinstance(node, _COMPOUND):
         raise InputFault("something else stands on its line")
     else:
         new = f"{statement}; "
     edit = Edit(at, at, new)
     text = applied(source.text, [edit])
-    wanted = parsed(text)
+    tree = parsed(text)
     body.insert(number, parsed(statement).body[0])
     try:
-        is_wanted = ast.dump(source.tree) == ast.dump(wanted)
+        is_wanted = ast.dump(source.tree) == ast.dump(tree)
     finally:
         del body[number]
     if not is_wanted:
