@@ -101,7 +101,7 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
 
 
 def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:
-    """What the host needs for a step of so many operations forward, and as many back; None where no host is known."""
+    """The host's time for a step of `operations` forward and, in training, back; None where no host is known."""
     host = host_us(gpu, runtime)
     if host == NO_HOST:
         return None
@@ -119,12 +119,12 @@ def is_eager(runtime: Runtime) -> bool:
 class Hosted(Struct, frozen=True):
     """The estimates of a network with what its host adds to them; times in us, of all calls and passes.
 
-    `host_us` is what of the host's time for the convolutions and what usually follows them, `all_host_us`, is left for
-    the former beside what the latter take on the GPU, `following_us`; `gpu_us` what the GPU needs for the convolutions;
-    None where that is not known. Where that is less, the host is the bound, and the layers share its time: each pass
-    takes as long as the host lets it. `step` is the whole step, and `compiled` the same behind torch.compile, where all
-    operations are known: it tells whether the host is the bound, layers take what the GPU needs for them, and `host_us`
-    is None. `host` is the pace that holds for layers.
+    `all_host_us` is the host's time for the convolutions and what usually follows them, `following_us` the GPU's time
+    for the latter, `host_us` the difference, which is left for the convolutions; `gpu_us` is the GPU's time for them.
+    None: unknown. Where `gpu_us` is less than `host_us`, the host is the bound, and each pass takes as long as the host
+    lets it. `step` is the whole step, and `compiled` the same behind torch.compile, where all operations are known:
+    then it tells whether the host is the bound, layers take the GPU's time, and `host_us` is None. `host` is the pace
+    that holds for layers.
     """
 
     estimates: tuple[LayerEstimate | None, ...]
@@ -153,19 +153,19 @@ class Hosted(Struct, frozen=True):
 
     @property
     def whole_host_us(self) -> float | None:
-        """What the host needs for all operations; those that are not told are the usual ones."""
+        """The host's time for all operations, or for the usual ones where they are unknown."""
         return self.all_host_us if self.step is None else self.step.host_us
 
     @property
     def whole_gpu_us(self) -> float | None:
-        """What the GPU needs for them."""
+        """The GPU's time for the same operations."""
         if self.step is not None:
             return self.step.gpu_us
         return None if self.gpu_us is None else self.gpu_us + self.following_us
 
     @property
     def pace(self) -> tuple[float, float]:
-        """What the host needs to start a step, and the GPU for all in it but convolutions, as far as that follows N."""
+        """The host's time to start a step, and the GPU's time beside convolutions that follows N; 0 if not bound."""
         if not self.is_bound:
             return 0.0, 0.0
         if self.step is None:
@@ -181,7 +181,7 @@ class Hosted(Struct, frozen=True):
 
     @property
     def lost_step_us(self) -> dict[Loss, float]:
-        """What of the step is lost to the host, and to what torch.compile would fuse."""
+        """The time of a step lost to the host, and to operations that torch.compile would fuse."""
         lost: dict[Loss, float] = {}
         if self.step is not None:
             lost["host"] = self.step.idle_us
@@ -198,13 +198,13 @@ class Hosted(Struct, frozen=True):
 
 
 def left_us(layers: Sequence[ConvLayer], mode: Mode, host: Host) -> float:
-    """What of the host's time is left for the convolutions of these layers, beside what follows them."""
+    """The host's time for the convolutions of these layers, less the GPU's time for what follows them."""
     total = _summed(layers, _shares(layers, [running_passes(layer, mode) for layer in layers], host))
     return max(0.0, total.host_us - total.following_us)
 
 
 class _Share(NamedTuple):
-    """Of one pass of a layer: what its host needs, what follows it on the GPU, and of that what kernels start with."""
+    """One pass of a layer: the host's time, the GPU's for what follows it, and the launches' part of that."""
 
     host_us: float
     following_us: float
@@ -215,7 +215,7 @@ _Shares = Sequence[dict[Pass, _Share]]
 
 
 def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], host: Host) -> _Shares:
-    """Of each pass of each layer."""
+    """The share of each pass, by layer."""
     norms = any(layer.norm_follows for layer in layers)  # else nobody says which layers have one
     shares = []
     for layer, running in zip(layers, passes, strict=True):
@@ -287,7 +287,7 @@ def hosted(layers: Sequence[ConvLayer], estimates: Sequence[LayerEstimate | None
 
 
 def _held_up(of_pass: PassEstimate, least_us: float, *, sure: bool) -> PassEstimate:
-    """The pass on a host that lets it end after `least_us`; where that is sure, what it wastes costs no time."""
+    """The pass on a host that lets it end after `least_us`; where that is `sure`, tiles and waves lose no time."""
     time_us = max(of_pass.time_us, least_us)
     wait_us, share = time_us - of_pass.time_us, of_pass.time_us / time_us
     overhead_us = of_pass.overhead_us + wait_us

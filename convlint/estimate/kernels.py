@@ -356,7 +356,7 @@ def calibrated(priced: Priced, factor: float, transposes: float | None = None) -
 
 
 def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
-    """The same, once the layer's input is copied into the layout that the kernel reads.
+    """The same, behind a copy of the layer's input into the layout that the kernel reads.
 
     PyTorch keeps the input as it came, so that wgrad copies it again (ATen/native/cudnn/ConvShared.cpp,
     cudnn_convolution_backward_weight).
@@ -442,7 +442,7 @@ def without_waves(priced: Priced, board: Board) -> float:
 
 
 def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
-    """The only way to run such a pass; None for all others. `native`: in PyTorch, where they were timed.
+    """The generic kernel of a pass that has no other; None for others. `native`: in PyTorch, where they were timed.
 
     A large strided filter on an image has it where heuristics pick, as AlexNet's first layer was timed; where all
     algorithms are `searched`, a better one is taken to be found.

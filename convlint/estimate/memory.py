@@ -99,12 +99,12 @@ def tensor_name(edge: Edge, size: int) -> object:
 
 
 def input_bytes(layer: ConvLayer) -> int:
-    """Of the layer's input; all sizes are known."""
+    """Bytes of the layer's input, whose sizes are all known."""
     return prod((layer.N or 0, layer.C or 0, layer.D or 0, layer.H or 0, layer.W or 0, _bytes(layer)))
 
 
 def output_bytes(layer: ConvLayer) -> int:
-    """Of the layer's output; all sizes are known."""
+    """Bytes of the layer's output, whose sizes are all known."""
     return prod((layer.N or 0, layer.K or 0, layer.Z or 0, layer.P or 0, layer.Q or 0, _bytes(layer)))
 
 
@@ -156,7 +156,7 @@ class NetworkMemory(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of them all."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.workspace
 
 
@@ -307,7 +307,7 @@ class Footprint:
         return self.memory(self._workspaces(batch, indices, workspace_at), batch).total <= capacity
 
     def _workspaces(self, batch: int, indices: Iterable[int], workspace_at: WorkspaceAt) -> list[int]:
-        """Of these layers at `batch`; that of all others counts as none. Equal layers are asked once."""
+        """The workspaces of these layers at `batch`, 0 for all others; that of equal layers is computed once."""
         sizes, known = [0] * len(self.layers), dict[int, int]()
         for index in indices:
             kind = self._kinds[index]

@@ -110,7 +110,7 @@ def estimate_layer(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> 
 def _of_tensor_cores(
     layer: ConvLayer, which: Pass, gpu: Gpu, runtime: Runtime, timed: MeasuredPass, others_us: float
 ) -> float:
-    """What ran on Tensor Cores over what is predicted of them in NHWC; 1 where something else ran."""
+    """The measured time over the predicted one in NHWC, both on Tensor Cores; 1 where something else ran."""
     passes = _passes_of(replace(layer, measured=None, layout="NHWC"), gpu, runtime)
     priced = passes.price(which) if passes is not None and timed.tensor_cores else None
     if priced is None or not priced.unit.tensor:
@@ -119,7 +119,7 @@ def _of_tensor_cores(
 
 
 def held_to_measurement(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> ConvLayer:
-    """A layer that was measured on this GPU, with what its predicted times are multiplied by there.
+    """The layer with the factors that its predicted times are multiplied by, where it was measured on this GPU.
 
     Transposes have a ratio of their own, so that a layout costs what its transposes took.
     """
@@ -248,7 +248,7 @@ def _turned(which: Pass, op: Op) -> Pass:
 
 
 def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
-    """What of the runtime matters for the problem's dtype.
+    """The parts of the runtime that matter for the problem's dtype.
 
     Kept for each dtype until another runtime comes, since one run rarely has two.
     """
@@ -365,7 +365,7 @@ class _Passes:
         return self.priced[which]
 
     def _as_measured(self, priced: Priced, scale: MeasuredScale) -> Priced:
-        """The pass with its times as a trace says: of what ran, or of what it would be with what is changed."""
+        """The pass with its times scaled as a trace measured them, also where layout or dtype differ from what ran."""
         alike = self.problem.layout == scale.layout
         if scale.changed is not None and not (alike and self.problem.dtype == scale.dtype):
             return calibrated(priced, scale.changed)

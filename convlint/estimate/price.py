@@ -97,7 +97,7 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
 
 
 def _at_most(priced: Priced, full: Problem, which: Pass, board: Board, situation: Situation) -> Priced:
-    """The same, but for what it takes longer than `full`, the pass at all positions."""
+    """The pass, taking no longer than `full`, the same one at all positions."""
     longest_us = priced.time_us / _MOST_COST_OF_STRIDE
     memory_us = moved_bytes(full, which, full.C // full.groups, full.K // full.groups) * board.us_per_byte
     tensor, simt = units = board.units(situation.compute, situation.tensorrt)
@@ -147,7 +147,7 @@ def _positions(outputs: int, stride: int, inputs: int) -> int:
 
 
 def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) -> Priced | None:
-    """The fastest of the ways that timings leave.
+    """The fastest kernel of those that timings do not rule out.
 
     CUDA cores compete with Tensor Cores, which may have to pad or transpose too much.
     """
@@ -351,7 +351,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
 
 
 def _hopper_share(C: int, K: int, which: Pass) -> float:
-    """Of the tiles' speed, what a filter of several taps reaches on cc 9.0 in 16 bits with so many channels."""
+    """The share of the tiles' speed that filters of several taps reach on cc 9.0 in 16 bits."""
     if which == "wgrad":
         return const.HOPPER_PARTLY_FILLED_WGRAD if C % 64 or K % 64 else 1.0
     inner, outputs = (C, K) if which == "fprop" else (K, C)
@@ -534,7 +534,7 @@ def _refused(case: KernelCase, simt: ArithmeticUnit | None, situation: Situation
 
 
 def _transformed(situation: Situation) -> Transformed:
-    """tf32 is multiplied as it stands (KernelBench); a TensorRT engine brings any layout into the kernels' own."""
+    """The layouts in which Winograd and FFT compete: none in tf32 (KernelBench), any in an engine of TensorRT's."""
     return "never" if situation.compute == Dtype.tf32 else "any layout" if situation.tensorrt else "NCHW"
 
 

@@ -39,7 +39,7 @@ from convlint.model.runtime import Runtime, framework_of
 
 
 class _Traffic(Struct, frozen=True):
-    """How often an operation moves its elements: what it reads, what it writes; and its kernels."""
+    """How often an operation reads and writes its elements, and in how many kernels."""
 
     reads: int
     writes: int
@@ -124,7 +124,7 @@ class Steps(Struct, frozen=True):
 
 
 def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
-    """The whole step; None where the reader does not tell of all operations, a layer has no dtype, or much no price."""
+    """The estimate of a step; None where operations are unknown, a layer has no dtype, or too much has no price."""
     network, layers = steps.network, steps.layers
     if network.recorded is not None:
         return _recorded_step(steps, network.recorded, gpu)
@@ -141,10 +141,10 @@ def step_of(steps: Steps, gpu: Gpu) -> StepEstimate | None:
 
 
 def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstimate | None:
-    """The step of a trace, whose operators take what was measured, times what is predicted to change.
+    """The step of a trace: each operator takes its measured time, times the predicted ratio of its times now and then.
 
-    On another GPU, for another batch, and for products in another dtype; where nothing is predicted, time follows the
-    bandwidth. What torch.compile would make of the operators is not told: a trace does not say which reads what.
+    The ratio is that of another GPU, batch, or dtype of products; where nothing is predicted, that of bandwidths. None
+    with torch.compile switched on or off since: a trace does not say which operator reads what.
     """
     network = steps.network
     if not recorded.gpu or steps.mode != recorded.mode:
@@ -178,7 +178,7 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
 
 
 def predicted_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> RecordedStep:
-    """The step of a trace with what is predicted of its operators on `gpu`; that of its convolutions is not added."""
+    """The step of a trace with the predicted times of its operators on `gpu`; convolutions get none here."""
     walk = _Walk(steps, gpu)
     works = [replace(work, predicted_us=walk.recorded(work, {}, in_nhwc=recorded.in_nhwc)) for work in recorded.works]
     return replace(recorded, works=tuple(works))
@@ -211,12 +211,12 @@ class _Walk:
     # -- elements
 
     def reads(self, number: int, work: Work) -> list[int]:
-        """The elements that it reads of each of its inputs."""
+        """The elements that an operation reads of each of its inputs."""
         inputs = self.operations[number].inputs
         return [round(count * self.scale[index]) for count, index in zip(work.reads, inputs, strict=False)]
 
     def writes(self, number: int, work: Work) -> int:
-        """The elements that it writes."""
+        """The elements that an operation writes."""
         return round(work.writes * self.scale[number])
 
     # -- eager
@@ -252,7 +252,7 @@ class _Walk:
         self._update()
 
     def _turned(self) -> set[int]:
-        """The copies into another layout that convolutions behind them have in their own times already."""
+        """The copies into another layout whose time is part of that of the convolutions behind them."""
         network, copies = self.steps.network, set[int]()
         copied = {edge.consumer for edge in network.edges if edge.copied}
         for operation in self.operations:
@@ -280,7 +280,7 @@ class _Walk:
         return 4 if self.autocast and work.in_32_bits else max(arriving, default=self._stored)
 
     def _kernel(self, number: int, work: Work, arriving: Sequence[int]) -> None:
-        """Adds an operation, whose inputs have elements of so many bytes."""
+        """Adds the kernels of an operation; `arriving`: the bytes of an element of each input."""
         self.launched += 1
         reads, writes, size = self.reads(number, work), self.writes(number, work), self.bytes_of[number]
         time = moved = kernels = 0.0
@@ -329,7 +329,7 @@ class _Walk:
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
     def _batch_norm_us(self, number: int, size: int, *, forward: bool) -> float:
-        """The least that PyTorch's own kernels take of a batch norm, or those of cuDNN."""
+        """The least time of a batch norm in PyTorch's own kernels or in those of cuDNN."""
         operation, in_nhwc = self.operations[number], self.in_nhwc[number]
         work = _work(operation)
         elements = self.writes(number, work)
@@ -346,22 +346,22 @@ class _Walk:
         return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
 
     def _own_batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
-        """What PyTorch's own kernels take."""
+        """The time of a batch norm in PyTorch's own kernels."""
         in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
         clocks = backward if not forward else in_training if self.training else in_inference
         return clocks * elements / self.board.clocks_per_us
 
     def _max_pool_us(self, elements: float, *, forward: bool) -> float:
-        """The least that PyTorch's own kernels take of a max pool."""
+        """The least time of a max pool in PyTorch's own kernels."""
         return _OWN_MAX_POOL[not forward] * elements / self.board.clocks_per_us
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
-        """The elements of the latest tensor that it reads, which the kernel before it has written."""
+        """The elements of the latest tensor that an operation reads, which the kernel before it has written."""
         inputs = self.operations[number].inputs
         return max(zip(inputs, reads, strict=False), default=(0, 0))[1]
 
     def _held(self, fresh: int) -> float:
-        """Bytes of memory's time that L2 saves, where so many bytes were written just before."""
+        """Bytes of memory traffic that L2 saves; `fresh`: the bytes that were written just before."""
         capacity = const.COPY_IN_L2 * self.board.l2_bytes if self.board.modern else 0.0
         return min(fresh, capacity) * (1 - 1 / _L2_SPEED)
 
@@ -371,7 +371,7 @@ class _Walk:
         return (_FORWARD_IN_TRAINING if self.training else _FORWARD).get(kind, _ONCE)
 
     def _convolution(self, operation: Operation) -> None:
-        """Its own time is known; under autocast its weights are cast, and its input where it is of 32 bits."""
+        """Adds the casts of a convolution under autocast: of its weights, and of an input in 32 bits."""
         layer = self.steps.layers[operation.layer or 0]
         self.launched += 1
         if not self.autocast or layer.dtype not in _SIXTEEN:
@@ -385,11 +385,11 @@ class _Walk:
             self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
     def _cast_weights(self, count: int) -> float:
-        """Weights in fp32 to 16 bits, in training their gradients back."""
+        """The time to cast weights from fp32 to 16 bits, and in training their gradients back."""
         return (2 if self.training else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
     def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
-        """What several operations read gets a gradient from each, which autograd adds up."""
+        """Adds the sums of gradients of a tensor that several operations read."""
         if operation.layer is None:
             work = operation.work
             count = self.writes(number, work) if work is not None else 0
@@ -461,7 +461,7 @@ class _Walk:
         return min(times, default=inf)
 
     def _multiplied(self, size: int) -> Dtype:
-        """What products of elements of this many bytes run in: 8 bits where the GPU has units for them, else 16."""
+        """The dtype of products of elements of `size` bytes: of one byte, 8 bits where the GPU has units, else 16."""
         if size == 1:
             eight = next((layer.dtype for layer in self.steps.layers if layer.dtype in _EIGHT), None)
             if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.of_products), False)[0]:
@@ -476,9 +476,9 @@ class _Walk:
     # -- recorded
 
     def recorded(self, work: RecordedWork, dtypes: Mapping[Dtype | None, Dtype], *, in_nhwc: bool) -> float | None:
-        """What operators of a trace take in a step; None where nothing tells it.
+        """The predicted time of operators of a trace in a step; None where it is unknown.
 
-        Products and batch norms in one of other `dtypes`, the latter in the order of tensors that is said.
+        Products and batch norms run in what `dtypes` has for their dtype; `in_nhwc` is the layout of the latter.
         """
         if not work.moved or work.part == "convolution" or (work.flops and work.dtype is None):
             return None
@@ -527,7 +527,7 @@ class _Walk:
         self.parts["optimizer"] += moved * self.us_per_byte + _UPDATE_KERNELS * const.KERNEL_US
 
     def finished(self) -> StepEstimate:
-        """What was found."""
+        """The estimate of the step."""
         runtime = replace(self.steps.runtime, mixed_precision=True) if self.autocast else self.steps.runtime
         host = steps_host_us(self.gpu, runtime, self.launched, training=self.training)
         share = self.moved_unpriced / (self.moved + self.moved_unpriced) if self.moved_unpriced else 0.0
@@ -577,7 +577,7 @@ class _Fused:
 
 
 class _Fusion:
-    """What Inductor makes of the operations.
+    """The kernels that Inductor makes of the operations.
 
     An operation joins the kernel of the latest that it reads, if both run over as many elements; behind a library's
     kernel a new one begins. So no kernel needs what comes after it. Casts disappear in the kernels around them.
@@ -619,7 +619,7 @@ class _Fusion:
         self._priced(inputs)
 
     def _place(self, number: int, work: Work, sources: Sequence[int]) -> None:
-        """Into the kernel of the latest operation that it reads, or a new one."""
+        """Puts an operation into the kernel of the latest one that it reads, or into a new one."""
         reads = self.walk.reads(number, work)
         elements = max(reads, default=0) if work.kind in _REDUCTIONS else self.walk.writes(number, work)
         normalises = work.kind == "batch norm" and self.walk.training
@@ -635,7 +635,7 @@ class _Fusion:
         self.kernels.append(_Fused(elements, number, closed=work.kind in ("reduce", "concat")))
 
     def _is_folded(self, kernel: _Fused) -> bool:
-        """Whether a compiler of engines makes it a part of a convolution: what works element by element, forward."""
+        """Whether a compiler makes the kernel a part of a convolution: in inference, if it works element by element."""
         kinds = {_work(self.walk.operations[number]).kind for number in kernel.members}
         return self.folds and not self.walk.training and kinds <= _FOLDED
 
@@ -716,7 +716,7 @@ def _arriving(layer: ConvLayer) -> int:
 
 
 def _is_copied_whole(operation: Operation) -> bool:
-    """Whether it writes all of its one input again, and nothing else."""
+    """Whether an operation copies all of its one input, and nothing else."""
     work = operation.work
     is_copy = work is not None and work.kind == "copy" and len(operation.inputs) == 1
     return is_copy and work is not None and work.reads[0] == work.writes
@@ -744,14 +744,14 @@ def _pointwise(M: int, N: int, K: int, dtype: Dtype) -> ConvLayer:
 
 
 def _weight(work: Work) -> int:
-    """Norms name a fused kernel, then what moves most."""
+    """The elements that it moves, four times for norms: the heaviest work names a fused kernel."""
     return (sum(work.reads) + work.writes) * (4 if PART_OF[work.kind] == "normalisation" else 1)
 
 
 def _scales(network: Network, layers: Sequence[ConvLayer]) -> tuple[float, list[float]]:
-    """What the batch, and what the elements of each operation, are multiplied by where layers differ from the network.
+    """The factors on the batch and on each operation's elements where layers differ from the network's.
 
-    A tensor grows with the convolution that it comes from, one that several are read for with the widest of them.
+    A tensor grows with the convolution that it comes from, one made of several with the one that grows most.
     """
     pairs = list(zip(layers, network.layers, strict=True))
     images = next(((now.N or 1) / (before.N or 1) for now, before in pairs), 1.0)

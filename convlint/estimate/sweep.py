@@ -154,7 +154,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
 
     @property
     def reasons(self) -> dict[str, list[int]]:
-        """Why points have no time -> the values at which."""
+        """Reason why points have no time -> the values of these points."""
         values_of: dict[str, dict[int, None]] = {}
         for series in self.series:
             for point in series.points:

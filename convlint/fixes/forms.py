@@ -110,7 +110,7 @@ class Sides(Struct, frozen=True):
 
 
 class No(Struct, frozen=True):
-    """That something cannot be written, and why."""
+    """The reason why something cannot be written."""
 
     reason: str
 
@@ -213,7 +213,7 @@ def together(name: str, values: Mapping[str, int], dims: int) -> Data:
 
 
 def neutral(letter: str) -> int:
-    """What a letter of several axes is where nothing states it."""
+    """The value of a letter of several axes where nothing states it."""
     name = next((name for name, letters in COMPOSITES.items() if letter in letters), "padding")
     return NEUTRAL[name]
 

@@ -46,7 +46,7 @@ class Wish(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> WishKey:
-        """What stays the same from one round to the next."""
+        """The key by which a wish is known again in the next round."""
         return self.finding.rule.code, self.layer, self.finding.gpu, tuple(sorted(self.sets.items()))
 
 
@@ -72,12 +72,12 @@ def applicability(finding: Finding) -> Applicability | None:
 
 
 def is_asked_batch(fix: Fix) -> bool:
-    """Whether it is another batch, which somebody has allowed."""
+    """Whether a fix sets another batch, which the user has allowed."""
     return "N" in fix.set and fix.advised
 
 
 def wishes(findings: Iterable[Finding]) -> Iterator[Wish]:
-    """What their fixes set, layer by layer."""
+    """The wishes of the fixes of findings, layer by layer."""
     for finding in findings:
         fix, names = finding.fix, finding.layers or (() if finding.layer is None else (finding.layer,))
         if fix is None:
@@ -115,7 +115,7 @@ class StatedChanges:
             self.changes[change] = tuple(dict.fromkeys((*known, *numbers)))
 
     def claims(self, claims: Claims) -> None:
-        """What layers get that is no width of others, and the runtime (None)."""
+        """Adds the claims on layers, which are no widths that others share, and on the runtime (None)."""
         carried = None
         for (index, field), (value, numbers) in claims.items():
             if index is None:
@@ -132,7 +132,7 @@ class StatedChanges:
         self, channels: Channels, widths: Mapping[int, int], wanted: Mapping[int, tuple[int, ...]],
         by_layer: Mapping[int, Mapping[str, int]],
     ) -> None:  # fmt: skip
-        """What states the channels of groups that get other `widths`; `by_layer` is what these make of layers."""
+        """Adds the changes of what states groups' channels; `by_layer` has the layers' fields at these `widths`."""
         network = self._network
         fed = {index for edge in network.edges for index in edge.producers}  # the layers that others read
         behind: dict[int, tuple[int, ...]] = {}  # layer -> wishes
@@ -175,14 +175,14 @@ def group_of(channels: Channels, layer: ConvLayer, index: int, field: str, value
 
 
 def obstacle(group: ChannelGroup, wanted: Iterable[int]) -> str:
-    """Why nothing can be made of what is wanted of a group; empty where something can."""
+    """Why a group can get none of the wanted widths; empty where it can."""
     if group.fixed and not (group.only_input and all(width >= group.width for width in wanted)):
         return group.fixed[0]
     return ""
 
 
 def agreed(group: ChannelGroup, wanted: Mapping[int, object]) -> int | None:
-    """The width that satisfies all that is `wanted`, the first of which counts most; None where there is none.
+    """The width for all the `wanted` ones, the first of which counts most; None where there is none.
 
     Of several that are no narrower than now, it is the widest; where some take away and some add, the first.
     """
@@ -458,14 +458,14 @@ class _Attempt:
             self.touched[number] = self.touched[number] | layers if self.touched[number] else layers
 
     def _heed(self) -> None:
-        """Refuses what would change a layer in which the user silenced the very rule."""
+        """Refuses wishes that change a layer in which the user silenced their rule."""
         for number, wish in enumerate(self.wishes if self.planner.silenced else ()):
             silenced = self.touched[number] & self.planner.silenced.get(wish.finding.rule.code, set())
             if silenced:
                 self.refused.setdefault(number, f"it is silenced in {self.network.layers[min(silenced)].name}")
 
     def _widths(self) -> dict[int, int]:
-        """The new width of each group that has one; whose wishes cannot be granted is noted."""
+        """The new width of each group that gets one; wishes that cannot be granted are refused."""
         widths = {}
         for group, by_width in self.wanted.items():
             of = self.planner.channels.groups[group]
@@ -484,7 +484,7 @@ class _Attempt:
         return widths
 
     def _follow(self) -> None:
-        """Notes what the groups do not bring about of what was wanted of several of them at once."""
+        """Refuses wishes about several groups at once that the groups' new widths do not fulfil."""
         self.by_group = self.planner.channels.changes(self.network.layers, self.widths) if self.widths else {}
         for number, index, field, value in self.following:
             if self.by_group.get(index, {}).get(field) != value:
@@ -522,7 +522,7 @@ UNUSED = "a comment would silence nothing any more"
 
 
 def unused(plan: EditPlan, before: NetworkResult, after: NetworkResult, codes: Container[str]) -> dict[int, str]:
-    """The granted wishes, by position, after which comments are of no use any more, or wrong; `codes` tell of that.
+    """The granted wishes, by position, after which comments are useless or wrong; `codes` are the rules that say so.
 
     Those of other rules may be innocent, since all that is known is the layers in which nothing is silenced any more.
     """

@@ -87,9 +87,9 @@ class Constructed:
 
 
 class Statements:
-    """Of a network once its layers are as `sets` says, by index: widths are complete, with all layers that follow.
+    """What code must state so that layers are as `sets` says, by index; its widths include all layers that follow.
 
-    `found` is what has to be stated, `tied` what can be had together only, and `refused` what cannot be had.
+    `found` are the statements, `tied` sets of changes that depend on each other, `refused` what cannot be changed.
     """
 
     def __init__(self, constructed: Constructed, sets: Mapping[int, Mapping[str, Scalar]]) -> None:
@@ -325,7 +325,7 @@ def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None
 
 
 def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:
-    """The literals to change in an argument, which are now what the statement says; None where they are not."""
+    """The literals to change in an argument; None where it is not the old values as literals."""
     old, new = statement.old, statement.new
     if isinstance(value, ast.Constant) and len(set(old)) == len(set(new)) == 1:
         parts: list[ast.expr] = [value]

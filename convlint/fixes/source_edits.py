@@ -1,6 +1,6 @@
 """Edits for findings on Python source that is read, not run; without an edit, the line and the reason. Writes nothing.
 
-Two things can be had by an edit alone: a convolution without a bias, and a setting for the whole run. Every edit is
+Two fixes can be edits: a convolution without a bias, and a setting for the whole run. Every edit is
 parsed again, and is refused where the file would differ in anything else.
 """
 
@@ -88,7 +88,7 @@ class _Editor:
         self._programs: dict[Location, TrainingProgram] = {program.at: program for program in reading.programs}
 
     def without_bias(self, fix: Fix, at: Location) -> Fix:
-        """With the edit of the call that constructs the layer."""
+        """The fix with the edit of the call that constructs the layer, or with the reason why there is none."""
         if at.path not in self._files:
             source = opened(self._read, at.path)
             self._files[at.path] = source if isinstance(source, str) else self._all_edits(source, at.path)
@@ -126,7 +126,7 @@ class _Editor:
         return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
-        """With the line that switches the tuning on, where the program shows a place for it."""
+        """The fix with the line that switches the tuning on, or with the reason why it has no place."""
         program = self._programs.get(at)
         if program is None:
             return _refused(fix, at, "the program was not found")
@@ -149,7 +149,7 @@ class _Editor:
 def _without_bias(
     source: PythonSource, imports: ImportedNames, call: ast.Call, path: str, handed_on: frozenset[ast.AST]
 ) -> Rewrites | str:  # fmt: skip
-    """That after which the call constructs no bias, or why there is nothing."""
+    """The rewrites after which the call constructs no bias, or why there are none."""
     parameter = imports.bias_of(call)
     if parameter is None:
         return f"which arguments `{ast.unparse(call.func)[:60]}` takes is not known"

@@ -91,9 +91,9 @@ def staying(plan: EditPlan, findings: Iterable[Finding]) -> set[int]:
 def unkept(
     plan: EditPlan, network: Network, before: NetworkResult, after: NetworkResult, findings: Sequence[Finding]
 ) -> dict[int, str]:
-    """The granted wishes, by position, after which `findings` of the edited network, or its errors, speak against them.
+    """The granted wishes, by position, that `findings` or errors of the edited network speak against, and why.
 
-    `network` is what it was.
+    `network` is the one before the edits.
     """
     stays: str = Text("the finding would stay")
     reasons = dict.fromkeys(staying(plan, findings), stays)
@@ -142,10 +142,10 @@ def _back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[
 def unwilling(
     plan: EditPlan, network: Network, before: NetworkResult, after: NetworkResult, findings: Iterable[Finding]
 ) -> set[int]:
-    """Layers that would rather not follow others into another layout, and need not.
+    """Layers that need not follow others into another layout, and are better off as they were.
 
-    Those are layers with groups that `findings` of the edited network want as they were, and what no tensor connects
-    with the others, where that is so of it, or where it takes longer on some target.
+    Those are layers with groups that `findings` of the edited network want as they were, and sets of layers that no
+    tensor connects with the others, where findings want one of them as it was, or they take longer on some target.
     """
     back = {index for index, field in _back(plan, network, findings) if field == "layout"}
     asking = {wish.layer for wish in plan.granted if "layout" in wish.sets}
@@ -209,8 +209,8 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
             if not _unpriced(plan, number):
                 if id(touched) not in sums:
                     sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
-                own, whole_us = sums[id(touched)]
-                close = max(_CLOSE_US, share * whole_us)
+                own, now_us = sums[id(touched)]
+                close = max(_CLOSE_US, share * now_us)
                 if own > max(close, slow.get(number, ("", 0.0))[1]):
                     slow[number] = label, own
         total_us = sum(added.values())

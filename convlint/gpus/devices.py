@@ -1,4 +1,4 @@
-"""From what the driver or a profiler tells of a device to the GPU that it is."""
+"""The GPU that a device is, by what the driver or a profiler says of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|ac|hbm\d?e?|\d+g[bi]*b?|genera
 
 
 class Device(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What times, and the libraries that it runs; sizes in bytes, empty or 0 where it says nothing of them."""
+    """A device that times, and its libraries; sizes are in bytes, unknown fields empty or 0."""
 
     kind: Kind
     name: str
@@ -103,7 +103,7 @@ def _is_named(gpu: Gpu, name: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """Those that tell GPUs apart: `a100`, `sxm` of `NVIDIA A100-SXM4-40GB`."""
+    """The words that tell GPUs apart: `a100`, `sxm` of `NVIDIA A100-SXM4-40GB`."""
     words = map(_form, re.split(r"[^a-z0-9]+", name.casefold()))
     return [word for word in words if word and not _SAYS_NOTHING.fullmatch(word)]
 

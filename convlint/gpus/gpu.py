@@ -31,7 +31,7 @@ class Constant(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """What was timed of one kind of layer in one compute dtype and pass (of the kernels: turned where transposed)."""
+    """Timings of one kind of layer in one compute dtype and pass (of the kernels: turned where transposed)."""
 
     kind: Kind
     dtype: Dtype
@@ -42,7 +42,7 @@ class Group(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What one GPU was measured to do, against what the cost model says of it; None where timings do not tell.
+    """Constants of one GPU by timings, relative to the cost model's; None where timings do not determine them.
 
     Clocks and bandwidth are factors on the model's sustained ones; `launch_us` is added to the launch of every pass.
     Errors are medians over all rows, as shares: predicted against measured time.
@@ -81,7 +81,7 @@ class CalibrationFile(Struct, frozen=True, kw_only=True):
 
 
 def merged(uses: Iterable[CalibrationUse]) -> tuple[CalibrationUse, ...]:
-    """Each use once.
+    """The uses without repetitions.
 
     A calibration that is in force for one input is not also listed as one whose GPU is no target of another.
     """

@@ -43,7 +43,7 @@ def by_stopwatch(calls: Calls) -> float:
 def timed(calls: Calls, clock: Callable[[Calls], float], seconds: float) -> CallTiming:
     """The time of one call, measured for about `seconds`, and for LEAST_BLOCKS blocks in any case.
 
-    `clock` says how many seconds a row of calls takes.
+    `clock` returns the seconds that a list of calls takes.
     """
     turn = 0
 

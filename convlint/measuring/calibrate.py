@@ -91,7 +91,7 @@ Shape = tuple[object, ...]
 
 
 def shape_of(layer: ConvLayer) -> Shape:
-    """What layers share that are off in the same way: all sizes but the batch."""
+    """What layers have in common that are mispredicted alike: all sizes but the batch."""
     return (
         layer.op, layer.C, layer.D, layer.H, layer.W, layer.K, layer.T, layer.R, layer.S, layer.StrideD, layer.U,
         layer.V, layer.DilD, layer.DilH, layer.DilW, layer.groups,
@@ -106,9 +106,9 @@ def folds(shapes: Sequence[Shape]) -> list[tuple[list[int], list[int]]]:
 
 
 def gain(before: Sequence[float], after: Sequence[float], shapes: Sequence[Shape]) -> float:
-    """By how much shapes come nearer on average, less one standard error of that; distances of rows go in.
+    """The mean by which the errors of shapes fall, less its standard error; `before` and `after` are errors of rows.
 
-    Nothing is gained where a few far rows come nearer at the price of most others.
+    0 where the median rises: a few far rows must not gain at the price of most others.
     """
     if median(after) > median(before):
         return 0.0
@@ -161,7 +161,7 @@ class _Rows(NamedTuple):
 
 
 class _Settled(NamedTuple):
-    """Constants; how the logarithm of each row's time changes with them there, and what is left of it."""
+    """Constants, and of each row the slopes of its time's logarithm in them and the residual."""
 
     at: Vector
     slopes: list[list[float]]
@@ -224,7 +224,7 @@ def _predicted(rows: _Rows, at: Vector) -> list[float]:
 
 
 def _settled(rows: _Rows, constants: Sequence[int]) -> _Settled:
-    """With those of the `constants` that enough rows follow; zero for all others.
+    """The fit of those of the `constants` that enough rows follow; all others are zero.
 
     Which these are is decided where nothing is calibrated yet: decided anew in every round, it might never settle.
     """
@@ -245,7 +245,7 @@ def _settled(rows: _Rows, constants: Sequence[int]) -> _Settled:
 
 
 def _slopes(rows: _Rows, at: Vector, here: Sequence[float], constants: Iterable[int]) -> list[list[float]]:
-    """Of every row, by how much the logarithm of its time changes with each of the `constants`."""
+    """The derivatives of the logarithm of every row's time by each of the `constants`, 0 for others."""
     slopes = [[0.0] * len(_ALL) for _ in here]
     for j in constants:
         there = _predicted(rows, tuple(at[i] + _STEPS[j] * (i == j) for i in _ALL))
@@ -278,7 +278,7 @@ def _step(settled: _Settled, indices: Iterable[int]) -> dict[int, float]:
 
 
 def _chosen(rows: _Rows, before: _Settled) -> _Settled:
-    """With the constants that bring shapes nearer which had no part in them: one after the other, or all of them."""
+    """The fit of the constants that lower the errors of held-out shapes: added one after the other, or all at once."""
     far = [abs(rest) for rest in before.left]
     best, most = before, _LEAST_GAIN
     while True:
@@ -293,7 +293,7 @@ def _chosen(rows: _Rows, before: _Settled) -> _Settled:
 
 
 def _held_out(settled: _Settled, shapes: Sequence[Shape]) -> list[float]:
-    """How far each row stays off with constants that rows of other shapes give; linearised."""
+    """The error of each row with constants fitted to rows of other shapes; linearised."""
     distances = [0.0] * len(shapes)
     for part, others in folds(shapes):
         step = _step(settled, others)
@@ -304,7 +304,7 @@ def _held_out(settled: _Settled, shapes: Sequence[Shape]) -> list[float]:
 
 
 def _groups(rows: _Rows, rests: Sequence[float]) -> tuple[tuple[Group, ...], list[float]]:
-    """What was timed of each kind, dtype and pass, and what is left of every row with the factors of these."""
+    """The groups of timed passes by kind, dtype and pass, and the residual of every row with their factors."""
     members: dict[tuple[Kind, Dtype, Pass], list[int]] = defaultdict(list)
     for index, row in enumerate(rows.timed):
         key = timed_as(row.layer, row.which, rows.gpu, row.runtime)
@@ -325,7 +325,7 @@ def _groups(rows: _Rows, rests: Sequence[float]) -> tuple[tuple[Group, ...], lis
 
 
 def _shift(rests: Sequence[float], shapes: Sequence[Shape]) -> float | None:
-    """By how much a group is off as a whole; None where that brings no shape nearer which had no part in it."""
+    """By how much a group is off as a whole; None where that lowers no error of held-out shapes."""
     if len(rests) < LEAST_OF_GROUP or len(set(shapes)) < 2:
         return None
     held_out = [0.0] * len(rests)
@@ -337,7 +337,7 @@ def _shift(rests: Sequence[float], shapes: Sequence[Shape]) -> float | None:
 
 
 def _centre(rests: Sequence[float], shapes: Sequence[Shape]) -> float:
-    """The median, drawn to zero by what it is not sure of."""
+    """The median, drawn to zero by its uncertainty."""
     centre = median(rests)
     error = scale_of([rest - centre for rest in rests]) / sqrt(len(set(shapes)))
     centre = max(-_FARTHEST[0], min(_FARTHEST[0], centre))
@@ -355,7 +355,7 @@ def _error(rests: Iterable[float]) -> float:
 
 
 def calibration_file(rows: Iterable[TimingRow], device: Device, date: str) -> tuple[str, Calibration]:
-    """What the rows of this device and its libraries say of its estimates: the file, and what it holds.
+    """(the text of the calibration file, the calibration) by the rows of this device and its libraries.
 
     `date` as 2026-01-31. Raises ConvlintError where the device is no GPU that convlint knows, or too little is timed.
     """

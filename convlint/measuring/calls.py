@@ -35,9 +35,9 @@ class Shapes:
 
 
 class WorkloadTensors:
-    """What one call works on; several sets of it are rotated, so that none lies in the cache from the call before.
+    """The tensors of one call; several sets are rotated, so that none lies in the cache from the call before.
 
-    `bytes` are those that the pass reads. What it only takes the shape of is that of `other`, where there is one.
+    `bytes` counts what the pass reads. A tensor of which it needs the shape alone is that of `other`, if there is one.
     """
 
     def __init__(self, workload: Workload, shapes: Shapes, device: str, other: WorkloadTensors | None = None) -> None:
@@ -48,7 +48,7 @@ class WorkloadTensors:
         def make(shape: tuple[int, ...], order: str, before: torch.Tensor | None, *, is_read: bool) -> torch.Tensor:
             if before is not None and not is_read:
                 return before
-            # Strides are said outright: of 1x1 filters, or one channel, `contiguous` takes either order for both.
+            # Strides are given explicitly: of 1x1 filters, or one channel, `contiguous` takes either order for both.
             order_of = last if order == "NHWC" else torch.contiguous_format
             tensor = torch.empty(shape, dtype=dtype, device=device, memory_format=order_of)
             self.bytes += tensor.nbytes if is_read else 0
@@ -100,7 +100,7 @@ class EventTimer:
         self._host_s = 0.0  # for one call
 
     def block(self, calls: Sequence[Callable[[], Any]]) -> float:
-        """The seconds between two events around them."""
+        """The seconds between two events around the calls."""
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
         wait_s = min(1.5 * self._host_s * len(calls), self._MOST_WAIT_S)

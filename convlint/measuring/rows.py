@@ -32,7 +32,7 @@ class CallTiming(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TimingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of the three. After a `fatal` error the process is of no use any more.
+    """A device, a timing or an error. After a `fatal` error the process is of no use any more.
 
     `clock` is what the SM clock was after the last block, in MHz, 0 where nothing says it.
     """

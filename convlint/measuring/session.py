@@ -43,7 +43,7 @@ class Bench:
         self.close()
 
     def time(self, workload: Workload, seconds: float) -> TimingAnswer:
-        """A timing, or what came of it instead."""
+        """The timing of a workload, or the error."""
         return self._asked(Order(device=self._kind, workload=workload, seconds=seconds), WORKLOAD_S)
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ EACH_S = 0.12  # for the blocks of one workload, after it is warm: a median of 5
 
 
 class RecordedTimer:
-    """What a trace recorded, in the place of a device; it times nothing that is not there."""
+    """The timings that a trace recorded, in the place of a device; there are no others."""
 
     def __init__(self, device: Device, layers: Iterable[ConvLayer], gpu: Gpu, runtime: Runtime) -> None:
         """`gpu` is the one that ran them; `runtime` says what a trace does not: whether algorithms were searched."""
@@ -107,7 +107,7 @@ Timer = Bench | RecordedTimer
 
 
 class TimedSession(NamedTuple):
-    """What came of all workloads: those in neither were not reached in time."""
+    """The rows of timed workloads, and the errors of failed ones; those in neither were not reached in time."""
 
     rows: Mapping[Workload, TimingRow]
     failed: Mapping[Workload, str]

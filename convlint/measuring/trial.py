@@ -56,7 +56,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 class TrialResult(Struct, frozen=True, kw_only=True):
-    """What came of a trial: times of one step in us, for as many images as before.
+    """The result of a trial: times of one step in us, for as many images as before.
 
     Their difference may be off by `noise_us`: two standard errors.
     """
@@ -75,9 +75,9 @@ def parts(index: int, layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, 
 
 
 def trials(network: Network, findings: Sequence[Finding], target: Gpu, device: Gpu, mode: Mode) -> list[Trial]:
-    """Those of the findings that promise time on layers that can be timed, the largest promise first; then settings.
+    """A trial for each finding that promises time on layers that can be timed, the largest first; then settings.
 
-    Promises are for `target`: what it is predicted to need, without what its host adds; `device` is what times.
+    Promises are predicted times on `target`, without its host; `device` is the GPU that times.
     """
     places: dict[str, list[int]] = {}
     for index, layer in enumerate(network.layers):
@@ -141,7 +141,7 @@ def chosen(part: Part, rows: Mapping[Workload, TimingRow]) -> TimingRow | None:
 
 
 def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | None:
-    """What came of a trial; None where not all of it was timed.
+    """The result of a trial; None where not all of it was timed.
 
     Advice holds where it saves more than the timings are uncertain by, and HELD_SHARE of what it promises or more. It
     does not where even with that uncertainty it saves less, and may save nothing.
@@ -212,7 +212,7 @@ def compared(
     names: Sequence[str], some: Sequence[Part], estimates: Sequence[LayerEstimate | None],
     rows: Mapping[Workload, TimingRow], failed: Mapping[Workload, str],
 ) -> list[Compared]:  # fmt: skip
-    """One for each part."""
+    """A comparison for each part."""
     result = []
     for part in some:
         estimate = estimates[part.layer]
@@ -233,7 +233,7 @@ def compared(
 
 
 def agreement(some: Sequence[Compared]) -> Agreement | None:
-    """Over all passes that have both times; None where none has."""
+    """The agreement over all passes that have both times; None where none has."""
     ratios = [ratio for comparison in some if (ratio := comparison.ratio) is not None and ratio > 0]
     if not ratios:
         return None

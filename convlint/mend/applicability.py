@@ -38,8 +38,7 @@ def with_applicability(
 ) -> NetworkResult | None:  # fmt: skip
     """The result, whose fixes say whether `--fix --unsafe-fixes` writes them, how many that are, and the time then.
 
-    The input is `of` what is edited as a spec, as code, or not at all. `edits_of` makes the edits of a spec; without
-    it, all that fixes set in a spec counts as written.
+    `of`: what the input is edited as. Without `edits_of`, all that fixes set in a spec counts as written.
     """
     result, network = checked.result, checked.network
     if result is None or network is None:
@@ -193,7 +192,7 @@ def _planned(
     network: Network, job: Job, result: NetworkResult, candidates: Iterable[tuple[Finding, Applicability]], of: Written,
     edits_of: EditsOf | None, without: Container[_One] = (),
 ) -> tuple[EditPlan, dict[int, str]]:  # fmt: skip
-    """(what can be written of the fixes asked for, why not of others, by the id of a finding)."""
+    """(the plan of the fixes that can be written, why others cannot, by the id of a finding)."""
     planner = EditPlanner(network, job.overridden(), result.silenced)
     wish_list = [wish for wish in wishes(finding for finding, _ in candidates) if _one(wish) not in without]
     if of != "code" and edits_of is None:
@@ -224,10 +223,7 @@ def _applicable(
 def _promised(
     result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise], last: Sequence[Wish] = ()
 ) -> NetworkResult:
-    """The result with the time that the network takes once the plan is written, as the next check will say it.
-
-    `last` are batches that are written after the plan. Without `promises` nothing is written.
-    """
+    """The result with its times once the plan, then the batches of `last` are written; without `promises`, as now."""
     changed = _changed(network, plan)
     if last:
         changed = _changed(changed, EditPlanner(changed, {}).plan(last))

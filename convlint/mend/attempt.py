@@ -63,11 +63,11 @@ class SpecDraft:
 
     @property
     def text(self) -> str:
-        """As it has been edited so far."""
+        """The text as edited so far."""
         return self.source.text or ""
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
-        """The wishes as edits of it; those that cannot be are `refused`. None where it holds no network."""
+        """The wishes as edits of the text; those that cannot be edits are `refused`. None where it holds no network."""
         network = as_stated(self.source, self.job, self._reading, self._read)
         if network is None:
             return None
@@ -210,7 +210,7 @@ class RunModel(Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> frozenset[str]:
-        """Where its layers, and what has sizes of its own beside them, are constructed."""
+        """The files that construct its layers, and its other operations with sizes of their own."""
         network = self.checked.network
         if network is None:
             return frozenset()
@@ -234,7 +234,7 @@ class CodeDraft:
         self.job = with_sources(model.job, files)
 
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt | None:
-        """The wishes as edits of it; those that cannot be are `refused`."""
+        """The wishes as edits of the code; those that cannot be edits are `refused`."""
         content = contents(self.job)
         plan, refused, edits = written(asked, planner, code_writer(planner, content))
         if not edits:

@@ -63,7 +63,7 @@ def calibrations_of(config: Config) -> Files:
 def calibrations_near(source: Input | None, *, isolated: bool) -> Files:
     """Those of the config that is closest to an input, where no options say which config holds. Raises UsageError.
 
-    Of what is no file, as of None, by the current folder. `isolated` reads no config.
+    For what is no file, and for None, that of the current folder. `isolated` reads no config.
     """
     configs = Configs(isolated=isolated)
     is_file = source is not None and source.kind == "file"
@@ -73,7 +73,7 @@ def calibrations_near(source: Input | None, *, isolated: bool) -> Files:
 def calibrated(
     targets: Sequence[Target], runtime: Runtime, files: Files
 ) -> tuple[list[Target], tuple[CalibrationUse, ...]]:
-    """The targets with what was measured on them, and of each file whether it is in force."""
+    """The targets with their calibrations, and of each file whether it is in force."""
     uses, in_force = [], {}
     ids = {target.gpu.id for target in targets}
     for file in files:
@@ -131,7 +131,7 @@ class Fixing(Struct, frozen=True, kw_only=True):
     """Which findings are to be mended: those that count or are advised, and whose fix can be applied.
 
     Where nothing counts, warnings do. What is advised is mended all together, since it pays together. `mends` false:
-    only how many there are is to be said. `proposes`: findings are to carry the edits of their own fix.
+    only their number is reported. `proposes`: findings carry the edits of their own fix.
     """
 
     selection: Selection
@@ -176,7 +176,7 @@ class Edited(Struct, frozen=True, kw_only=True):
 
 
 class Fixed(Struct, frozen=True, kw_only=True):
-    """What mending an input came to: what its files become, how many findings went, and what is to be said of others.
+    """The result of mending an input: its new files, the number of fixed findings, and notes on others.
 
     `unmended` is the result where the files stay as they are.
     """
@@ -188,7 +188,7 @@ class Fixed(Struct, frozen=True, kw_only=True):
 
 
 class InputResult(Struct, frozen=True):
-    """What became of one input; the result is that of the mended files, where there are any."""
+    """The outcome of one input; the result is that of the mended files, where there are any."""
 
     result: NetworkResult | None
     errors: list[InputError]
@@ -200,7 +200,7 @@ _NOWHERE: Span = (0, 0, 0, 0)
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """What somebody says of how inputs run; what is not said is left out of `settings`, or None."""
+    """How inputs run, as the user or the config states it; what is not stated is left out of `settings`, or None."""
 
     settings: Mapping[str, Any] = {}
     dtype: Dtype | None = None
@@ -211,7 +211,7 @@ class Running(Struct, frozen=True, kw_only=True):
 
 
 def value_of(raw: object) -> Value:
-    """What a setting is given as on the command line or in TOML, as YAML would hold it."""
+    """A setting of the command line or of TOML, as YAML would hold it."""
     if isinstance(raw, bool):
         return Value("true" if raw else "false", _NOWHERE, plain=True)
     if isinstance(raw, int | float):
@@ -327,7 +327,7 @@ def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, 
 
 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
-    """The network as it will run: `asked` whatever it says itself, `usual` where it says nothing."""
+    """The network as it will run: `asked` replaces what it states, `usual` adds what it does not."""
     layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
     stated = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
     settings = {name: value for name, value in usual.settings.items() if name not in stated} | dict(asked.settings)
@@ -338,7 +338,7 @@ def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
 
 
 def _said(runtime: Runtime) -> set[str]:
-    """The settings that an input gives itself."""
+    """The settings that an input states itself."""
     unsaid = Runtime()
     differing = {name for name in Runtime.__struct_fields__ if getattr(runtime, name) != getattr(unsaid, name)}
     return differing | set(runtime.spans)
@@ -385,7 +385,7 @@ class Job(Struct, frozen=True, kw_only=True):
     details: bool = True  # of infos, which the short report only counts
 
     def overridden(self) -> dict[str, str]:
-        """Fields that an input may state as it likes, since the command line has the last word on them; why."""
+        """Fields that the command line sets, whatever an input states, with the reason."""
         reasons = {f"runtime.{name}": f"--runtime {name} is given" for name in self.asked.settings}
         for name, value in (("dtype", self.asked.dtype), ("layout", self.asked.layout), ("batch", self.reading.batch)):
             if value is not None:
@@ -438,7 +438,7 @@ def resolve_targets(names: Sequence[str]) -> list[Target]:
 
 
 def wrong_target(network: Network, error: UsageError) -> InputError:
-    """That a target which the input names is none."""
+    """The error of an unknown target that the input names."""
     line, column, *_ = network.spans.get("target") or (None, None)
     return InputError(path=network.path, message=f"target: {error}", line=line, column=column)
 
@@ -465,7 +465,7 @@ def read_input(source: Input, job: Job, reading: Reading) -> tuple[Network | Non
 
 
 def _placed(error: InputError, source: Input) -> InputError:
-    """What is wrong with the entry of a model, where it stands; of one on the command line, there is no such place."""
+    """The error at the place of the wrong config entry, where it is about a model of the config."""
     if not error.asked_wrong or source.model is None:
         return replace(error, asked_wrong="")
     line, column, _, _ = source.model.spans.get(error.asked_wrong) or source.model.spans["model"]
@@ -525,7 +525,7 @@ def as_configured(network: Network, model: Model) -> Network:
 
 
 def as_asked(network: Network, job: Job) -> Network:
-    """The network in the mode, and running, as is asked for: by the user, by itself, by the config."""
+    """The network in the mode and the runtime that the user, else it itself, else the config states."""
     network = replace(network, mode=job.mode or network.mode or job.default_mode)
     if any(layer.measured is not None for layer in network.layers):
         from convlint.engine.measured import held_to_trace
@@ -538,9 +538,9 @@ def judged(
     network: Network, rulebook: Rulebook, targets: Sequence[Target], silencing: Silencing | None,
     calibrations: Files = (), **asked: Any,
 ) -> NetworkResult:  # fmt: skip
-    """The check of one network on its targets as they are calibrated; what else is `asked` goes to `check_network`.
+    """The check of one network on its targets, calibrated; `asked` are further arguments of `check_network`.
 
-    Without what is silenced, and with what is wrong with its suppressions.
+    It leaves out what is silenced, and adds findings on the suppressions.
     """
     from convlint.engine.check import check_network  # source needs nothing of it
 

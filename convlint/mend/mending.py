@@ -155,7 +155,7 @@ class Mending(Generic[D]):
         return True
 
     def _one_of_those_waiting(self, candidates: Iterable[Wish]) -> list[Wish]:
-        """Of the wishes that wait, the first of each layer, for which the waiting is over."""
+        """The wishes that do not wait, and the first of each layer of those that do, which then waits no more."""
         layers: set[str | None] = set()
         chosen = []
         for wish in candidates:
@@ -307,7 +307,7 @@ class _Models:
                 break
 
     def _mended(self, number: int) -> bool:
-        """Whether anything was mended in one of them."""
+        """Mends one model; returns whether anything was fixed in it."""
         member, checked = self._members[number], self._members[number].checked
         fixing, result, network = _fixing(member), checked.result, checked.network
         if result is None or network is None or checked.errors or not fixing.wanted(result.findings):

@@ -79,7 +79,7 @@ class Proposing:
         return [proposal for proposal in proposals if proposal is not None]
 
     def _proposal(self, number: int, candidates: Sequence[Wish]) -> Proposal | None:
-        """What granting these wishes of one finding comes to; None where nothing of it can be written."""
+        """The proposal that grants these wishes of one finding; None where nothing of it can be written."""
         if self._looks <= 0:
             return None
         plan, _, edits = edited(candidates, self._planner, self._edits)
@@ -104,7 +104,7 @@ class Proposing:
             yield from self._sound(together, [])
 
     def _sound(self, together: Sequence[Proposal], again: list[Proposal]) -> Iterator[Proposal]:
-        """Those of several that keep it together; what may keep it without others, or in part, goes to `again`."""
+        """The proposals that keep their promise together; those that may keep it alone, or in part, go to `again`."""
         if not together or self._checks <= 0:
             return
         self._checks -= 1

@@ -53,7 +53,7 @@ Cells = Mapping[str, tuple[tuple[int, int, int], ...]]
 
 
 def reading_of(source: Input, job: Job, contents: Mapping[str, bytes] | None = None) -> SourceReading:
-    """What the files of an input say, or a part of them; `contents` stand in the place of files."""
+    """The reading of the files of an input, or of a part of them; `contents` replaces files, by path."""
     return read_source(
         source.members,
         entries=job.entries,
@@ -112,7 +112,7 @@ def judged_source(
 
 
 def _versioned(runtime: Runtime, folder: str, *, job: Job) -> Runtime:
-    """What a framework runs as: the versions that somebody states, or that are pinned near the source."""
+    """The runtime with the versions that the user states, or that are pinned near the source."""
     stated = {**job.usual.settings, **job.asked.settings}
     if stated.get("framework", runtime.framework) == runtime.framework:
         runtime = replace(runtime, **{name: stated[name] for name in VERSIONS if name in stated})
@@ -174,7 +174,7 @@ class _Cells(Struct, frozen=True):
         return Location(path=at.path, line=file_line, cell=(cell, line, at.column))
 
     def said(self, message: str) -> str:
-        """A message with the places that it names."""
+        """A message that names places in notebooks by their cells."""
         for path, cells in self.of.items():
             if f"{path}:" in message:
                 message = re.sub(rf"{re.escape(path)}:(\d+)", partial(_cell, path, cells), message)
@@ -230,7 +230,7 @@ _MOST_ALONE = 50  # files that are mended one by one where they cannot be mended
 
 
 def counted_source(result: NetworkResult, fixing: Fixing) -> NetworkResult:
-    """The result with how many findings could be mended."""
+    """The result with the number of findings that could be mended."""
     kinds = [_safety(finding) for finding in result.findings]
     now = kinds.count("safe") + (kinds.count("unsafe") if fixing.unsafe else 0)
     return replace(result, fixable=now, fixable_unsafe=0 if fixing.unsafe else kinds.count("unsafe"))
@@ -303,7 +303,7 @@ class _Mending:
         return {path: applied_to_bytes(self._before[path], file_edits) for path, file_edits in edits.items()}
 
     def judged(self, texts: Contents) -> NetworkResult:
-        """The check of the code as it would be."""
+        """The check of the code with these texts of files."""
         key = tuple(sorted(texts.items()))
         if key not in self._results:
             source = replace(self._source, part=())
@@ -379,7 +379,7 @@ def in_parts(task: Task, jobs: int) -> list[Task]:
 
 
 def outcome_of_part(source: Input, job: Job) -> InputResult:
-    """What a part says, or a whole input; it is judged with the others. A file that cannot be read costs itself."""
+    """The reading of a part or of a whole input, judged with the others later; files that cannot be read are errors."""
     errors: list[InputError] = []
     readings = _apart(source, job, source.part or source.members, errors)
     return InputResult(None, errors, reading=joined(readings) if readings else None)

@@ -270,7 +270,7 @@ def rewritten_each(source: PythonSource, parts: Sequence[Rewrites]) -> list[tupl
 
 
 def _edits(source: PythonSource, rewrites: Rewrites) -> list[Edit]:
-    """In characters."""
+    """The edits in characters."""
     return [
         *(Edit(*source.extent(node), repr(value)) for node, value in rewrites.literals.items()),
         *(_added(source, call, keywords) for call, keywords in rewrites.keywords.items()),
@@ -283,7 +283,7 @@ def applied_to_bytes(raw: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def _added(source: PythonSource, call: ast.Call, keywords: Mapping[str, Value]) -> Edit:
-    """Behind the last argument; on a line of its own where each argument has one, and a comma behind the last."""
+    """The edit behind the last argument; on new lines where each argument has its own, and a comma ends the last."""
     new = [f"{name}={value!r}" for name, value in keywords.items()]
     start, end = source.extent(call)
     last, comma = _last_two(source.text[start:end])
