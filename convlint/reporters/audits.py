@@ -31,11 +31,11 @@ def headline(summary: Summary) -> str:
     if not ranking.weighed:
         mean = f"in the mean of {pairs(ranking.counted, summary)}"
         return f"{share} of convolution time is lost to what advice mends, {mean}; --weights FILE ranks by GPU hours"
-    said = f"{hours(ranking.lost)} of {hours(ranking.hours)} GPU hours ({share}) are lost to what advice mends"
+    text = f"{hours(ranking.lost)} of {hours(ranking.hours)} GPU hours ({share}) are lost to what advice mends"
     if not ranking.assumed:
-        return said
+        return text
     them = "all of them" if ranking.assumed == ranking.hours else f"all of the {hours(ranking.assumed)} without a share"
-    return f"{said}, if convolutions take {them}; the column convolution_share says how much they take"
+    return f"{text}, if convolutions take {them}; the column convolution_share says how much they take"
 
 
 def pairs(count: int, summary: Summary) -> str:
@@ -105,8 +105,8 @@ def covered(summary: Summary) -> str:
 
 
 def _named(some: Some) -> str:
-    named = ", ".join(ink.without_middle(clean(name), _MOST_NAME, CUT) for name in some.names)
-    return named + (f", {CUT}" if some.pairs > len(some.names) else "")
+    names = ", ".join(ink.without_middle(clean(name), _MOST_NAME, CUT) for name in some.names)
+    return names + (f", {CUT}" if some.pairs > len(some.names) else "")
 
 
 def _hours_of(some: Some, summary: Summary) -> str:
@@ -157,35 +157,35 @@ def _tables(summary: Summary, paint: ink.Paint, width: int) -> list[list[str]]:
     if not weighed:  # each model counts the same
         lost, amount = "lost", lambda value: percent(value / ranking.counted)
     worst: Columns = [
-        ("", "l", lambda each: each.grade or "-"),
-        *([(lost, "r", lambda each: hours(each.lost))] if weighed else []),
-        ("share" if weighed else lost, "r", lambda each: percent(each.share)),
-        ("model", "m", lambda each: clean(each.model)),
-        ("GPU", "l", lambda each: clean(each.gpu)),
-        ("most by", "l", lambda each: f"{each.code} {each.name}" if each.code else ""),
+        ("", "l", lambda entry: entry.grade or "-"),
+        *([(lost, "r", lambda entry: hours(entry.lost))] if weighed else []),
+        ("share" if weighed else lost, "r", lambda entry: percent(entry.share)),
+        ("model", "m", lambda entry: clean(entry.model)),
+        ("GPU", "l", lambda entry: clean(entry.gpu)),
+        ("most by", "l", lambda entry: f"{entry.code} {entry.name}" if entry.code else ""),
     ]
     changes: Columns = [
-        (lost, "r", lambda each: amount(each.lost)),
-        ("alone", "r", lambda each: amount(each.alone)),
-        ("of all", "r", lambda each: percent(each.of_all)),
-        ("models", "r", lambda each: str(each.models)),
-        ("", "l", lambda each: each.safety),
+        (lost, "r", lambda entry: amount(entry.lost)),
+        ("alone", "r", lambda entry: amount(entry.alone)),
+        ("of all", "r", lambda entry: percent(entry.of_all)),
+        ("models", "r", lambda entry: str(entry.models)),
+        ("", "l", lambda entry: entry.safety),
         ("change", "l", _change),
     ]
-    share: Columns = [("share", "r", lambda each: percent(each.share))]
-    of_hours: Columns = [("hours", "r", lambda each: hours(each.hours))]
+    share: Columns = [("share", "r", lambda entry: percent(entry.share))]
+    of_hours: Columns = [("hours", "r", lambda entry: hours(entry.hours))]
 
     def group(own: Columns, more: Columns) -> Columns:
         """The columns of groups of findings; those of models have a share of their own, and hours where there are."""
-        return [*changes[:1], *own, *changes[2:4], *more, ("", "m", lambda each: clean(each.what))]
+        return [*changes[:1], *own, *changes[2:4], *more, ("", "m", lambda entry: clean(entry.what))]
 
     of_rules, of_models = group([], []), group(share, of_hours if weighed else [])
-    several = _table("Changes that help most", changes, ranking.changes, -1, paint, width)
+    change_lines = _table("Changes that help most", changes, ranking.changes, -1, paint, width)
     if ranking.more_changes:
-        several.append(f"and {ranking.more_changes:,} more")
+        change_lines.append(f"and {ranking.more_changes:,} more")
     return [
         _table("Models that lose most", worst, ranking.worst, -3, paint, width),
-        several,
+        change_lines,
         _table("By rule", of_rules, ranking.rules, -1, paint, width),
         _table("By architecture", of_models, ranking.architectures, -1, paint, width),
         _table("By GPU", of_models, ranking.gpus, -1, paint, width),
@@ -201,7 +201,7 @@ def _change(change: RankedChange) -> str:
 def _table(title: str, table: Columns, entries: Sequence[Any], elastic: int, paint: ink.Paint, width: int) -> list[str]:
     """A title and rows; what does not fit is cut out of the column `elastic`, "m": out of its middle."""
     titles, sides = [name for name, _, _ in table], "".join(side for _, side, _ in table)
-    rows = [[cell(each) for _, _, cell in table] for each in entries]
+    rows = [[cell(entry) for _, _, cell in table] for entry in entries]
     sizes = ink.column_sizes([titles, *rows])
     fixed = sum(sizes) - sizes[elastic] + 2 * (len(sizes) - 1)
     sizes[elastic] = min(sizes[elastic], max(12, width - fixed))
@@ -243,12 +243,12 @@ def render_json(summary: Summary, style: Style) -> str:
         "unused_weights": None
         if unused is None
         else {"rows": unused.rows, "hours": number(unused.hours, _DIGITS), "names": list(unused.names)},
-        "worst_models": [_object(each) for each in ranking.worst],
-        "changes": [_object(each) for each in ranking.changes],
+        "worst_models": [_object(entry) for entry in ranking.worst],
+        "changes": [_object(entry) for entry in ranking.changes],
         "more_changes": ranking.more_changes,
-        "rules": [_object(each) for each in ranking.rules],
-        "architectures": [_object(each) for each in ranking.architectures],
-        "gpus": [_object(each) for each in ranking.gpus],
+        "rules": [_object(entry) for entry in ranking.rules],
+        "architectures": [_object(entry) for entry in ranking.architectures],
+        "gpus": [_object(entry) for entry in ranking.gpus],
     }
     return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
 

@@ -23,14 +23,14 @@ _NUMBER = "   "  # columns of an entry's number
 def brief_lines(report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Glyphs, width: int) -> list[str]:
     """The verdict, the causes and the notes, without heading and last line."""
     brief = _Brief(report, paint, link, glyphs, width)
-    found = ranked(report)
+    ranking = ranked(report)
     brief.verdict()
-    brief.listed(say("errors"), found.errors, len(found.errors))
-    brief.first(found.first)
-    brief.listed(say("other warnings") if found.first else say("warnings"), found.others, _OTHERS)
-    brief.listed(say("also, not in the total"), found.beside, _OTHERS, saves=True)
+    brief.listed(say("errors"), ranking.errors, len(ranking.errors))
+    brief.first(ranking.first)
+    brief.listed(say("other warnings") if ranking.first else say("warnings"), ranking.others, _OTHERS)
+    brief.listed(say("also, not in the total"), ranking.beside, _OTHERS, saves=True)
     if not (report.layers or brief.lines):  # of source alone, nearly all that is said is an info
-        brief.listed(say("infos"), found.infos, _OTHERS)
+        brief.listed(say("infos"), ranking.infos, _OTHERS)
     notes = list(ink.note_lines(brief_notes(report), glyphs, width))
     if notes and brief.lines:
         brief.lines.append("")
@@ -44,17 +44,21 @@ class _Brief:
         self.lines: list[str] = []
         self.report, self.paint, self.link, self.glyphs, self.width = report, paint, link, glyphs, width
         self.targets: Sequence[str] = report.targets
-        known = [one for entry in report.layers for one in entry.estimates.values() if one is not None]
-        self._extrapolated = all(one.basis == "extrapolated" for one in known)
+        known = [estimate for entry in report.layers for estimate in entry.estimates.values() if estimate is not None]
+        self._extrapolated = all(estimate.basis == "extrapolated" for estimate in known)
 
     def verdict(self) -> None:
         """A line for each target and mode: step, convolutions, grade, and what all advice makes of them.
 
         Of several networks a line for each on each target: nobody can time the sum of their steps.
         """
-        networks = [one for one in self.report.networks if one.layers or one.step is not None or one.times is not None]
-        known = any(one.step is not None or one.times is not None for one in networks)
-        if known and len({one.path for one in networks}) > 1:
+        networks = [
+            network
+            for network in self.report.networks
+            if network.layers or network.step is not None or network.times is not None
+        ]
+        known = any(network.step is not None or network.times is not None for network in networks)
+        if known and len({network.path for network in networks}) > 1:
             self._networks(networks)
             return
         every = words.totals(self.report)
@@ -78,33 +82,33 @@ class _Brief:
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
         """Heads and rows, without what is empty or does not fit; of long names in the first column the ends."""
         rows = [[ink.shown(cell, self.glyphs) for cell in cells] for cells in rows]
-        kept = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
+        places = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
         widths = ink.column_sizes(rows)
         least = min(widths[0], _LEAST_NAME)
         for place in dropped:
-            if place in kept and least + sum(widths[each] + 2 for each in kept[1:]) + 2 > self.width:
-                kept.remove(place)
-        rows = [[cells[place] for place in kept] for cells in rows]
-        sizes, sides = ink.column_sizes(rows), "m" + "r" * (len(kept) - 1)
+            if place in places and least + sum(widths[other] + 2 for other in places[1:]) + 2 > self.width:
+                places.remove(place)
+        rows = [[cells[place] for place in places] for cells in rows]
+        sizes, sides = ink.column_sizes(rows), "m" + "r" * (len(places) - 1)
         sizes[0] = max(least, min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:])))
         self.lines.append(self.paint("faint", f"  {ink.row(rows[0], sizes, sides, self.glyphs.more)}"))
         self.lines += [f"  {ink.row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
 
     def _networks(self, networks: Sequence[NetworkReport]) -> None:
         """The networks that take longest on any target, each with all targets."""
-        modes = len({one.mode for one in networks}) > 1
+        modes = len({network.mode for network in networks}) > 1
         by_path: dict[str, list[NetworkTotal]] = {}
-        for one in networks:
-            total = NetworkTotal(gpu=one.gpu, mode=one.mode, times=one.times, networks=(one,))
-            by_path.setdefault(one.path, []).append(total)
-        order = sorted(by_path, key=lambda path: -max(one.step_us or one.time_us or 0.0 for one in by_path[path]))
+        for network in networks:
+            total = NetworkTotal(gpu=network.gpu, mode=network.mode, times=network.times, networks=(network,))
+            by_path.setdefault(network.path, []).append(total)
+        order = sorted(by_path, key=lambda path: -max(total.step_us or total.time_us or 0.0 for total in by_path[path]))
         most = max(1, words.MOST_STEPS // max(1, len(self.targets)))
         rows = [["", "", *_heads(modes=modes)]]
         for path in order[:most]:
             for number, total in enumerate(by_path[path]):
                 gpu, *cells = _cells(total, modes=modes)
                 rows.append(["" if number else clean_path(path), gpu if len(self.targets) > 1 else "", *cells])
-        stepless = any(one.step is None for one in networks)
+        stepless = any(network.step is None for network in networks)
         self._rows(rows, [place for place in _DROPPED_OF_NETWORKS if place != _CONVOLUTIONS or not stepless])
         if len(order) > most:
             more = say("and {count} more: --output json", count=len(order) - most)

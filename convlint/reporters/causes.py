@@ -47,8 +47,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     @property
     def layers(self) -> tuple[str, ...]:
         """The layers of all findings, in order of appearance."""
-        named = (finding.layers or filter(None, (finding.layer,)) for finding in self.findings)
-        return tuple(dict.fromkeys(name for names in named for name in names))
+        by_finding = (finding.layers or filter(None, (finding.layer,)) for finding in self.findings)
+        return tuple(dict.fromkeys(name for names in by_finding for name in names))
 
     def saved_us(self, gpu: str | None) -> float | None:
         """What the change saves on a target, of the convolutions or of the step; None where there is no price."""
@@ -61,15 +61,18 @@ class Cause(Struct, frozen=True, kw_only=True):
         return [finding for finding in self.findings if finding.gpu in (gpu, None)]
 
     def _uncapped_us(self, gpu: str | None) -> float | None:
-        known = [one.price_us for one in self._on(gpu) if one.price_us is not None]
+        known = [finding.price_us for finding in self._on(gpu) if finding.price_us is not None]
         return sum(known) if known else None
 
     def share(self, gpu: str | None) -> float | None:
         """The same as percent of the step where that is known, else of the convolutions."""
-        shares = [one.lost_percent if one.lost_step_percent is None else one.lost_step_percent for one in self._on(gpu)]
+        shares = [
+            finding.lost_percent if finding.lost_step_percent is None else finding.lost_step_percent
+            for finding in self._on(gpu)
+        ]
         known = [share for share in shares if share is not None]
-        saved, whole = self.saved_us(gpu), self._uncapped_us(gpu)
-        return sum(known) * (saved / whole if saved is not None and whole else 1.0) if known else None
+        saved, uncapped = self.saved_us(gpu), self._uncapped_us(gpu)
+        return sum(known) * (saved / uncapped if saved is not None and uncapped else 1.0) if known else None
 
     @property
     def pays(self) -> bool:
@@ -106,18 +109,18 @@ class Cause(Struct, frozen=True, kw_only=True):
     @property
     def others(self) -> tuple[Finding, ...]:
         """The dearest finding of each other layer and place."""
-        found: dict[tuple[str | None, str, int | None], Finding] = {}
+        by_place: dict[tuple[str | None, str, int | None], Finding] = {}
         for finding in self.findings:
-            found.setdefault((finding.layer, finding.location.path, finding.location.line), finding)
-        return tuple(found.values())[1:]
+            by_place.setdefault((finding.layer, finding.location.path, finding.location.line), finding)
+        return tuple(by_place.values())[1:]
 
     @property
     def where(self) -> str:
         """The places, the first ones by name."""
         places = list(dict.fromkeys(place_of(finding.location) for finding in self.findings))
         file = f"{clean_path(self.first.location.path)}:"
-        named = [text.removeprefix(file[:-1]) if n and text.startswith(file) else text for n, text in enumerate(places)]
-        text = say(", ").join(named[:_PLACES])
+        names = [text.removeprefix(file[:-1]) if n and text.startswith(file) else text for n, text in enumerate(places)]
+        text = say(", ").join(names[:_PLACES])
         more = len(places) - _PLACES
         return say("{names} and {count} more", names=text, count=more) if more > 0 else text
 
@@ -134,23 +137,23 @@ class Ranked(Struct, frozen=True):
 
 def ranked(report: Report) -> Ranked:
     """The causes by severity; of warnings those that save most come first."""
-    whole: dict[str, float] = {}
+    total_us: dict[str, float] = {}
     for total in totals(report):
         time_us = total.step_us or total.time_us
-        whole[total.gpu] = whole.get(total.gpu, 0.0) + (time_us or 0.0)
+        total_us[total.gpu] = total_us.get(total.gpu, 0.0) + (time_us or 0.0)
 
     def largest_part(cause: Cause) -> float:
         """What it saves, as a part of all that was checked, on the target where that is most."""
-        return max((saved / us for gpu, us in whole.items() if us and (saved := cause.saved_us(gpu))), default=0.0)
+        return max((saved / us for gpu, us in total_us.items() if us and (saved := cause.saved_us(gpu))), default=0.0)
 
-    found = sorted(causes(report), key=lambda cause: -largest_part(cause))
+    ordered = sorted(causes(report), key=lambda cause: -largest_part(cause))
 
     def saves_much(cause: Cause) -> bool:
         """Whether an info that the rule states as such, whatever it costs, says how to save a good part of the time."""
         free = cause.rule.loss == "none"
-        return free and len(whole) == 1 and cause.beside_us >= _LEAST_BESIDE * sum(whole.values()) > 0
+        return free and len(total_us) == 1 and cause.beside_us >= _LEAST_BESIDE * sum(total_us.values()) > 0
 
-    errors, warnings, infos = ([one for one in found if one.severity == severity] for severity in SEVERITIES)
+    errors, warnings, infos = ([cause for cause in ordered if cause.severity == severity] for severity in SEVERITIES)
     first = [cause for cause in warnings if cause.pays][:_FIRST]
     others = [cause for cause in warnings if cause not in first]
     return Ranked(errors, first, others, infos, [cause for cause in infos if saves_much(cause)])
@@ -183,21 +186,21 @@ def causes(report: Report) -> list[Cause]:
             mode = modes.get(finding.location.path, "")
             groups.setdefault((mode, *_key(finding, report)), []).append(finding)
     for group in groups.values():
-        group.sort(key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
+        group.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -(finding.lost_us or 0.0)))
     most_us = _most_us(report)
-    found = [Cause(findings=tuple(group), most_us=most_us) for group in groups.values()]
-    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
+    result = [Cause(findings=tuple(group), most_us=most_us) for group in groups.values()]
+    return sorted(result, key=lambda cause: SEVERITIES.index(cause.severity))
 
 
 def _most_us(report: Report) -> dict[str | None, float]:
     """By target, how much shorter the step of the only network there can be before it waits for its host."""
-    found: dict[str | None, float] = {}
+    most_us: dict[str | None, float] = {}
     for total in totals(report):
         if len(total.networks) == 1 and len(report.networks) <= len(report.targets):
             step_us, host_us = total.step_us, total.host_us
             if step_us is not None and host_us is not None:
-                found[total.gpu] = max(0.0, step_us - host_us)
-    return found
+                most_us[total.gpu] = max(0.0, step_us - host_us)
+    return most_us
 
 
 def _key(finding: Finding, report: Report) -> tuple[str, ...]:

@@ -66,13 +66,13 @@ def figures(pair: Pair) -> Iterator[tuple[str, str, str, str]]:
 def slower_first(pair: Pair) -> list[tuple[str, list[LayerChange]]]:
     """The layers that changed, by what became of them; those that count most first."""
     kinds: tuple[tuple[str, Sequence[LayerChange]], ...] = (
-        ("slower", [one for one in pair.layers if one.kind == "kept" and one.change_us > 0]),
-        ("faster", [one for one in pair.layers if one.kind == "kept" and one.change_us < 0]),
-        ("other sizes, the same time", [one for one in pair.layers if one.kind == "kept" and not one.change_us]),
-        ("added", [one for one in pair.layers if one.kind == "added"]),
-        ("removed", [one for one in pair.layers if one.kind == "removed"]),
+        ("slower", [item for item in pair.layers if item.kind == "kept" and item.change_us > 0]),
+        ("faster", [item for item in pair.layers if item.kind == "kept" and item.change_us < 0]),
+        ("other sizes, the same time", [item for item in pair.layers if item.kind == "kept" and not item.change_us]),
+        ("added", [item for item in pair.layers if item.kind == "added"]),
+        ("removed", [item for item in pair.layers if item.kind == "removed"]),
     )
-    return [(name, sorted(found, key=lambda one: -abs(one.change_us))) for name, found in kinds if found]
+    return [(name, sorted(layers, key=lambda layer: -abs(layer.change_us))) for name, layers in kinds if layers]
 
 
 def what_changed(one: LayerChange) -> str:
@@ -94,8 +94,8 @@ def verdict(comparison: Comparison) -> str:
     if comparison.broken:
         broken = sum(len(pair.broken) for pair in comparison.broken)
         words.insert(0, f"{broken} new error{'s' * (broken > 1)}")
-    unpriced = dict.fromkeys(one.code for pair in comparison.pairs for one in pair.appeared if not one.priced)
-    if codes := ", ".join(clean(each) for each in unpriced if each):
+    unpriced = dict.fromkeys(entry.code for pair in comparison.pairs for entry in pair.appeared if not entry.priced)
+    if codes := ", ".join(clean(rule) for rule in unpriced if rule):
         words.append(f"now said without a price: {codes}")
     if comparison.errors:
         words.insert(0, "incomplete")
@@ -180,15 +180,15 @@ def _body(pair: Pair, paint: Paint, width: int) -> Iterator[str]:
 
 
 def _layer_lines(layers: Sequence[LayerChange], width: int) -> Iterator[str]:
-    cells = [
-        (clean(one.name), _time(one.before_us), _time(one.after_us), percent(one.before_us, one.after_us))
-        for one in layers[:_MOST]
+    rows = [
+        (clean(layer.name), _time(layer.before_us), _time(layer.after_us), percent(layer.before_us, layer.after_us))
+        for layer in layers[:_MOST]
     ]
-    sizes = column_sizes(cells)
+    sizes = column_sizes(rows)
     sizes[0] = min(sizes[0], max(16, width - 4 - sum(sizes[1:]) - 6))
-    for one, each in zip(layers, cells, strict=False):
-        line = f"    {row(each, sizes, 'mrrr')}"
-        changed = what_changed(one)
+    for layer, cells in zip(layers, rows, strict=False):
+        line = f"    {row(cells, sizes, 'mrrr')}"
+        changed = what_changed(layer)
         room = width - len(line) - 2
         if changed and room >= len(changed):
             line += f"  {changed}"
@@ -196,7 +196,7 @@ def _layer_lines(layers: Sequence[LayerChange], width: int) -> Iterator[str]:
         if changed and room < len(changed):
             yield from wrapped(changed, width, "      ")
     if len(layers) > _MOST:
-        rest = sum(one.change_us for one in layers[_MOST:])
+        rest = sum(layer.change_us for layer in layers[_MOST:])
         yield f"    and {len(layers) - _MOST} more, {duration(abs(rest))} together"
 
 
@@ -239,22 +239,22 @@ def _pair_object(pair: Pair) -> dict[str, Any]:
         "versions": {clean(name): plain(both) for name, both in pair.versions.items()},
         "layers": [
             {
-                "name": clean(one.name),
-                "kind": one.kind,
-                "old_us": number(one.before_us),
-                "new_us": number(one.after_us),
-                "changed": {name: plain(both) for name, both in one.changed.items()},
+                "name": clean(layer.name),
+                "kind": layer.kind,
+                "old_us": number(layer.before_us),
+                "new_us": number(layer.after_us),
+                "changed": {name: plain(both) for name, both in layer.changed.items()},
             }
-            for one in pair.layers
+            for layer in pair.layers
         ],
         "new_findings": [fields(finding, *_OF_FINDING) for finding in pair.appeared],
         "gone_findings": [fields(finding, *_OF_FINDING) for finding in pair.gone],
     }
 
 
-def _side(one: NetworkFigures) -> dict[str, Any]:
-    figures = fields(one, "path", "batch", "grade", "time_us", "step_us", "parameters", "flops")
-    return {**figures, "memory_bytes": one.memory}
+def _side(network: NetworkFigures) -> dict[str, Any]:
+    figures = fields(network, "path", "batch", "grade", "time_us", "step_us", "parameters", "flops")
+    return {**figures, "memory_bytes": network.memory}
 
 
 _OF_FINDING = ("code", "severity", "layer", "message")
@@ -271,9 +271,9 @@ def render_markdown(comparison: Comparison) -> str:
     for pair in pairs:
         if words := version_change(pair):
             lines += [f"{code(headline(pair))}: {prose(words)}", ""]
-        found = [(kind, layers) for kind, layers in slower_first(pair) if kind in ("slower", "added")]
-        if pair.is_slower and found:
-            lines += [f"Of {code(headline(pair))}:", "", *_layer_items(found), ""]
+        kinds = [(kind, layers) for kind, layers in slower_first(pair) if kind in ("slower", "added")]
+        if pair.is_slower and kinds:
+            lines += [f"Of {code(headline(pair))}:", "", *_layer_items(kinds), ""]
         lines += [f"- now said: {prose(said(finding))}" for finding in pair.appeared[:_MOST]]
         lines += [""] if pair.appeared else []
     lines += [f"- {prose(line)}" for line in only_lines(comparison)]
@@ -289,10 +289,10 @@ def _table_line(pair: Pair) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _layer_items(found: Iterable[tuple[str, Sequence[LayerChange]]]) -> Iterator[str]:
-    for kind, layers in found:
-        for one in layers[:_MOST]:
-            changed = f" ({prose(what_changed(one))})" if one.changed else ""
-            yield f"- {kind}: {code(one.name)} {_time(one.before_us)} -> {_time(one.after_us)}{changed}"
+def _layer_items(kinds: Iterable[tuple[str, Sequence[LayerChange]]]) -> Iterator[str]:
+    for kind, layers in kinds:
+        for layer in layers[:_MOST]:
+            changed = f" ({prose(what_changed(layer))})" if layer.changed else ""
+            yield f"- {kind}: {code(layer.name)} {_time(layer.before_us)} -> {_time(layer.after_us)}{changed}"
         if len(layers) > _MOST:
             yield f"- {kind}: {len(layers) - _MOST} more"

@@ -24,12 +24,12 @@ from convlint.reporters.words import (
 def render(report: Report, style: Style) -> str:
     """The report for grep, editors and eyes in a hurry; quiet leaves out the infos."""
     link = linker(style.links)
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     lines = []
     for finding in report.findings:
         if finding.severity != "info" or not style.quiet:
             at = finding.location
-            rule, colon, message = headline(finding, several).partition(":")
+            rule, colon, message = headline(finding, several_targets).partition(":")
             line = (
                 f"{place_of(at)}: {severity_word(finding.severity)} {link(page_of(finding.rule), rule)}{colon}{message}"
             )

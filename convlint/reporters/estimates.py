@@ -82,8 +82,8 @@ def totals_of(report: Report) -> Totals:
 
 
 def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: Mode) -> EstimateTotal:
-    whole = next((total for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
-    sums = EstimateTotal(label=label, mode=mode, whole=whole)
+    total = next((total for total in report.totals if (total.gpu, total.mode) == (label, mode)), None)
+    sums = EstimateTotal(label=label, mode=mode, whole=total)
     gpu = load_gpu(label)
     half = gpu.peak(Dtype.fp16, tensor=gpu.tensor_cores) or 0.0
     for entry in layers:
@@ -96,14 +96,14 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
         sums.time_us += estimate.time_us
         sums.longest_us = max(sums.longest_us, estimate.time_us)
         calls = entry.layer.calls
-        for which, one in estimate.passes.items():
-            sums.flops += one.flops * calls
-            sums.at_peak_us += one.peak_share * one.time_us * calls
-            sums.at_half_us += one.flops * calls / half * 1e6 if half else 0.0
-            sums.launch_us += one.overhead_us * calls
-            sums.copies_us += (one.transposes_us + one.padding_us) * calls
-            for parts, key in ((sums.by_pass_us, which), (sums.by_bound_us, one.bound_by)):
-                parts[key] = parts.get(key, 0.0) + one.time_us * calls
+        for which, of_pass in estimate.passes.items():
+            sums.flops += of_pass.flops * calls
+            sums.at_peak_us += of_pass.peak_share * of_pass.time_us * calls
+            sums.at_half_us += of_pass.flops * calls / half * 1e6 if half else 0.0
+            sums.launch_us += of_pass.overhead_us * calls
+            sums.copies_us += (of_pass.transposes_us + of_pass.padding_us) * calls
+            for parts, key in ((sums.by_pass_us, which), (sums.by_bound_us, of_pass.bound_by)):
+                parts[key] = parts.get(key, 0.0) + of_pass.time_us * calls
     return sums
 
 
@@ -151,24 +151,26 @@ def operation_lines(report: Report, paint: ink.Paint, glyphs: ink.Glyphs, width:
         if step is None:
             continue
         rows = [("operation", "does", "part", "time", "share", "MB")]
-        for operation, one in zip(network.operations, step.operations, strict=True):
+        for operation, estimate in zip(network.operations, step.operations, strict=True):
             work = operation.work
             if work is None:
                 continue
             name = ink.shown(clean(operation.name or work.op), glyphs)
             does = ink.shown(clean(work.op), glyphs)
-            if one is None or not one.kernels:
-                why = "not priced" if one is None else "in a kernel above"
+            if estimate is None or not estimate.kernels:
+                why = "not priced" if estimate is None else "in a kernel above"
                 rows.append((name, does, why, "-", "-", "-"))
             else:
-                share = f"{100 * one.time_us / step.time_us:.1f} %"
-                rows.append((name, does, one.part, clock(one.time_us), share, f"{one.bytes / 1e6:.1f}"))
+                share = f"{100 * estimate.time_us / step.time_us:.1f} %"
+                rows.append((name, does, estimate.part, clock(estimate.time_us), share, f"{estimate.bytes / 1e6:.1f}"))
         for part, name in _BESIDE_OPERATIONS.items():
-            rest = step.parts.get(part, 0.0) - sum(one.time_us for one in step.operations if one and one.part == part)
+            rest = step.parts.get(part, 0.0) - sum(
+                estimate.time_us for estimate in step.operations if estimate and estimate.part == part
+            )
             if rest >= _LEAST_REST * step.time_us:
                 rows.append((name, "-", part, clock(rest), f"{100 * rest / step.time_us:.1f} %", "-"))
-        several = len(report.networks) > 1
-        title = f"{clean_path(network.path)} on {network.gpu}" if several else "beside the convolutions"
+        several_networks = len(report.networks) > 1
+        title = f"{clean_path(network.path)} on {network.gpu}" if several_networks else "beside the convolutions"
         lines += _table(title, rows, "mllrrr", paint, glyphs, width)
     return lines
 
@@ -179,7 +181,7 @@ def _table(
     """The rows below their title, the first of them the heads of columns, of which the first gets what room is left."""
     sizes = ink.column_sizes(rows)
     sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
-    head, *others = [ink.row(each, sizes, sides, glyphs.more) for each in rows]
+    head, *others = [ink.row(cells, sizes, sides, glyphs.more) for cells in rows]
     return ["", paint("strong", ink.shown(title, glyphs)), paint("faint", ink.shown(head, glyphs)), *others]
 
 
@@ -189,18 +191,18 @@ def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs
     for work in recorded.works:
         merged.setdefault((work.op, work.gemm, work.part), []).append(work)
     ordered = sorted(merged.items(), key=lambda item: -sum(work.us for work in item[1]))
-    whole = sum(recorded.parts.values()) or 1.0
+    total = sum(recorded.parts.values()) or 1.0
     rows = [("operator", "M×N×K", "part", "calls", "measured", "share", "predicted")]
     for (op, product, part), works in ordered[:_MOST_OPERATORS]:
         known = [work.predicted_us for work in works if work.predicted_us is not None]
         predicted = clock(sum(known)) if len(known) == len(works) else "-"
         shape, us = ink.shown("×".join(map(str, product)) or "-", glyphs), sum(work.us for work in works)
         calls = f"{sum(work.calls for work in works):g}"
-        rows.append((clean(op), shape, part, calls, clock(us), f"{100 * us / whole:.1f} %", predicted))
+        rows.append((clean(op), shape, part, calls, clock(us), f"{100 * us / total:.1f} %", predicted))
     rest = sum(work.us for _, works in ordered[_MOST_OPERATORS:] for work in works)
     if rest:
         rows.append(
-            (f"{len(ordered) - _MOST_OPERATORS} more", "-", "-", "-", clock(rest), f"{100 * rest / whole:.1f} %", "-")
+            (f"{len(ordered) - _MOST_OPERATORS} more", "-", "-", "-", clock(rest), f"{100 * rest / total:.1f} %", "-")
         )
     title = f"kernels of a step by operator{f', as recorded on {recorded.gpu}' if recorded.gpu else ''}"
     return _table(title, rows, "mrlrrrr", paint, glyphs, width)
@@ -210,9 +212,9 @@ _MOST_OPERATORS = 40  # lines
 
 
 def _shares(times: dict[str, float]) -> str:
-    whole = sum(times.values())
+    total = sum(times.values())
     ordered = sorted(times.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {100 * time / whole:.0f} %" for name, time in ordered)
+    return ", ".join(f"{name} {100 * time / total:.0f} %" for name, time in ordered)
 
 
 def _coverage(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyphs) -> str:
@@ -224,8 +226,8 @@ def _coverage(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyp
         if total.without_time:
             unknown[total.label] = unknown.get(total.label, 0) + total.without_time
     if unknown:
-        several = len(report.targets) > 1
-        counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several else ""
+        several_targets = len(report.targets) > 1
+        counts = ", ".join(f"{count} on {label}" for label, count in unknown.items()) if several_targets else ""
         line += f": no time for {counts or plural(next(iter(unknown.values())), 'layer')}"
     unread = {error.path for error in report.errors} - words.partly_read(report)
     if unread:
@@ -285,12 +287,13 @@ def _cells(entry: LayerReport, which: Pass, estimate: LayerEstimate | None, labe
         product = gemm(layer, which)
         sizes = [""] * 4 if product is None else [product.M, product.N, product.K, product.batch]
         return [*sizes, *[""] * (len(COLUMNS) - 11), why_no_time(entry, label)]
-    one: PassEstimate = estimate.passes[which]
+    of_pass: PassEstimate = estimate.passes[which]
     return [
-        one.gemm.M, one.gemm.N, one.gemm.K, one.gemm.batch, one.flops, one.bytes, number(one.arithmetic_intensity),
-        one.compute_dtype, one.algorithm, *one.tile, one.split_k, one.tiles, number(one.waves),
-        number(one.tile_efficiency, 4), number(one.wave_efficiency, 4), number(one.time_us), number(one.tflops),
-        one.bound_by, number(estimate.time_us), "" if times is None else times.grade, "",
+        of_pass.gemm.M, of_pass.gemm.N, of_pass.gemm.K, of_pass.gemm.batch, of_pass.flops, of_pass.bytes,
+        number(of_pass.arithmetic_intensity), of_pass.compute_dtype, of_pass.algorithm, *of_pass.tile, of_pass.split_k,
+        of_pass.tiles, number(of_pass.waves), number(of_pass.tile_efficiency, 4), number(of_pass.wave_efficiency, 4),
+        number(of_pass.time_us), number(of_pass.tflops), of_pass.bound_by, number(estimate.time_us),
+        "" if times is None else times.grade, "",
     ]  # fmt: skip
 
 
@@ -300,17 +303,17 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Title and cell, in the order of the table.
 _Cell = Callable[[PassEstimate], str]
 _COLUMNS: tuple[tuple[str, _Cell], ...] = (
-    ("tile", lambda one: "-" if one.algorithm == "direct" else f"{one.tile[0]}x{one.tile[1]}"),
-    ("split", lambda one: "-" if one.algorithm == "direct" else str(one.split_k)),
-    ("tiles", lambda one: "-" if one.algorithm == "direct" else str(one.tiles)),
-    ("waves", lambda one: "-" if one.algorithm == "direct" else figures(one.waves)),
-    ("tile %", lambda one: "-" if one.algorithm == "direct" else f"{100 * one.tile_efficiency:.0f}"),
-    ("wave %", lambda one: "-" if one.algorithm == "direct" else f"{100 * one.wave_efficiency:.0f}"),
-    ("FLOP/B", lambda one: figures(one.arithmetic_intensity)),
-    ("time", lambda one: clock(one.time_us)),
-    ("TFLOPS", lambda one: figures(one.tflops)),
-    ("peak %", lambda one: f"{100 * one.peak_share:.0f}"),
-    ("bound", lambda one: one.bound_by),
+    ("tile", lambda estimate: "-" if estimate.algorithm == "direct" else f"{estimate.tile[0]}x{estimate.tile[1]}"),
+    ("split", lambda estimate: "-" if estimate.algorithm == "direct" else str(estimate.split_k)),
+    ("tiles", lambda estimate: "-" if estimate.algorithm == "direct" else str(estimate.tiles)),
+    ("waves", lambda estimate: "-" if estimate.algorithm == "direct" else figures(estimate.waves)),
+    ("tile %", lambda estimate: "-" if estimate.algorithm == "direct" else f"{100 * estimate.tile_efficiency:.0f}"),
+    ("wave %", lambda estimate: "-" if estimate.algorithm == "direct" else f"{100 * estimate.wave_efficiency:.0f}"),
+    ("FLOP/B", lambda estimate: figures(estimate.arithmetic_intensity)),
+    ("time", lambda estimate: clock(estimate.time_us)),
+    ("TFLOPS", lambda estimate: figures(estimate.tflops)),
+    ("peak %", lambda estimate: f"{100 * estimate.peak_share:.0f}"),
+    ("bound", lambda estimate: estimate.bound_by),
 )
 # In a narrow terminal columns go in this order: what can be worked out from others first; pass, GEMM and time stay.
 _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave %", "bound", "tile")
@@ -350,42 +353,42 @@ class _EstimateText:
         every = [cells for group in rows.values() for cells in group]
         titles = ["pass", f"GEMM M{self.glyphs.times}N{self.glyphs.times}K", *(title for title, _ in _COLUMNS)]
         sizes = ink.column_sizes([titles, *every])
-        kept, gap = self._fitting(titles, sizes)
+        columns, gap = self._fitting(titles, sizes)
         heads = "layer".ljust(self.width - self._verdict_width) + f"{'time':>8}   {'share':>6}"
         self.lines.append(self.paint("faint", heads))
-        self._pass_line(titles, sizes, kept, gap, colour="faint")
+        self._pass_line(titles, sizes, columns, gap, colour="faint")
         for entry in self.report.layers:
             self._file(entry)
             self._layer_line(entry, self._verdict(entry, label, self._bar_width))
             for cells in rows[id(entry)]:
-                self._pass_line(cells, sizes, kept, gap)
-        left_out = [title for index, title in enumerate(titles) if index not in kept]
+                self._pass_line(cells, sizes, columns, gap)
+        left_out = [title for index, title in enumerate(titles) if index not in columns]
         if left_out:
             note = f"columns left out at this width: {', '.join(left_out)}; all of them: a wider terminal, --output csv"
             self.lines += ["", *(self.paint("faint", line) for line in ink.wrap(note, self.width))]
 
     def _fitting(self, titles: list[str], sizes: list[int]) -> tuple[list[int], int]:
         """Which columns fit, and the gap between them."""
-        kept = list(range(len(titles)))
+        columns = list(range(len(titles)))
         for dropped in (None, *_DROPPED_FIRST):
             if dropped is not None:
-                kept.remove(titles.index(dropped))
+                columns.remove(titles.index(dropped))
             for gap in (2, 1):
-                if 2 + sum(sizes[i] for i in kept) + gap * (len(kept) - 1) <= self.width:
-                    return kept, gap
-        return kept, 1
+                if 2 + sum(sizes[i] for i in columns) + gap * (len(columns) - 1) <= self.width:
+                    return columns, gap
+        return columns, 1
 
     def _pass_rows(self, entry: LayerReport, label: str) -> list[list[str]]:
         estimate = entry.estimates.get(label)
         rows = []
         for which in passes_run(entry):
-            one = estimate.passes.get(which) if estimate is not None else None
-            cells = [cell(one) if one is not None else "-" for _, cell in _COLUMNS]
-            rows.append([_pass_name(which, one), product(entry.layer, which, self.glyphs.times), *cells])
+            of_pass = estimate.passes.get(which) if estimate is not None else None
+            cells = [cell(of_pass) if of_pass is not None else "-" for _, cell in _COLUMNS]
+            rows.append([_pass_name(which, of_pass), product(entry.layer, which, self.glyphs.times), *cells])
         return rows
 
-    def _pass_line(self, row: list[str], sizes: list[int], kept: list[int], gap: int, colour: str = "") -> None:
-        cells = [row[i].ljust(sizes[i]) if i < 2 or i == len(row) - 1 else row[i].rjust(sizes[i]) for i in kept]
+    def _pass_line(self, row: list[str], sizes: list[int], columns: list[int], gap: int, colour: str = "") -> None:
+        cells = [row[i].ljust(sizes[i]) if i < 2 or i == len(row) - 1 else row[i].rjust(sizes[i]) for i in columns]
         line = "  " + (" " * gap).join(cells)
         self.lines.append(self.paint(colour, line.rstrip()) if colour else line)
 
@@ -404,8 +407,8 @@ class _EstimateText:
 
     def _band(self, targets: Sequence[str], left: int, block: int) -> None:
         heads = [ink.shorten(clean(label), block, self.glyphs.more) for label in targets]
-        named = [f"  {self.paint('strong', head)}{' ' * (block - ink.columns(head))}" for head in heads]
-        self.lines.append(" " * left + "".join(named))
+        labels = [f"  {self.paint('strong', head)}{' ' * (block - ink.columns(head))}" for head in heads]
+        self.lines.append(" " * left + "".join(labels))
         titles = f"  {'time':>8} {'':1} {'share':>6}" + " " * (block - 17)
         self.lines.append(self.paint("faint", "layer".ljust(left) + titles * len(targets)))
         titles = f"  {'time':>8} {'TFLOPS':>7}  {'bound':<7}"
@@ -421,9 +424,11 @@ class _EstimateText:
                 cells = f"  {which:<5}  {product(entry.layer, which, self.glyphs.times)}".ljust(left)
                 for label in targets:
                     estimate = entry.estimates.get(label)
-                    one = estimate.passes.get(which) if estimate is not None else None
+                    of_pass = estimate.passes.get(which) if estimate is not None else None
                     time, rate, bound = (
-                        "---" if one is None else (clock(one.time_us), figures(one.tflops), one.bound_by)
+                        "---"
+                        if of_pass is None
+                        else (clock(of_pass.time_us), figures(of_pass.tflops), of_pass.bound_by)
                     )
                     cells += f"  {time:>8} {rate:>7}  {bound:<7}"
                 self.lines.append(cells)
@@ -474,9 +479,9 @@ def bar(share: float, width: int, *, ascii_: bool) -> str:
 
 def product(layer: ConvLayer, which: Pass, times: str) -> str:
     """The GEMM as `802816x64x576`, with `96 of` before it where there is one per group; no size is `-`."""
-    whole = gemm(layer, which)
-    if whole is not None:
-        sizes: tuple[int | None, ...] = (whole.M, whole.N, whole.K)
+    dimensions = gemm(layer, which)
+    if dimensions is not None:
+        sizes: tuple[int | None, ...] = (dimensions.M, dimensions.N, dimensions.K)
     else:
         c, k = (None if size is None else size // max(layer.groups, 1) for size in (layer.C, layer.K))
         taps = _times(layer.T, layer.R, layer.S)
@@ -495,5 +500,5 @@ def _times(*sizes: int | None) -> int | None:
     return prod(known) if len(known) == len(sizes) else None
 
 
-def _pass_name(which: Pass, one: PassEstimate | None) -> str:
-    return which if one is None or one.algorithm == "implicit-gemm" else f"{which} {one.algorithm}"
+def _pass_name(which: Pass, estimate: PassEstimate | None) -> str:
+    return which if estimate is None or estimate.algorithm == "implicit-gemm" else f"{which} {estimate.algorithm}"

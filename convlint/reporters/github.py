@@ -22,17 +22,17 @@ def render(report: Report, style: Style) -> str:
 
     What is beyond them stands in `summary`, and one line says how many those are.
     """
-    several = len(report.targets) > 1
-    found = [each for cause in causes(report) for each in _of_each_file(cause)]
+    several_targets = len(report.targets) > 1
+    by_file = [part for cause in causes(report) for part in _of_each_file(cause)]
     partly = partly_read(report)
     unread = [_error(error, "incomplete" if error.path in partly else "not read") for error in report.errors]
     commands: dict[str, list[str]] = {"error": unread, "warning": [], "notice": []}
-    for cause in found:
+    for cause in by_file:
         command = _COMMANDS[cause.severity]
         if len(commands[command]) < MOST_ANNOTATIONS:
-            commands[command].append(_cause(command, cause, several))
+            commands[command].append(_cause(command, cause, several_targets))
     lines = [line for command in commands.values() for line in command[:MOST_ANNOTATIONS]]
-    left_out = len(found) + len(report.errors) - len(lines)
+    left_out = len(by_file) + len(report.errors) - len(lines)
     if left_out > 0:
         lines.append(f"{left_out} more not annotated: GitHub shows {MOST_ANNOTATIONS} of a type; see the job summary")
     text = "\n".join([*lines, *ending(report), ""])

@@ -23,7 +23,7 @@ def render(report: Report, style: Style) -> str:
     Fingerprints are unique and hold no line numbers: equal ones are told apart by their order.
     """
     seen: dict[str, int] = {}
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     issues: list[dict[str, Any]] = []
     for error in report.errors:
         description = clean(error.message)
@@ -36,7 +36,7 @@ def render(report: Report, style: Style) -> str:
         rule = f"{clean(finding.rule.code)} {clean(finding.rule.name)}"
         own = finding.fingerprint or f"{finding.rule.code}\0{finding.layer}"
         fingerprint = _unique(seen, own, finding.location.path, finding.gpu or "")
-        description = f"{what_is_wrong(finding, several)}{library}{price}{fix}"
+        description = f"{what_is_wrong(finding, several_targets)}{library}{price}{fix}"
         severity = _SEVERITIES[finding.severity]
         issues.append(_issue(description, rule, fingerprint, severity, finding.location.path, finding.location.line))
     lines = ",\n".join(json.dumps(issue, ensure_ascii=not style.unicode, allow_nan=False) for issue in issues)

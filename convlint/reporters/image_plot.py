@@ -63,21 +63,21 @@ def render_image(sweep: Sweep, metric: Metric, form: str) -> bytes:
 def _draw(axes: Axes, sweep: Sweep, metric: Metric) -> None:
     from matplotlib.ticker import NullLocator
 
-    values = [value for one in sweep.series for point in one.points if (value := point.value(metric)) is not None]
+    values = [value for series in sweep.series for point in series.points if (value := point.value(metric)) is not None]
     scale, unit = _unit(metric, max(values, default=0.0))
     ends: list[_End] = []
-    for index, one in enumerate(sweep.series):
+    for index, series in enumerate(sweep.series):
         color = _color(sweep, index)
-        style = _style(one, color, index)
-        ys = [float("nan") if (value := point.value(metric)) is None else value * scale for point in one.points]
-        axes.plot([point.x for point in one.points], ys, zorder=4 if one.marks else 3, clip_on=False, **style)
+        style = _style(series, color, index)
+        ys = [float("nan") if (value := point.value(metric)) is None else value * scale for point in series.points]
+        axes.plot([point.x for point in series.points], ys, zorder=4 if series.marks else 3, clip_on=False, **style)
         known = [y for y in ys if y == y]
         if known:
-            ends.append((known[-1], one, style))
+            ends.append((known[-1], series, style))
     if sweep.log_x:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
-    xs = ticks(sorted({point.x for one in sweep.series for point in one.points}), _MOST_TICKS)
+    xs = ticks(sorted({point.x for series in sweep.series for point in series.points}), _MOST_TICKS)
     powers = sweep.log_x and xs[-1] >= _LARGE and all(x & (x - 1) == 0 for x in xs)
     axes.set_xticks(xs, labels=[f"$2^{{{x.bit_length() - 1}}}$" if powers else str(x) for x in xs])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -90,14 +90,14 @@ def _draw(axes: Axes, sweep: Sweep, metric: Metric) -> None:
     _label_ends(axes, ends)
 
 
-def _style(one: Series, color: str, index: int) -> dict[str, Any]:
+def _style(series: Series, color: str, index: int) -> dict[str, Any]:
     """How one line is drawn: open marks without a line, a line with its points, or where these are many, a line."""
-    if one.marks:
+    if series.marks:
         return {
             "color": color, "linestyle": "none", "marker": _MARKERS[index % len(_MARKERS)], "markerfacecolor": "none",
             "markersize": 6 + 2.2 * (index % 4), "markeredgewidth": 1.3,
         }  # fmt: skip
-    if len(one.points) <= _FEW:
+    if len(series.points) <= _FEW:
         return {"color": color, "linewidth": 1.8, "marker": "o", "markersize": 4}
     return {"color": color, "linewidth": 1.2}
 
@@ -106,12 +106,12 @@ def _label_ends(axes: Axes, ends: list[_End]) -> None:
     """Each line's name at its right end, in its colour; names are moved apart where lines end together."""
     low, high = axes.get_ylim()
     order = sorted(ends, key=lambda end: end[0])
-    x = 1.055 if any(one.marks for _, one, _ in order) else 1.02
+    x = 1.055 if any(series.marks for _, series, _ in order) else 1.02
     places = _apart([(y - low) / (high - low) for y, _, _ in order])
-    for share, (_, one, style) in zip(places, order, strict=True):
-        if one.marks:
+    for share, (_, series, style) in zip(places, order, strict=True):
+        if series.marks:
             axes.plot([1.03], [share], transform=axes.transAxes, clip_on=False, **style)
-        axes.text(x, share, one.label, transform=axes.transAxes, color=style["color"], va="center", fontsize=9)
+        axes.text(x, share, series.label, transform=axes.transAxes, color=style["color"], va="center", fontsize=9)
 
 
 def _apart(shares: list[float]) -> list[float]:
@@ -132,10 +132,10 @@ def _start(group: list[float]) -> float:
 
 def _color(sweep: Sweep, index: int) -> str:
     """One colour a line; marks share the colour of the line of the same pass and GPU, so that they can be compared."""
-    one = sweep.series[index]
+    series = sweep.series[index]
     lines = [i for i, other in enumerate(sweep.series) if not other.marks]
-    same = [i for i in lines if sweep.series[i].which == one.which and sweep.series[i].gpu == one.gpu]
-    if one.marks and same and len(lines) > 1:
+    same = [i for i in lines if sweep.series[i].which == series.which and sweep.series[i].gpu == series.gpu]
+    if series.marks and same and len(lines) > 1:
         index = same[0]
     if len(lines) < len(sweep.series) and len(lines) > 1:
         return _COLORS[lines.index(index) % len(_COLORS)]

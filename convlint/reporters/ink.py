@@ -238,13 +238,13 @@ def shorten(text: str, width: int, more: str) -> str:
     """The text, cut to `width` columns with `more` at its end."""
     if columns(text) <= width:
         return text
-    kept, used = [], columns(more)
+    chars, used = [], columns(more)
     for char in text:
         used += columns(char)
         if used > width:
             break
-        kept.append(char)
-    return "".join(kept) + more
+        chars.append(char)
+    return "".join(chars) + more
 
 
 def without_middle(text: str, width: int, more: str) -> str:

@@ -36,13 +36,13 @@ def source_object(source: SourceReport) -> dict[str, Any]:
     return {
         "files": len(source.files),
         **fields(source, "programs", "constructions", "known"),
-        "layers": [_source_layer(each) for each in source.layers],
-        "unread": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread],
+        "layers": [_source_layer(placed) for placed in source.layers],
+        "unread": [{**place_object(place.at), "why": clean(place.why)} for place in source.unread],
         "unread_files": [
-            {"path": clean_path(path), **fields(each, "line", "column", "why")}
-            for path, each in source.unread_files.items()
+            {"path": clean_path(path), **fields(file, "line", "column", "why")}
+            for path, file in source.unread_files.items()
         ],
-        "unread_cells": [{**place_object(each.at), "why": clean(each.why)} for each in source.unread_cells],
+        "unread_cells": [{**place_object(cell.at), "why": clean(cell.why)} for cell in source.unread_cells],
     }
 
 
@@ -188,10 +188,10 @@ def _operations(report: Report) -> Iterator[dict[str, Any]]:
                 continue
             estimates = []
             for network in on_targets:
-                one = None if network.step is None else network.step.operations[index]
+                estimate = None if network.step is None else network.step.operations[index]
                 own: dict[str, Any] = {"time_us": None, "bytes": None, "flops": None, "part": PART_OF[work.kind]}
-                if one is not None:
-                    own = fields(one, "time_us", "bytes", "flops", "part")
+                if estimate is not None:
+                    own = fields(estimate, "time_us", "bytes", "flops", "part")
                 estimates.append({"gpu": clean(network.gpu), **own})
             yield {
                 "name": clean(operation.name),
@@ -227,11 +227,11 @@ def _recorded(network: NetworkReport) -> dict[str, Any]:
     """What all kernels of a step took where a trace was recorded, beside what is predicted; nothing without a trace."""
     if network.recorded is None:
         return {}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for kind, parts in (("measured", network.recorded.parts), ("predicted", network.recorded.predicted)):
-        found[f"{kind}_step_us"] = number(sum(parts.values())) if parts else None
-        found[f"{kind}_step_parts"] = {part: number(parts.get(part, 0.0)) for part in PARTS} if parts else None
-    return found
+        result[f"{kind}_step_us"] = number(sum(parts.values())) if parts else None
+        result[f"{kind}_step_parts"] = {part: number(parts.get(part, 0.0)) for part in PARTS} if parts else None
+    return result
 
 
 def _versions(networks: Sequence[NetworkReport]) -> dict[str, Any]:
@@ -306,15 +306,15 @@ def _estimate(
 
 def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> dict[str, Any]:
     """What a call of the pass took beside what was predicted; nothing where it was not recorded."""
-    found = measured.of(which)
-    if found is None:
+    timing = measured.of(which)
+    if timing is None:
         return {}
     return {
-        "measured_us": number(found.us),
-        "measured_parts": fields(found, "convolution", "transpose", "bias", "other"),
-        "measured_calls": found.calls,
-        "measured_spread": number(found.spread),
-        "measured_tensor_cores": found.tensor_cores,
+        "measured_us": number(timing.us),
+        "measured_parts": fields(timing, "convolution", "transpose", "bias", "other"),
+        "measured_calls": timing.calls,
+        "measured_spread": number(timing.spread),
+        "measured_tensor_cores": timing.tensor_cores,
         "predicted_us": number(predicted_us),
     }
 
@@ -344,8 +344,8 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         **fields(finding, "gpu", "advised", "lost_us", "lost_step_us", "lost_alone_us", "lost_capacity_us"),
         **fields(finding, "lost_percent", "pays_with"),
         "alternatives": [
-            {**fields(each, "describe", "set", "time_change_us"), "work_change": number(each.work_change, 4)}
-            for each in finding.alternatives
+            {**fields(other, "describe", "set", "time_change_us"), "work_change": number(other.work_change, 4)}
+            for other in finding.alternatives
         ],
         "basis": finding.basis,
         "fix": None if finding.fix is None else _fix(finding.fix),

@@ -24,7 +24,7 @@ Key = tuple[str, str | None]
 
 def render(report: Report, style: Style) -> str:
     """The report as test results: what could not be read is an error, what could not be checked is skipped."""
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     cases: dict[str, dict[str | None, list[Finding]]] = {}
     for entry in report.layers:
         cases.setdefault(entry.layer.path, {}).setdefault(entry.layer.name, [])
@@ -41,7 +41,7 @@ def render(report: Report, style: Style) -> str:
     for path in dict.fromkeys((*cases, *errors)):
         suite = Xml.SubElement(root, "testsuite", name=clean_path(path))
         for layer, findings in cases.get(path, {}).items():
-            _case(suite, path, layer, findings, skipped.get((path, layer), {}), several)
+            _case(suite, path, layer, findings, skipped.get((path, layer), {}), several_targets)
         for error in errors.get(path, []):
             where = place(path, error.line, error.column)
             case = Xml.SubElement(suite, "testcase", name=where, classname=clean_path(path))

@@ -77,13 +77,13 @@ def _verdicts(report: Report) -> Iterator[str]:
 
 def _do_first(report: Report) -> Iterator[str]:
     """The changes that save most: what to do, what it saves on each target, the rule and the place."""
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     first = ranked(report).first
     for number, cause in enumerate(first, 1):
         saved = {gpu: text for gpu in report.targets if (text := saving(cause, gpu, with_share=False))}
-        each = ", ".join(f"{text} on {gpu}" if several else text for gpu, text in saved.items())
+        savings = ", ".join(f"{text} on {gpu}" if several_targets else text for gpu, text in saved.items())
         before = "**Do first**: " if number == 1 else ""
-        what = f"{prose(cause.change)}; saves {prose(each)}"
+        what = f"{prose(cause.change)}; saves {prose(savings)}"
         yield f"{before}**{number}** {what} ({prose(cause.rule.code)}, {code(cause.where)})"
     if overlap(report, first):
         yield "These overlap: the step with all of them stands above."
@@ -91,14 +91,14 @@ def _do_first(report: Report) -> Iterator[str]:
 
 def _rows(report: Report, unicode: bool) -> Iterator[str]:
     """One by one: of a large report only the first are needed."""
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     partly = words.partly_read(report)
     for error in report.errors:
         where = words.place(error.path, error.line, error.column)
         kind = "incomplete" if error.path in partly else "not read"
         yield _written(f"| {kind} | {code(where)} | | {prose(error.message)} | |", unicode)
     for finding in words.gravest_first(report.findings):
-        yield _written(_row(finding, unicode, several), unicode)
+        yield _written(_row(finding, unicode, several_targets), unicode)
 
 
 def _written(text: str, unicode: bool) -> str:
@@ -112,7 +112,7 @@ def _row(finding: Finding, unicode: bool, several_targets: bool) -> str:
     gpu = f" on {prose(finding.gpu)}" if several_targets and finding.gpu is not None else ""
     library = f"<br>Library: {code(line)}" if (line := words.behind(finding)) else ""
     fix = f"<br>Fix: {prose(words.advice(finding.fix))}" if finding.fix is not None else ""
-    others = f"<br>Or: {prose(named)}" if (named := words.alternatives(finding)) else ""
+    others = f"<br>Or: {prose(alternatives)}" if (alternatives := words.alternatives(finding)) else ""
     rule = f"{prose(finding.rule.code)} {prose(finding.rule.name)}"
     where = code(words.place_of(at))
     message = f"{layer}{prose(finding.message)}{gpu}{library}{fix}{others}"

@@ -84,23 +84,23 @@ def promise(one: TrialResult) -> str:
     before, after = one.before_us, one.after_us
     change = after / before - 1 if before else 0.0
     is_faster = change < 0
-    found = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
+    measured = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
     promised = "" if one.trial.promised is None else f"promised {percent(-one.trial.promised)} faster, "
-    return f"{promised}measured {found}: {duration(before)} -> {duration(after)}"
+    return f"{promised}measured {measured}: {duration(before)} -> {duration(after)}"
 
 
 def tally(one: Measurement) -> str:
     """`4 of 5 pieces of advice held, 1 in part`; empty where none was tried."""
     if not one.outcomes:
         return ""
-    counts = Counter(each.held for each in one.outcomes)
-    others = [f"{counts[held]} {held}" for held in VERDICTS if counts[held] and held != "held"]
+    counts = Counter(outcome.held for outcome in one.outcomes)
+    others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict] and verdict != "held"]
     return ", ".join((f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held", *others))
 
 
 def notes(one: Measurement) -> Iterator[str]:
     """What else has to be said."""
-    ratios = [(f"{each.layer} {each.which}", each.ratio) for each in one.compared if each.ratio]
+    ratios = [(f"{compared.layer} {compared.which}", compared.ratio) for compared in one.compared if compared.ratio]
     if one.agreement is not None and (off := far_off(ratios)):
         yield clean(off)
     yield from one.notes
@@ -134,24 +134,24 @@ def render_text(found: Measurement, style: Style) -> str:
     if found.outcomes:
         lines += _advice(found, paint, width)
     if not style.quiet:
-        said = list(notes(found))
-        lines += ["", *(line for note in said for line in ink.wrapped(note, width, "  "))] if said else []
+        texts = list(notes(found))
+        lines += ["", *(line for note in texts for line in ink.wrapped(note, width, "  "))] if texts else []
     for error in found.errors:
         lines += ["", *ink.error_lines(f"error: {fault(error)}", width, paint)]
     return ink.finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
 
-def _table(found: Measurement, paint: ink.Paint, width: int, *, unicode: bool) -> list[str]:
+def _table(measurement: Measurement, paint: ink.Paint, width: int, *, unicode: bool) -> list[str]:
     rows = [
         (
-            clean(each.layer),
-            each.which,
-            "-" if each.predicted_us is None else duration(each.predicted_us),
-            "-" if each.measured_us is None else duration(each.measured_us),
-            "-" if each.runs < 2 else percent(each.spread),
-            "-" if each.ratio is None else f"{each.ratio:.2f}",
+            clean(compared.layer),
+            compared.which,
+            "-" if compared.predicted_us is None else duration(compared.predicted_us),
+            "-" if compared.measured_us is None else duration(compared.measured_us),
+            "-" if compared.runs < 2 else percent(compared.spread),
+            "-" if compared.ratio is None else f"{compared.ratio:.2f}",
         )
-        for each in found.compared
+        for compared in measurement.compared
     ]
     if not rows:
         return []
@@ -159,20 +159,20 @@ def _table(found: Measurement, paint: ink.Paint, width: int, *, unicode: bool) -
     sizes[0] = width - sum(sizes[1:]) - 2 * len(sizes[1:])  # names get what the numbers leave
     more = (ink.UNICODE if unicode else ink.ASCII).more
     lines, before = ["", paint("faint", ink.row(_TITLES, sizes, _SIDES, more))], ""
-    for each, (name, *cells) in zip(found.compared, rows, strict=True):
-        lines.append(ink.row(["" if each.layer == before else name, *cells], sizes, _SIDES, more))
-        before = each.layer
+    for compared, (name, *cells) in zip(measurement.compared, rows, strict=True):
+        lines.append(ink.row(["" if compared.layer == before else name, *cells], sizes, _SIDES, more))
+        before = compared.layer
     return lines
 
 
-def _advice(found: Measurement, paint: ink.Paint, width: int) -> list[str]:
-    lines = ["", paint("strong", tally(found))]
-    for one in found.outcomes:
-        finding = one.trial.finding
+def _advice(measurement: Measurement, paint: ink.Paint, width: int) -> list[str]:
+    lines = ["", paint("strong", tally(measurement))]
+    for entry in measurement.outcomes:
+        finding = entry.trial.finding
         where = f"{finding.layer}: " if finding.layer is not None else ""
         fix = finding.fix.describe if finding.fix is not None else ""
-        first, *rest = ink.wrapped(f"{one.held}: {finding.rule.code} {where}{fix}; {promise(one)}", width - 2, "  ")
-        lines += [first.replace(one.held, paint(_INKS[one.held], one.held), 1), *(f"  {line}" for line in rest)]
+        first, *rest = ink.wrapped(f"{entry.held}: {finding.rule.code} {where}{fix}; {promise(entry)}", width - 2, "  ")
+        lines += [first.replace(entry.held, paint(_INKS[entry.held], entry.held), 1), *(f"  {line}" for line in rest)]
     return lines
 
 
@@ -198,7 +198,7 @@ def render_json(found: Measurement) -> str:
             "cuda": clean(device.cuda) or None,
             "sm_clock_mhz": None if found.clocks is None else list(found.clocks),
         },
-        "passes": [_pass(each) for each in found.compared],
+        "passes": [_pass(compared) for compared in found.compared],
         "agreement": None
         if agreement is None
         else {
@@ -207,7 +207,7 @@ def render_json(found: Measurement) -> str:
             "median_error": number(agreement.error),
             "median_error_unbiased": number(agreement.error_unbiased),
         },
-        "advice": [_outcome(one) for one in found.outcomes],
+        "advice": [_outcome(outcome) for outcome in found.outcomes],
         "untried": found.untried,
         "unfinished": found.unfinished,
         "calibrations": [calibration_object(use) for use in found.calibrations],
@@ -220,27 +220,27 @@ def render_json(found: Measurement) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def _pass(each: Compared) -> dict[str, Any]:
+def _pass(compared: Compared) -> dict[str, Any]:
     return {
-        "layer": clean(each.layer),
-        "pass": each.which,
-        **fields(each, "predicted_us", "measured_us"),
-        "spread": number(each.spread) if each.runs else None,
-        "runs": each.runs,
-        "reason": clean(each.reason) or None,
+        "layer": clean(compared.layer),
+        "pass": compared.which,
+        **fields(compared, "predicted_us", "measured_us"),
+        "spread": number(compared.spread) if compared.runs else None,
+        "runs": compared.runs,
+        "reason": clean(compared.reason) or None,
     }
 
 
-def _outcome(one: TrialResult) -> dict[str, Any]:
-    finding = one.trial.finding
+def _outcome(outcome: TrialResult) -> dict[str, Any]:
+    finding = outcome.trial.finding
     fix = finding.fix
     return {
         "code": finding.rule.code,
         "fingerprint": finding.fingerprint or None,
         **fields(finding, "layer", "layers"),
         **({"describe": "", "set": {}} if fix is None else fields(fix, "describe", "set")),
-        "held": one.held,
-        "promised_change": number(one.trial.promised),
-        "measured_change": number(one.after_us / one.before_us - 1),
-        **fields(one, "before_us", "after_us", "noise_us"),
+        "held": outcome.held,
+        "promised_change": number(outcome.trial.promised),
+        "measured_change": number(outcome.after_us / outcome.before_us - 1),
+        **fields(outcome, "before_us", "after_us", "noise_us"),
     }

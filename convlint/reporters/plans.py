@@ -115,9 +115,9 @@ def render_text(planned: Planned, style: Style) -> str:
     if plan is not None:
         lines += wrapped(f"{clean_path(planned.path)}: {headline(plan)}", width)
         lines += _table(plan, paint, width)
-    said = list(notes(planned))
-    lines += [""] if lines and (said or planned.errors) else []
-    for note in said:
+    texts = list(notes(planned))
+    lines += [""] if lines and (texts or planned.errors) else []
+    for note in texts:
         lines += wrapped(note, width, "  ")
     for error in planned.errors:
         lines += error_lines(f"error: {fault(error)}", width, paint)
@@ -150,11 +150,11 @@ def _table(plan: NetworkPlan, paint: Paint, width: int) -> list[str]:
     sizes = column_sizes([titles, *rows])
     sides = "r" * len(sizes)
     lines = ["", paint("faint", row(titles, sizes, sides))]
-    for taken, cells in zip(plan.steps, rows, strict=True):
+    for entry, cells in zip(plan.steps, rows, strict=True):
         letter = cells[_TITLES.index("grade")]
         painted = f" {paint(GRADE_INKS.get(letter, 'strong'), letter)} "
         lines.append(row(cells, sizes, sides).replace(f" {letter} ", painted, 1))
-        lines += wrapped(change(taken), width, " " * (sizes[0] + 2))  # below the first title, beside the number
+        lines += wrapped(change(entry), width, " " * (sizes[0] + 2))  # below the first title, beside the number
     return lines
 
 
@@ -249,8 +249,8 @@ def render_markdown(planned: Planned) -> str:
         "|--:|---|--:|--:|--:|:-:|--:|--:|",
     ]
     size = sum(len(line.encode()) + 1 for line in lines)
-    for position, taken in enumerate(plan.steps, start=1):
-        line = f"| {' | '.join((str(position), prose(change(taken)), *_cells(taken.before, taken.after)))} |"
+    for position, entry in enumerate(plan.steps, start=1):
+        line = f"| {' | '.join((str(position), prose(change(entry)), *_cells(entry.before, entry.after)))} |"
         size += len(line.encode()) + 1
         if size > MOST_CHARACTERS - _NOTE_ROOM:
             lines += ["", f"*{plural(len(plan.steps) - position + 1, 'step')} left out: this is as much as fits here.*"]

@@ -18,7 +18,7 @@ _LONGEST_SUGGESTION = 4096  # characters that a suggestion replaces
 
 def render(report: Report, style: Style) -> str:
     """The findings and what could not be read, as one DiagnosticResult."""
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     diagnostics: list[dict[str, Any]] = []
     for error in report.errors:
         at = Location(path=error.path, line=error.line, column=error.column)
@@ -29,7 +29,7 @@ def render(report: Report, style: Style) -> str:
         if url := page_of(finding.rule) or DOCUMENT_URLS.get(finding.rule.source.document):
             code["url"] = url
         diagnostic: dict[str, Any] = {
-            "message": said(finding, several),
+            "message": said(finding, several_targets),
             "location": _location(finding.location, report),
             "severity": _SEVERITIES[finding.severity],
             "code": code,

@@ -30,12 +30,12 @@ def render(report: Report, style: Style) -> str:
     """The report as one SARIF run; beyond 25,000 results the least severe are left out, and a note says so."""
     rules = _rules(report)
     index = {rule.code: position for position, rule in enumerate(rules)}
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     entries: list[tuple[Finding, Suppressed | None]] = [(finding, None) for finding in gravest_first(report.findings)]
     entries += [(entry.finding, entry) for entry in report.suppressed]
     kept, left_out = entries[:MOST_RESULTS], len(entries) - MOST_RESULTS
     notifications = [_notification(error, "error") for error in report.errors]
-    notifications += [_notification(each, "warning") for each in _unread(report)]
+    notifications += [_notification(error, "warning") for error in _unread(report)]
     if left_out > 0:
         text = f"{plural(left_out, 'result')} left out: code scanning takes {MOST_RESULTS} at most"
         notifications.append({"level": "warning", "message": {"text": text}})
@@ -53,7 +53,7 @@ def render(report: Report, style: Style) -> str:
             _BASE: {"description": {"text": "The root of the checkout, or the folder that convlint was run in"}}
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, entry, index[finding.rule.code], several) for finding, entry in kept],
+        "results": [_result(finding, entry, index[finding.rule.code], several_targets) for finding, entry in kept],
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, ensure_ascii=not style.unicode, allow_nan=False) + "\n"
@@ -175,8 +175,8 @@ def _unread(report: Report) -> list[InputError]:
     """What could not be read of a folder's code, which is no error."""
     files, cells = sorted(unread_files(report).items()), unread_cells(report)
     return [
-        *(InputError(path=path, message=each.why, line=each.line, column=each.column) for path, each in files),
-        *(InputError(path=each.at.path, message=each.message, line=each.at.line) for each in cells),
+        *(InputError(path=path, message=file.why, line=file.line, column=file.column) for path, file in files),
+        *(InputError(path=cell.at.path, message=cell.message, line=cell.at.line) for cell in cells),
     ]
 
 

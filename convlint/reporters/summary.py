@@ -68,42 +68,42 @@ def unread_parts(report: Report) -> list[str]:
     """Which Python files, and which cells of notebooks, could not be read: a line for each kind that there is."""
     lines = []
     if (source := report.source) is not None and (files := unread_files(report)):
-        places = _first([(words.place(path, each.line, each.column), each.why) for path, each in sorted(files.items())])
+        places = _first([(words.place(path, file.line, file.column), file.why) for path, file in sorted(files.items())])
         what = plural(source.given, "Python file")
         lines.append(say("not read: {count} of {what}: {places}", count=len(files), what=what, places=places))
     if cells := unread_cells(report):
-        places = _first([(words.place_of(each.at), each.why) for each in cells])
+        places = _first([(words.place_of(cell.at), cell.why) for cell in cells])
         lines.append(say("not read: {what}: {places}", what=plural(len(cells), "cell"), places=places))
     return lines
 
 
 def unread_files(report: Report) -> dict[str, UnreadFile]:
     """The Python files that could not be read, but for those that are errors."""
-    said = {error.path for error in report.errors}
+    wrong = {error.path for error in report.errors}
     files = {} if report.source is None else report.source.unread_files
-    return {path: each for path, each in files.items() if path not in said}
+    return {path: file for path, file in files.items() if path not in wrong}
 
 
 def unread_cells(report: Report) -> list[UnreadCell]:
     """The cells that could not be read, but for those that are errors."""
-    said = {error.path for error in report.errors}
-    return [] if report.source is None else [each for each in report.source.unread_cells if each.at.path not in said]
+    wrong = {error.path for error in report.errors}
+    return [] if report.source is None else [cell for cell in report.source.unread_cells if cell.at.path not in wrong]
 
 
 def _first(unread: list[tuple[str, str]]) -> str:
     """`old.py:2:1 (syntax error: ...); ...`, of places and reasons."""
-    named = [say("{place} ({reason})", place=where, reason=clean(why)) for where, why in unread[:_FILES]]
+    texts = [say("{place} ({reason})", place=where, reason=clean(why)) for where, why in unread[:_FILES]]
     more = say("; and {count} more", count=len(unread) - _FILES) if len(unread) > _FILES else ""
-    return say("; ").join(named) + more
+    return say("; ").join(texts) + more
 
 
 def _covered(source: SourceReport) -> str:
-    found = plural(source.constructions, "convolution")
+    text = plural(source.constructions, "convolution")
     if source.known < source.constructions:
-        found += say(" (C and K known for {count})", count=source.known or say("none"))
+        text += say(" (C and K known for {count})", count=source.known or say("none"))
     if source.programs:
-        found += say(" and ") + plural(source.programs, "program")
-    return say("{layers} in {files}", layers=found, files=plural(len(source.files), "Python file"))
+        text += say(" and ") + plural(source.programs, "program")
+    return say("{layers} in {files}", layers=text, files=plural(len(source.files), "Python file"))
 
 
 def _lacks_size(skip: SkippedRule) -> bool:
@@ -172,10 +172,10 @@ def _not_checked_in_short(report: Report) -> str:
     needs = dict.fromkeys(need for skip in report.skipped for need in skip.needs)
     if not rules:
         return ""
-    named = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
-    left = len(needs) - _NEEDS
-    more = say(" and {count} other values", count=left) if left > 1 else say(" and 1 other value") if left == 1 else ""
-    return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=named + more)
+    missing = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
+    rest = len(needs) - _NEEDS
+    more = say(" and {count} other values", count=rest) if rest > 1 else say(" and 1 other value") if rest == 1 else ""
+    return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=missing + more)
 
 
 def _free(report: Report) -> list[str]:
@@ -222,20 +222,20 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     if not by_rule:
         return []
     gpus = report.targets or ("",)
-    several = len(gpus) > 1
+    several_targets = len(gpus) > 1
     losses: dict[str, dict[str, str]] = {}
     if len({total.mode for total in report.totals}) <= 1:  # a step and a forward pass have no sum
         losses = {code: own for code, findings in by_rule.items() if (own := _lost(findings, gpus))}
     heads = []
     if losses:
-        heads = [shown(say("lost, {gpu}", gpu=gpu) if several else say("lost"), glyphs) for gpu in gpus]
-    rule, found = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
+        heads = [shown(say("lost, {gpu}", gpu=gpu) if several_targets else say("lost"), glyphs) for gpu in gpus]
+    rule, findings_title = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
     worst = {code: words.gravest_first(findings)[0].severity for code, findings in by_rule.items()}
-    named = {severity: shown(words.severity_word(severity), glyphs) for severity in SEVERITIES}
-    graves = max(7, *(columns(named[severity]) for severity in worst.values()))
-    sizes = [max(8, columns(found)), *(max(9, columns(head)) for head in heads)]
+    severity_words = {severity: shown(words.severity_word(severity), glyphs) for severity in SEVERITIES}
+    graves = max(7, *(columns(severity_words[severity]) for severity in worst.values()))
+    sizes = [max(8, columns(findings_title)), *(max(9, columns(head)) for head in heads)]
     room = width - 8 - graves - sum(sizes) - 2 * len(sizes)
-    beside = room >= (_LEAST_TITLE if several else _LEAST_CODE)  # else the times stand below their rule
+    beside = room >= (_LEAST_TITLE if several_targets else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
         heads, sizes = [], sizes[:1]
         room = width - 10 - graves - sizes[0]
@@ -245,15 +245,15 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
     }
     sizes = [max(map(columns, (rule, *titles.values()))), *sizes]
     sides = "l" + "r" * (len(sizes) - 1)
-    lines = [paint("faint", f"  {'':{graves}}  {row([rule, found, *heads], sizes, sides, glyphs.more)}")]
+    lines = [paint("faint", f"  {'':{graves}}  {row([rule, findings_title, *heads], sizes, sides, glyphs.more)}")]
     for code, findings in by_rule.items():
         severity, own = worst[code], losses.get(code, {})
-        word = paint(severity, named[severity]) + " " * (graves - columns(named[severity]))
+        word = paint(severity, severity_words[severity]) + " " * (graves - columns(severity_words[severity]))
         cells = [titles[code], str(len(findings)), *(own.get(gpu, "-") for gpu in gpus if heads)]
         lines.append(f"  {word}  {row(cells, sizes, sides, glyphs.more)}")
         if own and not beside:
-            each = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
-            text = shown(say("lost: {each}", each=each), glyphs)
+            times = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
+            text = shown(say("lost: {each}", each=times), glyphs)
             lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
     return lines
 
@@ -272,11 +272,11 @@ def _lost(findings: Sequence[Finding], gpus: Sequence[str]) -> dict[str, str]:
 def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     lines = []
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     for total, text in words.verdicts(report):
         for line in (text, *words.step_lines(total)):
-            named = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several else line
-            lines += verdict_lines(total, named, paint, glyphs, width)
+            verdict = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several_targets else line
+            lines += verdict_lines(total, verdict, paint, glyphs, width)
     return lines
 
 
@@ -285,7 +285,7 @@ def verdict_lines(total: NetworkTotal, text: str, paint: Paint, glyphs: Glyphs, 
     first, *rest = note_lines([text], glyphs, width)
     if total.grade is not None:
         letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
-        before, after = (say("grade {grade}", grade=each) for each in (total.grade, letter))
+        before, after = (say("grade {grade}", grade=grade) for grade in (total.grade, letter))
         first = first.replace(before, after, 1)
     return [first, *rest]
 
@@ -315,7 +315,7 @@ def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
             layers.setdefault(needs, set()).add((skip.path, skip.layer))
     texts = []
     for needs, codes in rules.items():
-        named = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
+        listed = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
         where = say(" on {layers}", layers=plural(len(layers[needs]), "layer")) if needs in layers else ""
         texts.append(
             say(
@@ -323,7 +323,7 @@ def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
                 rules=plural(len(codes), "rule"),
                 where=where,
                 missing=", ".join(map(say, needs)) or say("a value"),
-                codes=named,
+                codes=listed,
             )
         )
     return texts

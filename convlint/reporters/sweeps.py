@@ -168,15 +168,15 @@ COLUMNS = (
 def render_table(sweep: Sweep, style: Style) -> str:
     """One row per value, three columns per line: time, TFLOPS and percent of peak; lines in bands that fit."""
     paint = painter(style.color)
-    first = max(len(sweep.parameter), *(len(str(point.x)) for one in sweep.series for point in one.points))
+    first = max(len(sweep.parameter), *(len(str(point.x)) for series in sweep.series for point in series.points))
     count = max(1, (style.table_width - first) // (_CELL + 2))
     lines = [paint("strong", sweep.title), *wrap(sweep.setting, style.width), ""]
     for start in range(0, len(sweep.series), count):
         band = sweep.series[start : start + count]
-        heads = "".join(f"  {shorten(one.label, _CELL, '...'):>{_CELL}}" for one in band)
+        heads = "".join(f"  {shorten(series.label, _CELL, '...'):>{_CELL}}" for series in band)
         titles = f"  {'time':>8} {'TFLOPS':>6} {'of peak':>8}" * len(band)
         lines += [" " * first + heads, paint("faint", f"{sweep.parameter:>{first}}{titles}")]
-        for row in zip(*(one.points for one in band), strict=True):
+        for row in zip(*(series.points for series in band), strict=True):
             lines.append(f"{row[0].x:>{first}}" + "".join(f"  {_cell(point)}" for point in row))
         lines.append("")
     lines += [paint("faint", line) for note in sweep.notes for line in wrap(note, min(style.width, _WIDE))]
@@ -200,18 +200,22 @@ def render_plot(sweep: Sweep, metric: Metric, style: Style) -> str:
     if metric == "efficiency":
         scale = 100.0
     elif metric == "time":
-        values = [value for one in sweep.series for point in one.points if (value := point.value(metric)) is not None]
+        values = [value for item in sweep.series for point in item.points if (value := point.value(metric)) is not None]
         scale, unit = (1e-3, "time per pass, ms") if max(values, default=0.0) >= 1000 else (1.0, "time per pass, us")
     chart = plot(
-        [_line(one, metric, scale) for one in sweep.series], (width, _HEIGHT), paint=paint, dots=dots, log_x=sweep.log_x
+        [_line(series, metric, scale) for series in sweep.series],
+        (width, _HEIGHT),
+        paint=paint,
+        dots=dots,
+        log_x=sweep.log_x,
     )
     names = [
-        f"{paint(_INKS[i % len(_INKS)], '━━' if dots else _MARKS[i % len(_MARKS)] * 2)} {one.label}"
-        for i, one in enumerate(sweep.series)
+        f"{paint(_INKS[i % len(_INKS)], '━━' if dots else _MARKS[i % len(_MARKS)] * 2)} {series.label}"
+        for i, series in enumerate(sweep.series)
     ]
     lines = [paint("strong", sweep.title), *wrap(sweep.setting, width), "", unit, *chart]
     lines += [" " * max(0, (width - len(sweep.x_label)) // 2) + sweep.x_label + (" (log scale)" if sweep.log_x else "")]
-    lines += ["", *_rows(names, [len(one.label) + 3 for one in sweep.series], width)]
+    lines += ["", *_rows(names, [len(series.label) + 3 for series in sweep.series], width)]
     if len(sweep.series) > 1:
         lines.append(paint("faint", "where lines meet, the one named last is seen"))
     lines += [paint("faint", line) for note in sweep.notes for line in wrap(note, width)]
@@ -219,9 +223,9 @@ def render_plot(sweep: Sweep, metric: Metric, style: Style) -> str:
     return text if style.unicode else ascii_only(text)
 
 
-def _line(one: Series, metric: Metric, scale: float) -> Line:
-    known = [(float(point.x), value * scale) for point in one.points if (value := point.value(metric)) is not None]
-    return one.label, sorted(known)
+def _line(series: Series, metric: Metric, scale: float) -> Line:
+    known = [(float(point.x), value * scale) for point in series.points if (value := point.value(metric)) is not None]
+    return series.label, sorted(known)
 
 
 def _rows(names: list[str], sizes: list[int], width: int) -> list[str]:
@@ -241,8 +245,8 @@ def _rows(names: list[str], sizes: list[int], width: int) -> list[str]:
 def render_csv(sweep: Sweep) -> str:
     """One row per line of the figure and value; what is unknown is empty, with its reason in the last column."""
     rows: list[list[object]] = []
-    for one in sweep.series:
-        for point in one.points:
+    for series in sweep.series:
+        for point in series.points:
             estimate = point.estimate
             cells: list[object] = [""] * (len(COLUMNS) - 6)
             if estimate is not None:
@@ -252,5 +256,5 @@ def render_csv(sweep: Sweep) -> str:
                     number(estimate.tile_efficiency, 4), number(estimate.wave_efficiency, 4),
                     number(estimate.arithmetic_intensity), estimate.bound_by,
                 ]  # fmt: skip
-            rows.append([sweep.parameter, point.x, one.label, one.gpu, one.which, *cells, clean(point.reason)])
+            rows.append([sweep.parameter, point.x, series.label, series.gpu, series.which, *cells, clean(point.reason)])
     return csv_text(COLUMNS, rows)

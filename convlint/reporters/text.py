@@ -64,12 +64,12 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
 
     Infos that cost nothing here are left to the summary, which counts them.
     """
-    several = len(report.targets) > 1
+    several_targets = len(report.targets) > 1
     groups: dict[tuple[str | None, ...], list[Finding]] = {}
     for finding in report.findings:
         if words.asks_for_nothing(finding):
             continue
-        gpu = finding.gpu if several and finding.layer is not None else None
+        gpu = finding.gpu if several_targets and finding.layer is not None else None
         groups.setdefault((finding.location.model, finding.location.path, finding.layer, gpu), []).append(finding)
     return groups
 
@@ -137,15 +137,15 @@ class _TextReport:
 
     def _verdict(self, entry: LayerReport | None, gpu: str | None) -> tuple[str, str]:
         """A layer's grade and time on the GPU of its findings, which is named where there are several; and the ink."""
-        named = self.written(clean(gpu)) if self._several and gpu is not None else ""
+        target = self.written(clean(gpu)) if self._several and gpu is not None else ""
         if not self._several:
             gpu = next(iter(self._report.targets), None)
         times = None if entry is None or gpu is None else entry.times.get(gpu)
         if times is None:
-            return named, "strong"
+            return target, "strong"
         verdict = f"{times.grade}, {duration(times.time_us)}"
-        if named:
-            verdict = self.written(say("{time} on {gpu}", time=verdict, gpu=named))
+        if target:
+            verdict = self.written(say("{time} on {gpu}", time=verdict, gpu=target))
         return verdict, GRADE_INKS.get(times.grade, "strong")
 
     def _finding(self, finding: Finding, *, shown: bool) -> None:
@@ -190,8 +190,8 @@ class _TextReport:
         prefix = self.written(f"{word} {identity}".rstrip() if identity else f"{word}:")
         first, *rest = wrap(self.written(f"{prefix} {message}"), self.width - 4)
         if first.startswith(prefix):
-            gap, named = (" ", prefix[len(word) + 1 :]) if identity else ("", ":")
-            head = self.paint(severity, word) + gap + self.link(page, self.paint("strong", named))
+            gap, tail = (" ", prefix[len(word) + 1 :]) if identity else ("", ":")
+            head = self.paint(severity, word) + gap + self.link(page, self.paint("strong", tail))
             first = head + first[len(prefix) :]
         self.lines.append(f"  {first}")
         self.lines += [f"    {line}" for line in rest]

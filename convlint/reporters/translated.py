@@ -16,7 +16,7 @@ def in_language(report: Report, language: str) -> Report:
     return replace(
         report,
         findings=tuple(map(translator.finding, report.findings)),
-        suppressed=tuple(replace(each, finding=translator.finding(each.finding)) for each in report.suppressed),
+        suppressed=tuple(replace(entry, finding=translator.finding(entry.finding)) for entry in report.suppressed),
         rules=tuple(map(translator.rule, report.rules)),
     )
 
@@ -52,7 +52,7 @@ class Translator:
         fix = finding.fix
         if fix is not None:
             fix = replace(fix, describe=self.text(fix.describe), no_edit=self.text(fix.no_edit))
-        others = tuple(replace(each, describe=self.text(each.describe)) for each in finding.alternatives)
+        others = tuple(replace(other, describe=self.text(other.describe)) for other in finding.alternatives)
         rule, message = self.rule(finding.rule), self.text(finding.message)
         return replace(finding, rule=rule, message=message, fix=fix, alternatives=others)
 

@@ -136,7 +136,7 @@ def partly_read(report: Report) -> frozenset[str]:
     """The inputs of which layers, or code, were read, whatever else is wrong with them."""
     reached = (network.path for network in report.networks if network.parameters)
     source = report.source
-    code = () if source is None else (*source.files, *(each.at.path for each in source.unread_cells))
+    code = () if source is None else (*source.files, *(cell.at.path for cell in source.unread_cells))
     return frozenset((*(entry.layer.path for entry in report.layers), *reached, *code))
 
 
@@ -153,7 +153,7 @@ def asks_for_nothing(finding: Finding) -> bool:
     if finding.severity != "info":
         return False
     if finding.rule.loss == "tile" and finding.alternatives:
-        changes = [one.time_change_us for one in finding.alternatives]
+        changes = [alternative.time_change_us for alternative in finding.alternatives]
         if all(change_us is not None and change_us > 0 for change_us in changes):
             return True
     if finding.rule.evidence or finding.lost_us is None:
@@ -311,11 +311,11 @@ def alternatives(finding: Finding) -> str:
     return say(" or ").join(map(_alternative, finding.alternatives))
 
 
-def _alternative(one: Alternative) -> str:
-    effects = [] if one.time_change_us is None else [_difference(one.time_change_us)]
-    if one.work_change is not None and round(100 * one.work_change):
-        effects.append(say("work {change:+.0f} %", change=100 * one.work_change))
-    return clean(one.describe) + (say(" ({effect})", effect=say(", ").join(effects)) if effects else "")
+def _alternative(alternative: Alternative) -> str:
+    effects = [] if alternative.time_change_us is None else [_difference(alternative.time_change_us)]
+    if alternative.work_change is not None and round(100 * alternative.work_change):
+        effects.append(say("work {change:+.0f} %", change=100 * alternative.work_change))
+    return clean(alternative.describe) + (say(" ({effect})", effect=say(", ").join(effects)) if effects else "")
 
 
 def edit(fix: Fix) -> str:
@@ -471,32 +471,32 @@ def step_line(total: NetworkTotal) -> str:
         pace = say(" at the pace of the host") if waits else ""
         after = say(", {time} with all of it{pace}", time=duration(after_us), pace=pace)
     parts = sorted(total.step_parts.items(), key=lambda part: -part[1])
-    named = [say(_PARTS[part], share=100 * us / time_us) for part, us in parts if us >= _LEAST_PART * time_us]
+    texts = [say(_PARTS[part], share=100 * us / time_us) for part, us in parts if us >= _LEAST_PART * time_us]
     idle_us = sum(step.idle_us for step in total.steps)
     if idle_us >= _LEAST_PART * time_us:
-        named.append(say("waiting for the host {share:.0f} %", share=100 * idle_us / time_us))
+        texts.append(say("waiting for the host {share:.0f} %", share=100 * idle_us / time_us))
     return say(
-        "step {time}{rate}{after}: {parts}", time=duration(time_us), rate=rate, after=after, parts=say(", ").join(named)
+        "step {time}{rate}{after}: {parts}", time=duration(time_us), rate=rate, after=after, parts=say(", ").join(texts)
     )
 
 
 def step_lines(total: NetworkTotal) -> list[str]:
     """A line for the step of each network, the longest first; with names where there are several, not added up."""
-    each = [replace(total, networks=(one,)) for one in total.networks]
-    each = sorted((one for one in each if one.steps), key=lambda one: -(one.step_us or 0.0))
+    rows = [replace(total, networks=(network,)) for network in total.networks]
+    rows = sorted((row for row in rows if row.steps), key=lambda row: -(row.step_us or 0.0))
     if len(total.networks) <= 1:
-        return list(map(step_line, each))
+        return list(map(step_line, rows))
     lines = [
-        say("{where}: {what}", where=clean_path(one.networks[0].path), what=step_line(one)) for one in each[:MOST_STEPS]
+        say("{where}: {what}", where=clean_path(row.networks[0].path), what=step_line(row)) for row in rows[:MOST_STEPS]
     ]
-    more = len(each) - len(lines)
+    more = len(rows) - len(lines)
     return [*lines, say("and {count} more: --output json", count=more)] if more else lines
 
 
 def step_notes(report: Report) -> list[str]:
     """Of each network's step: which operations have no price, and their share of what is moved; what is assumed."""
     notes = []
-    for path, network in {each.path: each for each in report.networks}.items():
+    for path, network in {network.path: network for network in report.networks}.items():
         step = network.step
         where = say(" of {path}", path=clean_path(path)) if _several(report) else ""
         if step is not None and step.autocast_assumed:
@@ -544,18 +544,18 @@ LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN",
 
 def version_notes(report: Report) -> list[str]:
     """The versions that nobody stated, and where each is from; what else is to be said of how networks were read."""
-    found = dict.fromkeys(
+    versions = dict.fromkeys(
         (LIBRARIES[name], value, origin)
         for network in report.networks
         for name, (value, origin) in network.versions.items()
         if origin != STATED
     )
-    each = [
+    texts = [
         say("{library} {version} ({origin})", library=say(library), version=clean(value), origin=clean_path(origin))
-        for library, value, origin in found
+        for library, value, origin in versions
     ]
     refused = dict.fromkeys(note for network in report.networks for note in network.notes)
-    return [*([say("versions: {each}", each=say(", ").join(each))] if each else []), *map(clean, refused)]
+    return [*([say("versions: {each}", each=say(", ").join(texts))] if texts else []), *map(clean, refused)]
 
 
 _WEAK: Mapping[Weakness, str] = {
@@ -566,11 +566,11 @@ _WEAK: Mapping[Weakness, str] = {
 
 def weak_notes(report: Report) -> list[str]:
     """Which layers are predicted with more than the usual error, and how far off they may be."""
-    found = Counter(filter(None, (weakness(entry.layer) for entry in report.layers if any(entry.times.values()))))
+    kinds = Counter(filter(None, (weakness(entry.layer) for entry in report.layers if any(entry.times.values()))))
     return [
         say("{layers}: mostly predicted at {low} to {high} of measured times", layers=say(text), low=low, high=high)
         for kind, text in _WEAK.items()
-        if kind in found
+        if kind in kinds
         for low, high in (WEAK[kind],)
     ]
 
@@ -597,7 +597,10 @@ def basis_in_short(report: Report) -> list[str]:
     notes = []
     for basis, text in _BASES.items():
         counts = [
-            sum(one is not None and one.basis == basis for one in (each.estimates.get(gpu) for each in report.layers))
+            sum(
+                estimate is not None and estimate.basis == basis
+                for estimate in (entry.estimates.get(gpu) for entry in report.layers)
+            )
             for gpu in report.targets
         ]
         if most := max(counts, default=0):
@@ -619,7 +622,7 @@ def basis_of(report: Report, gpu: str, mode: Mode) -> str:
 def _bases(entries: Iterable[LayerReport], gpu: str, words: Mapping[str, str]) -> str:
     bases = [estimate.basis for entry in entries if (estimate := entry.estimates.get(gpu)) is not None]
     return say(", ").join(
-        say("{basis} for {layers}", basis=say(text), layers=plural(sum(one == basis for one in bases), "layer"))
+        say("{basis} for {layers}", basis=say(text), layers=plural(sum(other == basis for other in bases), "layer"))
         for basis, text in words.items()
         if basis in bases
     )
@@ -676,7 +679,7 @@ def dtype_notes(report: Report) -> list[str]:
             )
         )
     # What it would save is not said here: a finding has that of the layers that it judges, and autocast runs them all.
-    fixes = [one.fix for one in report.findings if one.fix is not None and not one.advised]
+    fixes = [finding.fix for finding in report.findings if finding.fix is not None and not finding.advised]
     if of["module"] and any("dtype" in fix.set and _is_something(-(fix.time_change_us or 0.0)) for fix in fixes):
         notes.append(
             say(
@@ -717,11 +720,11 @@ def batch_note(sizes: str, path: str = "") -> str:
 
 def network_notes(report: Report) -> Iterator[str]:
     """Of each input: its parameters and FLOPs; of each target: what a step keeps in memory, and what fits."""
-    said: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for network in report.networks:
         own = network.path, network.mode
-        if own not in said:
-            said.add(own)
+        if own not in seen:
+            seen.add(own)
             name = f"{clean_path(network.path)}: " if _several(report) else ""
             yield name + _size(network)
         yield f"memory{_where(report, network)}: {_memory(network)}"
@@ -744,8 +747,8 @@ def _size(network: NetworkReport) -> str:
     )
     if network.flops is None:
         return f"{parameters}, unknown FLOPs"
-    each = network.flops / (network.batch or 1)
-    work = f"{count(each)}FLOPs ({count(each / 2)} multiply-adds) forward"
+    per_image = network.flops / (network.batch or 1)
+    work = f"{count(per_image)}FLOPs ({count(per_image / 2)} multiply-adds) forward"
     if network.batch:
         work += f" per image, {count(network.flops)}FLOPs with N={network.batch}" if network.batch > 1 else " per image"
     return f"{parameters}, {work}"

@@ -112,7 +112,7 @@ def cards(report: Report) -> list[TargetVerdict]:
                 batch=_only(batches.get((total.gpu, total.mode), set())),
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(words.basis_of(report, total.gpu, total.mode)),
-                pace=_pace([each for each in report.networks if (each.gpu, each.mode) == (total.gpu, total.mode)]),
+                pace=_pace([item for item in report.networks if (item.gpu, item.mode) == (total.gpu, total.mode)]),
                 steps=words.step_lines(total),
                 parts=_parts(total),
             )
@@ -122,10 +122,10 @@ def cards(report: Report) -> list[TargetVerdict]:
 
 def _parts(total: NetworkTotal) -> tuple[StepBar, ...]:
     """What a step is made of, the largest part first and the wait for the host last, which is a gap."""
-    whole, at, bars = total.step_us if len(total.networks) == 1 else None, 0.0, list[StepBar]()
-    for _, us in sorted(total.step_parts.items(), key=lambda part: -part[1]) if whole else ():
-        if us and whole:
-            width = 100 * us / whole
+    step_us, at, bars = total.step_us if len(total.networks) == 1 else None, 0.0, list[StepBar]()
+    for _, us in sorted(total.step_parts.items(), key=lambda part: -part[1]) if step_us else ():
+        if us and step_us:
+            width = 100 * us / step_us
             bars.append(StepBar(at=f"{at:.2f}", width=f"{width:.2f}", opacity=f"{max(0.2, 0.75 ** len(bars)):.2f}"))
             at += width
     return tuple(bars)
@@ -133,10 +133,10 @@ def _parts(total: NetworkTotal) -> tuple[StepBar, ...]:
 
 def _pace(networks: Sequence[NetworkReport]) -> str:
     """Of the networks that wait for the host, how long both need; empty where none does."""
-    waiting = [each for each in networks if each.waits]
+    waiting = [network for network in networks if network.waits]
     if not waiting:
         return ""
-    host, gpu = (sum(getattr(each, name) or 0 for each in waiting) for name in ("host_us", "gpu_us"))
+    host, gpu = (sum(getattr(network, name) or 0 for network in waiting) for name in ("host_us", "gpu_us"))
     return say(
         "the host needs about {host} to start the kernels, the GPU {gpu} to run them",
         host=duration(host),
@@ -204,7 +204,7 @@ _OF_PLOT = """:where(.plot) {
 
 def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
     """The HTML of a report, without `unicode` in ASCII; of one that was estimated and not `judged` without findings."""
-    found = items(report)
+    findings = items(report)
     covered = coverage(report)
     return _rendered(
         unicode,
@@ -212,19 +212,19 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         data=_embedded(chart(report) | said_by_scripts() | {"narrow": f"(max-width: {_edge(report.targets)}rem)"}),
         targets=[clean(gpu) for gpu in report.targets],
         cards=cards(report),
-        first=first_steps(report, found) if judged else (),
-        layers=rows(report, by_layer(found)),
+        first=first_steps(report, findings) if judged else (),
+        layers=rows(report, by_layer(findings)),
         judged=judged,
         plan_command=plan_command(report) if judged else "",
-        findings=found,
-        codes=sorted({(item.code, item.name) for item in found}),
-        severities=[each for each in SEVERITIES if any(item.severity == each for item in found)],
+        findings=findings,
+        codes=sorted({(item.code, item.name) for item in findings}),
+        severities=[severity for severity in SEVERITIES if any(item.severity == severity for item in findings)],
         notes=notes(report),
         errors=_errors(report.errors, words.partly_read(report)),
         suppressed=[
-            {"code": clean(each.finding.rule.code), "message": clean(each.finding.message), "by": say(_BY[each.by]),
-             "reason": clean(each.reason)}
-            for each in report.suppressed
+            {"code": clean(entry.finding.rule.code), "message": clean(entry.finding.message), "by": say(_BY[entry.by]),
+             "reason": clean(entry.reason)}
+            for entry in report.suppressed
         ],
     )  # fmt: skip
 
@@ -235,10 +235,10 @@ def render_plan(planned: Planned, style: Style) -> str:
 
     plan, view = planned.plan, PlanView(title=f"Plan for {clean_path(planned.path)}")
     if plan is not None:
-        steps = tuple(_plan_step(plan, clean(plans.change(each)), each.before, each.after) for each in plan.steps)
-        whole = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
+        steps = tuple(_plan_step(plan, clean(plans.change(step)), step.before, step.after) for step in plan.steps)
+        total = _plan_step(plan, f"all {len(steps)} steps", plan.now, plan.after) if len(steps) > 1 else None
         says = clean(f"{plans.headline(plan)}; {plans.verdict(plan)}")
-        view = replace(view, says=says, steps=steps, whole=whole)
+        view = replace(view, says=says, steps=steps, whole=total)
     return plan_page(view, [clean(note) for note in plans.notes(planned)], planned.errors, unicode=style.unicode)
 
 
@@ -305,13 +305,13 @@ def _errors(errors: Sequence[InputError], partly: frozenset[str]) -> list[dict[s
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader(_HERE, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
-    made.globals.update(t=say_marked_up, plural=plural, **ASKED)
-    return made
+    environment.globals.update(t=say_marked_up, plural=plural, **ASKED)
+    return environment
 
 
 @cache
@@ -322,7 +322,7 @@ def _file(name: str) -> str:
 @cache
 def _in_ascii(script: str) -> str:
     r"""The script with `\u00ad` for what has no place in a file of ours as it is: its hash is that of every byte."""
-    return _BEYOND_ASCII.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _units(found[0])), script)
+    return _BEYOND_ASCII.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _units(match[0])), script)
 
 
 def _units(text: str) -> tuple[int, ...]:

@@ -56,15 +56,15 @@ def items(report: Report) -> list[FindingItem]:
     numbers: dict[_Key, list[int]] = {}  # of layers: their places in the report
     for number, entry in enumerate(report.layers):
         numbers.setdefault((entry.layer.model, entry.layer.path, entry.layer.name), []).append(number)
-    ordered = sorted(report.findings, key=lambda one: (SEVERITIES.index(one.severity), -(one.lost_us or 0.0)))
-    said: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
-    found = []
+    ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), -(item.lost_us or 0.0)))
+    seen: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
+    result = []
     for number, finding in enumerate(ordered):
         code = finding.rule.code
-        repeats = (code, finding.gpu) in said or (code, None) in said
-        found.append(_item(number, finding, numbers, report, repeats=repeats))
-        said.add((code, finding.gpu))
-    return found
+        repeats = (code, finding.gpu) in seen or (code, None) in seen
+        result.append(_item(number, finding, numbers, report, repeats=repeats))
+        seen.add((code, finding.gpu))
+    return result
 
 
 def by_layer(found: list[FindingItem]) -> dict[int, tuple[int, ...]]:
@@ -82,19 +82,19 @@ def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[s
     if not shows_tiles(finding.rule) or len(names) < len(layers):
         return "", None
     gpu = finding.gpu or next(iter(report.targets), "")
-    found: list[tuple[float, int, PassEstimate, Pass]] = []
+    candidates: list[tuple[float, int, PassEstimate, Pass]] = []
     for number in layers:
         entry = report.layers[number]
         estimate = entry.estimates.get(gpu)
         which = pass_shown(finding, estimate) if estimate is not None else None
         if estimate is not None and which is not None:
-            one = estimate.passes[which]
-            lost_us = one.lost_to_tiles_us if finding.rule.loss == "tile" else one.lost_to_waves_us
-            found.append((lost_us * entry.layer.calls, number, one, which))
-    if not found:
+            of_pass = estimate.passes[which]
+            lost_us = of_pass.lost_to_tiles_us if finding.rule.loss == "tile" else of_pass.lost_to_waves_us
+            candidates.append((lost_us * entry.layer.calls, number, of_pass, which))
+    if not candidates:
         return "", None
-    _, number, one, which = max(found, key=lambda each: each[0])
-    return clean(report.layers[number].layer.name), drawing(one, which, waves=shows_waves(finding.rule))
+    _, number, of_pass, which = max(candidates, key=lambda candidate: candidate[0])
+    return clean(report.layers[number].layer.name), drawing(of_pass, which, waves=shows_waves(finding.rule))
 
 
 def _item(
@@ -103,7 +103,7 @@ def _item(
     rule, at = finding.rule, finding.location
     names = finding.layers or ((finding.layer,) if finding.layer is not None else ())
     # in network order; of several layers of one name, all
-    layers = tuple(sorted(each for name in dict.fromkeys(names) for each in numbers.get((at.model, at.path, name), ())))
+    layers = tuple(sorted(row for name in dict.fromkeys(names) for row in numbers.get((at.model, at.path, name), ())))
     tiles_of, tiles = _drawn(report, finding, layers)
     return FindingItem(
         number=number,

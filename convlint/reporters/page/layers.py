@@ -46,7 +46,7 @@ def said_by_scripts() -> dict[str, dict[str, str]]:
 def script_sentences() -> tuple[str, ...]:
     """What the scripts say, in English."""
     texts = (files("convlint.reporters.page").joinpath("assets", name).read_text("utf-8") for name in SCRIPTS)
-    return tuple(dict.fromkeys(found for text in texts for found in _SAID.findall(text)))
+    return tuple(dict.fromkeys(english for text in texts for english in _SAID.findall(text)))
 
 
 LETTERS: dict[Pass, str] = {"fprop": "f", "dgrad": "d", "wgrad": "w"}
@@ -96,7 +96,7 @@ class PageLayer(Struct, frozen=True, kw_only=True):
 def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[PageLayer]:
     """All layers in network order; `findings` has the numbers of those of each layer."""
     longest = {gpu: max((_time(entry, gpu) for entry in report.layers), default=0.0) for gpu in report.targets}
-    whole = {  # a step and a forward pass have no sum
+    totals = {  # a step and a forward pass have no sum
         (gpu, mode): sum(_time(entry, gpu) for entry in report.layers if entry.mode == mode)
         for gpu in report.targets
         for mode in {entry.mode for entry in report.layers}
@@ -110,7 +110,7 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[PageLa
             what=clean(shape(entry.layer, "×", "→")),
             place=place_of(entry.layer.locate()) if files else "",
             calls=entry.layer.calls,
-            cells=tuple(_cell(entry, gpu, longest[gpu], whole[gpu, entry.mode]) for gpu in report.targets),
+            cells=tuple(_cell(entry, gpu, longest[gpu], totals[gpu, entry.mode]) for gpu in report.targets),
             findings=findings.get(number, ()),
         )
         for number, entry in enumerate(report.layers)
@@ -119,10 +119,10 @@ def rows(report: Report, findings: Mapping[int, tuple[int, ...]]) -> list[PageLa
 
 def names_of(report: Report) -> list[str]:
     """What each layer is called on the page: with its model where there are several."""
-    several = len({entry.layer.model for entry in report.layers}) > 1
+    several_models = len({entry.layer.model for entry in report.layers}) > 1
     return [
         say("{layer} of {model}", layer=clean(entry.layer.name) or say("(no name)"), model=clean(entry.layer.model))
-        if several
+        if several_models
         else clean(entry.layer.name) or say("(no name)")
         for entry in report.layers
     ]
@@ -140,14 +140,14 @@ def _time(entry: LayerReport, gpu: str) -> float:
     return 0.0 if times is None else times.time_us
 
 
-def _cell(entry: LayerReport, gpu: str, longest: float, whole: float) -> Cell:
+def _cell(entry: LayerReport, gpu: str, longest: float, total: float) -> Cell:
     times = entry.times.get(gpu)
     if times is None or entry.estimates.get(gpu) is None:
         lacking = entry.lacking.get(gpu, "")
         return Cell(gpu=clean(gpu), says=clean(say(lacking)) if lacking else say("time unknown"))
     bars = tuple(_bars(entry, gpu, longest))
     beside = " ".join(bar.letter for bar in bars) if any(bar.width < _LETTERED for bar in bars) else ""
-    share = f"{100 * times.time_us / whole:.1f} %" if whole else ""
+    share = f"{100 * times.time_us / total:.1f} %" if total else ""
     says = say(
         "{time}, grade {grade}: {passes}",
         time=duration(times.time_us),
@@ -175,19 +175,19 @@ def _drawn(bars: tuple[PassBar, ...], beside: str) -> Markup:
 
 def _bars(entry: LayerReport, gpu: str, longest: float) -> Iterator[PassBar]:
     x = 0.0
-    for which, one in passes_run(entry, gpu):
-        time_us = one.time_us * entry.layer.calls
+    for which, estimate in passes_run(entry, gpu):
+        time_us = estimate.time_us * entry.layer.calls
         width = max(BAR * time_us / longest if longest else 0.0, _LEAST)
         says = say(
             "{which} {time}, bound by {bound}, {algorithm}, {intensity:.3g} FLOP/B, {speed:.3g} TFLOPS",
             which=which,
             time=duration(time_us),
-            bound=say(BOUNDS[one.bound_by]),
-            algorithm=one.algorithm,
-            intensity=one.arithmetic_intensity,
-            speed=one.tflops,
+            bound=say(BOUNDS[estimate.bound_by]),
+            algorithm=estimate.algorithm,
+            intensity=estimate.arithmetic_intensity,
+            speed=estimate.tflops,
         )
-        yield PassBar(which=which, bound=one.bound_by, x=round(x, 2), width=round(width, 2), says=says,
+        yield PassBar(which=which, bound=estimate.bound_by, x=round(x, 2), width=round(width, 2), says=says,
                       letter=LETTERS[which])  # fmt: skip
         x += width + _GAP
 
@@ -207,16 +207,16 @@ class Costs(Struct, frozen=True, kw_only=True):
 def costs(report: Report, gpu: str, mode: Mode) -> Costs:
     """What takes longest, of how much."""
     own = [number for number, entry in enumerate(report.layers) if entry.mode == mode]
-    times = {number: one.time_us for number in own if (one := report.layers[number].times.get(gpu)) is not None}
-    whole = sum(times.values())
-    longest = heapq.nlargest(_DEAREST, times, key=lambda number: (times[number], -number)) if whole else []
+    times = {number: known.time_us for number in own if (known := report.layers[number].times.get(gpu)) is not None}
+    total = sum(times.values())
+    longest = heapq.nlargest(_DEAREST, times, key=lambda number: (times[number], -number)) if total else []
     return Costs(
-        dearest=tuple((number, _percent(times[number], whole)) for number in longest),
+        dearest=tuple((number, _percent(times[number], total)) for number in longest),
         bounds=_bounds(report, gpu, list(times)),
         known=""
         if len(times) == len(own)
         else say("{count:,} of {layers}", count=len(times), layers=plural(len(own), "layer")),
-        together=duration(whole) if times else "",
+        together=duration(total) if times else "",
     )
 
 
@@ -224,15 +224,15 @@ def _bounds(report: Report, gpu: str, numbers: Sequence[int]) -> tuple[tuple[str
     by_bound: dict[str, float] = {}
     for number in numbers:
         entry = report.layers[number]
-        for _, one in passes_run(entry, gpu):
-            by_bound[one.bound_by] = by_bound.get(one.bound_by, 0.0) + one.time_us * entry.layer.calls
-    whole = sum(by_bound.values())
-    largest = sorted(by_bound.items(), key=lambda each: -each[1])
-    return tuple((bound, _percent(time_us, whole)) for bound, time_us in largest if time_us > 0)
+        for _, estimate in passes_run(entry, gpu):
+            by_bound[estimate.bound_by] = by_bound.get(estimate.bound_by, 0.0) + estimate.time_us * entry.layer.calls
+    total = sum(by_bound.values())
+    largest = sorted(by_bound.items(), key=lambda item: -item[1])
+    return tuple((bound, _percent(time_us, total)) for bound, time_us in largest if time_us > 0)
 
 
-def _percent(part: float, whole: float) -> str:
-    share = 100 * part / whole
+def _percent(part: float, total: float) -> str:
+    share = 100 * part / total
     return f"{share:.0f} %" if share >= 0.95 else say("under 1 %")
 
 
@@ -253,7 +253,7 @@ def _target(report: Report, label: str) -> dict[str, Any]:
     gpu = known_gpu(label)
     points = list(_points(report, label))
     shown = heapq.nlargest(MOST_POINTS, points, key=lambda point: point[4])
-    roofs = list(dict.fromkeys(one.roof for entry in report.layers for _, one in passes_run(entry, label)))
+    roofs = list(dict.fromkeys(estimate.roof for entry in report.layers for _, estimate in passes_run(entry, label)))
     return {
         "label": clean(label),
         "name": clean(label) if gpu is None else gpu.name,
@@ -275,11 +275,11 @@ def known_gpu(label: str) -> Gpu | None:
 
 def _points(report: Report, gpu: str) -> Iterator[_Point]:
     for number, entry in enumerate(report.layers):
-        for which, one in passes_run(entry, gpu):
-            if one.time_us > 0 and one.flops > 0 and one.bytes > 0:
-                time_us = round(one.time_us * entry.layer.calls, 3)
-                yield (number, which, round(one.arithmetic_intensity, 3), round(one.tflops, 4), time_us, one.bound_by,
-                       one.algorithm)  # fmt: skip
+        for which, estimate in passes_run(entry, gpu):
+            if estimate.time_us > 0 and estimate.flops > 0 and estimate.bytes > 0:
+                time_us = round(estimate.time_us * entry.layer.calls, 3)
+                yield (number, which, round(estimate.arithmetic_intensity, 3), round(estimate.tflops, 4), time_us,
+                       estimate.bound_by, estimate.algorithm)  # fmt: skip
 
 
 def _unit(roof: Roof) -> str:

@@ -180,8 +180,8 @@ def _waves_picture(estimate: PassEstimate, which: Pass) -> Picture:
             words.append(say("{count:,} of {all:,} tiles that fit", count=filled, all=slots))
         return _marks_picture(title, busy, sms, sentence("SMs"), words)
     drawn = full if full <= _MOST_BARS else _BARS_OF_MANY
-    several = _count(full, "full wave")
-    words_of_all = several if drawn == full else say("{waves}, {count} drawn", waves=several, count=drawn)
+    full_waves = _count(full, "full wave")
+    words_of_all = full_waves if drawn == full else say("{waves}, {count} drawn", waves=full_waves, count=drawn)
     words_of_last = say("last wave: {count:,} of {all:,} slots", count=filled, all=slots)
     bars = [Box(kind="slot", x=0.0, y=_WORDS + bar * _STEP, width=_SIDE, height=_BAR) for bar in range(drawn)]
     return _marks_picture(
@@ -195,17 +195,17 @@ def _marks_picture(
     *, top: float = 0.0, bars: Sequence[Box] = (), labels: Sequence[Label] = (),
 ) -> Picture:  # fmt: skip
     """Slots or SMs in rows of marks, the first ones filled, below their words and, above `top`, bars with theirs."""
-    each = -(-every // MOST_MARKS)
-    if each > 1:
-        words = [*words, say("each square: {count} {what}", count=each, what=say(noun))]
-    wide = _SIDE / min(_MARKS_A_ROW, -(-every // each))
+    per_mark = -(-every // MOST_MARKS)
+    if per_mark > 1:
+        words = [*words, say("each square: {count} {what}", count=per_mark, what=say(noun))]
+    wide = _SIDE / min(_MARKS_A_ROW, -(-every // per_mark))
     high = min(wide, _HIGHEST_MARK)
     below = [Label(text=text, x=0.0, y=_TEXT + line * _WORDS + top) for line, text in enumerate(words)]
     top += _WORDS * len(words)
-    idle = _rows(every / each, "slot idle", wide, high, top)
+    idle = _rows(every / per_mark, "slot idle", wide, high, top)
     return _picture(
         title,
-        [*bars, *idle, *_rows(filled / each, "slot", wide, high, top)],
+        [*bars, *idle, *_rows(filled / per_mark, "slot", wide, high, top)],
         [*labels, *below],
         [line for box in idle for line in _sides(box, wide, high)],
         sum(box.height for box in idle) + top,
@@ -241,11 +241,11 @@ def tiles_in_words(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
     N = f"N={grid.N:,}{_channels(useful_N, grid.N)}"
     batch = f"{grid.batch:,} x " if grid.batch > 1 else ""
     split = say(" x {count} (gemm.K is split)", count=estimate.split_k) if estimate.split_k > 1 else ""
-    several = say(_products(estimate, grid, which), count=grid.batch) if grid.batch > 1 else ""
+    products = say(_products(estimate, grid, which), count=grid.batch) if grid.batch > 1 else ""
     text = say(
         "{which}:{several} {M} x {N} in tiles of {tile}: {product} = {tiles}, {share} of their area is padding.",
         which=which,
-        several=several,
+        several=products,
         M=M,
         N=N,
         tile=f"{grid.height}x{grid.width}",
@@ -276,9 +276,9 @@ def waves_in_words(estimate: PassEstimate) -> str:
     )
 
 
-def _channels(useful: float, whole: int) -> str:
+def _channels(useful: float, side: int) -> str:
     """Of a side that is channels: how many of them are the layer's."""
-    return "" if round(useful) >= whole else say(" ({count:,} without padded channels)", count=round(useful))
+    return "" if round(useful) >= side else say(" ({count:,} without padded channels)", count=round(useful))
 
 
 def _products(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
@@ -340,10 +340,10 @@ def pass_shown(finding: Finding, layer: LayerEstimate) -> Pass | None:
     rule = finding.rule
     if not shows_tiles(rule):
         return None
-    tiled = {which: one for which, one in layer.passes.items() if one.grid is not None and which in rule.loss_passes}
-    named = next((which for which in tiled if finding.message.startswith(which)), None)
-    if named is not None or not tiled:
-        return named
+    tiled = {which: item for which, item in layer.passes.items() if item.grid is not None and which in rule.loss_passes}
+    stated = next((which for which in tiled if finding.message.startswith(which)), None)
+    if stated is not None or not tiled:
+        return stated
     lost, efficiency = _LOST[rule.loss]
     return min(tiled, key=lambda which: (-getattr(tiled[which], lost), getattr(tiled[which], efficiency)))
 
