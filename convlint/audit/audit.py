@@ -100,8 +100,8 @@ def _audit(processes: Processes, task: Task) -> Audited:
             break
         try:
             # Both ends are convlint's own code: what a stranger's model says has been through the wire's checks.
-            found: Audited = pickle.loads(processes.ask(pickle.dumps(task)))
-            return found
+            outcome: Audited = pickle.loads(processes.ask(pickle.dumps(task)))
+            return outcome
         except ChildDied as died:
             if died.unstarted:
                 return lost(task, f"the process that audits it could not be started ({died})")
@@ -156,15 +156,15 @@ class Auditor:
         self._store.finish()
 
     def _tasks(self, subjects: Iterator[Found], on_done: Callable[[str], None]) -> Iterator[Task]:
-        for number, found in enumerate(subjects):
-            if isinstance(found, InputError):
-                self._store.fault(number, error_row(None, found))
+        for number, subject in enumerate(subjects):
+            if isinstance(subject, InputError):
+                self._store.fault(number, error_row(None, subject))
                 continue
-            task = self._claimed(number, found)
+            task = self._claimed(number, subject)
             if task is not None:
                 yield task
             else:
-                on_done(found.name)
+                on_done(subject.name)
 
     def _claimed(self, number: int, subject: Subject) -> Task | None:
         """The task of a subject that has to be audited."""

@@ -57,19 +57,19 @@ _HOW = "`ray start --head` starts a cluster, `ray status` shows one"
 
 def connect(address: str) -> None:
     """Makes this process a driver of the cluster at `address`. Raises UsageError where that cannot be."""
-    found = _judged(address)
-    if found != "auto":
-        _refuse_closed(found)
+    ray_address = _judged(address)
+    if ray_address != "auto":
+        _refuse_closed(ray_address)
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
         import ray
     except ImportError as error:
         raise UsageError("--cluster needs ray: pip install 'convlint[ray]'") from error
-    if not found.startswith(_CLIENT):
-        _rehearse(address, found)
+    if not ray_address.startswith(_CLIENT):
+        _rehearse(address, ray_address)
     try:
-        _enter(ray, found)
+        _enter(ray, ray_address)
     except (*_FAULTS, ray.exceptions.RayError) as error:
         disconnect()
         raise UsageError(_unreached(address, str(error))) from error
@@ -93,13 +93,13 @@ def refuse_other_versions() -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     probe = ray.remote(num_cpus=0, max_retries=0)(probing())
-    asked = {}
+    probes = {}
     for node in ray.nodes():
         if node["Alive"] and node["Resources"].get("CPU"):
             strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            asked[node["NodeID"]] = node["NodeManagerHostname"], probe.options(scheduling_strategy=strategy).remote()
+            probes[node["NodeID"]] = node["NodeManagerHostname"], probe.options(scheduling_strategy=strategy).remote()
     ends = time.monotonic() + _PROBE_S
-    for number, (host, ref) in asked.items():
+    for number, (host, ref) in probes.items():
         try:
             version, why = ray.get(ref, timeout=max(0.0, ends - time.monotonic()))
         except GetTimeoutError:
@@ -139,12 +139,12 @@ def other_version(host: str, version: str | None, why: str = "") -> str:
 
 def _judged(address: str) -> str:
     """The address as Ray is to have it. Ray takes more words than these, some of which start a cluster."""
-    found = os.environ.get("RAY_ADDRESS", "").strip() or "auto" if address == "auto" else address
-    match = _ADDRESS.fullmatch(found)
-    if found != "auto" and (match is None or not 0 < int(match["port"]) < 1 << 16):
-        said = f"RAY_ADDRESS={found}" if address == "auto" else address
-        raise UsageError(f"--cluster {said}: no address of a cluster, such as ray://HOST:10001, HOST:6379 or auto")
-    return found
+    ray_address = os.environ.get("RAY_ADDRESS", "").strip() or "auto" if address == "auto" else address
+    match = _ADDRESS.fullmatch(ray_address)
+    if ray_address != "auto" and (match is None or not 0 < int(match["port"]) < 1 << 16):
+        stated = f"RAY_ADDRESS={ray_address}" if address == "auto" else address
+        raise UsageError(f"--cluster {stated}: no address of a cluster, such as ray://HOST:10001, HOST:6379 or auto")
+    return ray_address
 
 
 def _refuse_closed(address: str) -> None:
@@ -158,7 +158,7 @@ def _refuse_closed(address: str) -> None:
         raise UsageError(f"no cluster at {address}: {reason}; {_HOW}") from None
 
 
-def _rehearse(address: str, found: str) -> None:
+def _rehearse(address: str, ray_address: str) -> None:
     """Connects from a child first, which can be ended: Ray itself cannot be stopped while it waits."""
     try:
         child = Child("convlint.audit.cluster:rehearse")
@@ -166,13 +166,13 @@ def _rehearse(address: str, found: str) -> None:
         raise UsageError(f"--cluster {address}: {died}") from died
     try:
         child.answer(_LOAD_S)
-        said = child.ask(found.encode("utf-8", "surrogateescape"), _CONNECT_S).decode()
+        reply = child.ask(ray_address.encode("utf-8", "surrogateescape"), _CONNECT_S).decode()
     except ChildDied as died:
-        said = f"it does not answer within {_CONNECT_S:g} s" if died.timed_out else _brief(died.tail) or str(died)
+        reply = f"it does not answer within {_CONNECT_S:g} s" if died.timed_out else _brief(died.tail) or str(died)
     finally:
         child.close()
-    if said != "connected":
-        raise UsageError(_unreached(address, said))
+    if reply != "connected":
+        raise UsageError(_unreached(address, reply))
 
 
 def rehearse(channel: Channel) -> None:
@@ -184,22 +184,22 @@ def rehearse(channel: Channel) -> None:
     assert request is not None
     try:
         _init(ray, request.decode("utf-8", "surrogateescape"))
-        said = "connected"
+        reply = "connected"
     except (*_FAULTS, ray.exceptions.RayError) as error:
-        said = str(error) or type(error).__name__
-    channel.send(said.encode("utf-8", "replace"))
+        reply = str(error) or type(error).__name__
+    channel.send(reply.encode("utf-8", "replace"))
     with suppress(ConnectionError):
         ray.shutdown()
 
 
 def _enter(ray: Any, address: str) -> None:
     """Again where the head alone was too slow: each try has a server of its own."""
-    for left in reversed(range(_CLIENT_TRIES)):
+    for tries_left in reversed(range(_CLIENT_TRIES)):
         try:
             _init(ray, address)
             return
         except (*_FAULTS, ray.exceptions.RayError) as error:
-            if not left or _NOT_STARTED not in str(error):
+            if not tries_left or _NOT_STARTED not in str(error):
                 raise
             disconnect()
 
@@ -224,17 +224,17 @@ def _nowhere() -> Iterator[None]:
             os.chdir(here)
 
 
-def _unreached(address: str, said: str) -> str:
-    if "ray[client]" in said:
+def _unreached(address: str, reply: str) -> str:
+    if "ray[client]" in reply:
         return f"--cluster {address} needs Ray's client: pip install 'ray[client]'"
-    if "Version mismatch" in said:
-        return f"the cluster at {address} has another Ray or Python: {_brief(said)}"
-    return f"no cluster at {address}: {_brief(said).rstrip('.')}; {_HOW}"
+    if "Version mismatch" in reply:
+        return f"the cluster at {address} has another Ray or Python: {_brief(reply)}"
+    return f"no cluster at {address}: {_brief(reply).rstrip('.')}; {_HOW}"
 
 
-def _brief(said: str) -> str:
+def _brief(text: str) -> str:
     """In one line, without what only a stack trace says."""
-    return " ".join(said.split())[:400]
+    return " ".join(text.split())[:400]
 
 
 _MIB = 1 << 20
@@ -307,27 +307,27 @@ class _Worker:
         at_home = _enter_folder(common.folder)
         task = Task(subject=request.subject, setting=common.setting)
         if source.kind == "module":
-            found = self._of_module(task, common.folder, at_home=at_home)
+            outcome = self._of_module(task, common.folder, at_home=at_home)
         elif content is not None:
             with _laid_down(source, content) as laid:
-                found = audited(replace(task, subject=replace(task.subject, source=laid)), self._reading)
+                outcome = audited(replace(task, subject=replace(task.subject, source=laid)), self._reading)
         elif not (at_home or os.path.isabs(source.name)) or not is_alike(request.stamp, source):
             return ClusterAnswer()
         else:
-            found = audited(task, self._reading)
+            outcome = audited(task, self._reading)
         self._number += 1
         look_after(self._number)
-        heard, self._heard[:] = "".join(self._heard), []
-        return ClusterAnswer(audited=found, heard=heard[-_MOST_HEARD:])
+        printed, self._heard[:] = "".join(self._heard), []
+        return ClusterAnswer(audited=outcome, heard=printed[-_MOST_HEARD:])
 
     def _of_module(self, task: Task, folder: str, *, at_home: bool) -> Audited:
         model = task.subject.source.model
         own = folder if model is None else os.path.join(folder, model.folder)
         if not at_home or not os.path.isdir(own):
             return lost(task, f"its code cannot be run: {own} is not on the cluster's disks")
-        found = audited(task, self._reading)
+        outcome = audited(task, self._reading)
         time.sleep(_REST_S)
-        return found
+        return outcome
 
 
 def is_alike(stamp: str, source: Input) -> bool:
@@ -335,7 +335,7 @@ def is_alike(stamp: str, source: Input) -> bool:
 
     What nobody saw there is judged here.
     """
-    there, here = ([status[2:4] for status in literal_eval(each or "[]")] for each in (stamp, stamp_of(source)))
+    there, here = ([status[2:4] for status in literal_eval(text or "[]")] for text in (stamp, stamp_of(source)))
     return not stamp or there == here
 
 
@@ -361,8 +361,8 @@ def _laid_down(source: Input, content: bytes) -> Iterator[Input]:
 
 @cache
 def _common(content: bytes) -> Common:
-    found: Common = pickle.loads(content)  # convlint's own, from the process that asks
-    return found
+    common: Common = pickle.loads(content)  # convlint's own, from the process that asks
+    return common
 
 
 _WAITING = 3  # tasks for each processor of the cluster that are under way: few, so that memory stays flat
@@ -449,23 +449,23 @@ class _Flight:
 
     def _processors(self) -> float:
         """How many there are now. Raises ConnectionError, before Ray itself ends a process whose cluster is gone."""
-        said: SimpleQueue[Any] = SimpleQueue()
+        replies: SimpleQueue[Any] = SimpleQueue()
 
         def ask() -> None:
             try:
-                said.put(self._ray.cluster_resources().get("CPU", 0))
+                replies.put(self._ray.cluster_resources().get("CPU", 0))
             except (ConnectionError, self._ray.exceptions.RayError) as error:
-                said.put(error)
+                replies.put(error)
 
         Thread(target=ask, daemon=True).start()  # nothing waits for a thread that Ray never lets go
         try:
-            found = said.get(timeout=_LOST_S)
+            reply = replies.get(timeout=_LOST_S)
         except Empty:
             self._lost = True
             raise ConnectionError(f"its head has not answered for {_LOST_S:g} s") from None
-        if isinstance(found, Exception):
-            raise found
-        return float(found)
+        if isinstance(reply, Exception):
+            raise reply
+        return float(reply)
 
     def _send(self, sent: _Sent) -> None:
         task = sent.task
@@ -504,15 +504,15 @@ class _Flight:
         if not ray.wait(list(running), num_returns=1, timeout=_LOOK_S)[0]:
             return
         done, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
-        for ref, said in self._said(done):
+        for ref, reply in self._said(done):
             sent = running.pop(ref)
             task = sent.task
-            if isinstance(said, ray.exceptions.RayError):
-                yield task, lost(task, self._judged(said))
+            if isinstance(reply, ray.exceptions.RayError):
+                yield task, lost(task, self._judged(reply))
                 continue
-            if not isinstance(said, bytes):
-                raise UsageError(f"{other_version(*said)}, or take it out; --resume goes on")
-            answer: ClusterAnswer = pickle.loads(said)  # of convlint's own code, in this very version
+            if not isinstance(reply, bytes):
+                raise UsageError(f"{other_version(*reply)}, or take it out; --resume goes on")
+            answer: ClusterAnswer = pickle.loads(reply)  # of convlint's own code, in this very version
             if answer.heard:
                 say(answer.heard)
             if answer.audited is None:
@@ -526,13 +526,13 @@ class _Flight:
         try:
             return list(zip(done, ray.get(done), strict=True))
         except ray.exceptions.RayError:
-            said: list[tuple[Any, Any]] = []
+            replies: list[tuple[Any, Any]] = []
             for ref in done:
                 try:
-                    said.append((ref, ray.get(ref)))
+                    replies.append((ref, ray.get(ref)))
                 except ray.exceptions.RayError as error:
-                    said.append((ref, error))
-            return said
+                    replies.append((ref, error))
+            return replies
 
     def _judged(self, error: Exception) -> str:
         """What is said of a model for which Ray has no answer."""

@@ -164,12 +164,12 @@ def _groups(base: sqlite3.Connection, sought: str, most: int, everything: float)
 
 def _some(base: sqlite3.Connection, which: str) -> Some:
     pairs, hours = base.execute(f"SELECT COUNT(*), TOTAL(hours) FROM temp.ranked WHERE {which}").fetchone()
-    named = f"SELECT model || ' on ' || gpu FROM temp.ranked WHERE {which} ORDER BY hours DESC, model, gpu LIMIT ?"
-    return Some(pairs=pairs, hours=hours, names=tuple(name for (name,) in base.execute(named, (_NAMED,))))
+    sought = f"SELECT model || ' on ' || gpu FROM temp.ranked WHERE {which} ORDER BY hours DESC, model, gpu LIMIT ?"
+    return Some(pairs=pairs, hours=hours, names=tuple(name for (name,) in base.execute(sought, (_NAMED,))))
 
 
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _share(part: float, total: float) -> float | None:
+    return part / total if total else None
 
 
 # The model's hours, and those that the row's advice would save; of models, also how much of them convolutions take.
@@ -215,8 +215,8 @@ def for_each_row(
             ledger.add(row, rows.layers, rows.findings, weight)
         first = next(iter(heavy), "")
         for table in ROWS:
-            for each in rows.of(table):
-                on_row(table, _cells(each, heavy, first))
+            for entry in rows.of(table):
+                on_row(table, _cells(entry, heavy, first))
 
 
 def _count(rows: Rows, tally: Tally) -> None:

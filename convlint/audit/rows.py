@@ -18,8 +18,8 @@ from convlint.model.report import Finding, InputError, LayerReport, NetworkRepor
 def structure_of(layers: Iterable[ConvLayer]) -> str:
     """What stays equal when a network runs with other images, on another GPU or in another dtype: 16 digits."""
     sizes = [
-        (each.op, each.C, each.K, each.T, each.R, each.S, each.U, each.V, each.DilH, each.DilW, each.groups)
-        for each in layers
+        (layer.op, layer.C, layer.K, layer.T, layer.R, layer.S, layer.U, layer.V, layer.DilH, layer.DilW, layer.groups)
+        for layer in layers
     ]
     return blake2b(repr(sizes).encode(), digest_size=8).hexdigest()
 
@@ -165,22 +165,22 @@ def rows_of(model: str, architecture: str, report: Report) -> Rows:
     # What the user calls the GPUs: of several names for one, only the first, so that nothing counts twice.
     gpus = set({load_gpu(label).id: label for label in reversed(report.targets)}.values())
     return Rows(
-        findings=[_finding(name, each) for each in report.findings if each.gpu is None or each.gpu in gpus],
+        findings=[_finding(name, finding) for finding in report.findings if finding.gpu is None or finding.gpu in gpus],
         layers=[_layer(name, entry, gpu) for entry in report.layers for gpu in entry.estimates if gpu in gpus],
-        models=[_model(name, architecture, report, each) for each in report.networks if each.gpu in gpus],
+        models=[_model(name, architecture, report, network) for network in report.networks if network.gpu in gpus],
         errors=[error_row(name, error) for error in report.errors],
     )
 
 
 def error_row(model: str | None, error: InputError) -> ErrorRow:
     """What is wrong with a model, or with an entry that names none."""
-    said = fields(error, "path", "line", "column", "message", "internal")
-    return ErrorRow(model=None if model is None else clean(model), **said)
+    cells = fields(error, "path", "line", "column", "message", "internal")
+    return ErrorRow(model=None if model is None else clean(model), **cells)
 
 
 def _finding(model: str, finding: Finding) -> FindingRow:
     at, fix = finding.location, finding.fix
-    several = [] if fix is None else plain(fix.by_layer or (fix.set,))
+    sets = [] if fix is None else plain(fix.by_layer or (fix.set,))
     return FindingRow(
         model=model, **fields(at, "path", "line", "column"), **fields(finding.rule, "code", "name"),
         **fields(
@@ -188,7 +188,7 @@ def _finding(model: str, finding: Finding) -> FindingRow:
             "lost_capacity_us", "lost_percent", "pays_with", "fingerprint",
         ),
         fix=None if fix is None else clean(fix.describe), fix_safety=None if fix is None else fix.safety,
-        fix_set=_json(several[0] if several.count(several[0]) == len(several) else several) if several else None,
+        fix_set=_json(sets[0] if sets.count(sets[0]) == len(sets) else sets) if sets else None,
         time_change_us=None if fix is None else number(fix.time_change_us), section=clean(finding.rule.source.section),
     )  # fmt: skip
 
@@ -220,17 +220,18 @@ def _layer(model: str, entry: LayerReport, gpu: str) -> LayerRow:
 
 def _model(model: str, architecture: str, report: Report, network: NetworkReport) -> ModelRow:
     total = next(
-        (each for each in report.totals if each.gpu == network.gpu), NetworkTotal(gpu=network.gpu, mode=network.mode)
+        (total for total in report.totals if total.gpu == network.gpu), NetworkTotal(gpu=network.gpu, mode=network.mode)
     )
     own = [finding for finding in report.findings if finding.gpu in (network.gpu, None)]
-    silenced = [each for each in report.suppressed if each.finding.gpu in (network.gpu, None)]
+    silenced = [entry for entry in report.suppressed if entry.finding.gpu in (network.gpu, None)]
     time, lost = total.time_us, total.lost_us
     return ModelRow(
         model=model, **fields(network, "path", "gpu", "mode", "batch", "host_us", "gpu_us"),
         architecture=clean(architecture) or None, structure=structure_of(entry.layer for entry in report.layers),
-        layers=len(report.layers), errors=sum(each.severity == "error" for each in own),
-        warnings=sum(each.severity == "warning" for each in own), infos=sum(each.severity == "info" for each in own),
-        skipped=len(report.skipped), suppressed=len(silenced), grade=total.grade, time_us=number(time),
+        layers=len(report.layers), errors=sum(finding.severity == "error" for finding in own),
+        warnings=sum(finding.severity == "warning" for finding in own),
+        infos=sum(finding.severity == "info" for finding in own), skipped=len(report.skipped),
+        suppressed=len(silenced), grade=total.grade, time_us=number(time),
         time_after_us=number(total.time_after_us), lost_us=number(lost),
         lost_percent=number(100 * lost / time) if time and lost is not None else None,
         parameters=_stored(network.parameters), flops=_stored(network.flops),

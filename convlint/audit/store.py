@@ -76,11 +76,11 @@ class Weights:
             gpu = load_gpu(gpu).id if gpu else ""
         except UsageError as error:
             raise fail(str(error)) from None
-        hours, given = _number(row.get("hours", "")), row.get("share", "").strip()
-        share = _number(given) if given else None
+        hours, text = _number(row.get("hours", "")), row.get("share", "").strip()
+        share = _number(text) if text else None
         if hours is None:
             raise fail(f"{shown(row.get('hours', ''))!r} are no GPU hours")
-        if given and (share is None or share > 1):
+        if text and (share is None or share > 1):
             raise fail("convolution_share must be from 0 to 1")
         try:
             self._base.execute("INSERT INTO temp.hours VALUES (?, ?, ?, ?, 0)", (name, gpu, hours, share))
@@ -99,10 +99,10 @@ class Weights:
         for key in self._keys(name):
             for where in (gpu, "") if first else (gpu,):
                 sought = "SELECT hours, share FROM temp.hours WHERE name = ? AND gpu = ?"
-                found = self._base.execute(sought, (key, where)).fetchone()
-                if found is not None:
+                row = self._base.execute(sought, (key, where)).fetchone()
+                if row is not None:
                     self._base.execute("UPDATE temp.hours SET used = 1 WHERE name = ? AND gpu = ?", (key, where))
-                    hours, share = found
+                    hours, share = row
                     return Weight(hours=hours, share=1.0 if share is None else share, shared=share is not None)
         return None
 
@@ -111,17 +111,17 @@ class Weights:
         sought = (
             "SELECT stem FROM models WHERE name = ? AND 1 = (SELECT COUNT(*) FROM models o WHERE o.stem = models.stem)"
         )
-        found = self._base.execute(sought, (name,)).fetchone()
-        if found is not None:
-            yield found[0]
+        row = self._base.execute(sought, (name,)).fetchone()
+        if row is not None:
+            yield row[0]
 
     def unused(self, most: int) -> Unused | None:
         """The rows that match no model, with `most` of their names; None without a file."""
         if self.path is None:
             return None
         count, hours = self._base.execute("SELECT COUNT(*), TOTAL(hours) FROM temp.hours WHERE NOT used").fetchone()
-        named = "name || CASE gpu WHEN '' THEN '' ELSE ' on ' || gpu END"
-        sought = f"SELECT {named} FROM temp.hours WHERE NOT used ORDER BY hours DESC, name LIMIT ?"
+        label = "name || CASE gpu WHEN '' THEN '' ELSE ' on ' || gpu END"
+        sought = f"SELECT {label} FROM temp.hours WHERE NOT used ORDER BY hours DESC, name LIMIT ?"
         names = self._base.execute(sought, (most,))
         return Unused(rows=count, hours=hours, names=tuple(name for (name,) in names))
 
@@ -246,10 +246,10 @@ class Ledger:
 
 def _setting(fix_set: str | None) -> str:
     """What a fix sets, where it is the same in every model, such as a layout, whatever frameworks call it; else ""."""
-    found = json.loads(fix_set or "{}")
-    if not isinstance(found, dict) or any(type(value) in (int, float) for value in found.values()):
+    setting = json.loads(fix_set or "{}")
+    if not isinstance(setting, dict) or any(type(value) in (int, float) for value in setting.values()):
         return ""
-    return fix_set if found and fix_set else ""
+    return fix_set if setting and fix_set else ""
 
 
 def lost_of_layer(layer: LayerRow) -> float | None:
@@ -303,10 +303,10 @@ class Store:
             if not self.base.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 for statement in (_SCHEMA % FORMAT).split(";\n"):
                     self.base.execute(statement)
-            found = self.base.execute("SELECT format, run FROM meta").fetchone()
-            if found is None or found[0] != FORMAT:
+            meta = self.base.execute("SELECT format, run FROM meta").fetchone()
+            if meta is None or meta[0] != FORMAT:
                 raise UsageError(f"{path} is of another convlint: remove it to audit anew")
-            self._run = int(found[1]) + 1
+            self._run = int(meta[1]) + 1
             self.base.execute("UPDATE meta SET run = ?", (self._run,))
             self.base.execute("DELETE FROM faults")
         self._pending = 0
@@ -351,12 +351,12 @@ class Store:
 
     def put(self, name: str, audited: Audited) -> None:
         """What the audit of a claimed subject came to."""
-        found = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)  # rows repeat themselves: the fastest level does
+        blob = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)  # rows repeat themselves: the fastest level does
         until = None if audited.until is None else audited.until.isoformat()
         with self.guarded():
             self.base.execute(
                 "UPDATE models SET stamp = ?, seen = ?, digest = ?, until = ?, failing = ?, found = ? WHERE name = ?",
-                (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, found, name),
+                (audited.stamp, audited.seen_ns, audited.digest, until, audited.failing, blob, name),
             )
             self._pending += 1
             if self._pending >= _EVERY:
@@ -364,9 +364,9 @@ class Store:
 
     def fault(self, number: int, row: ErrorRow) -> None:
         """What stands for no model."""
-        found = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
+        blob = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
         with self.guarded():
-            self.base.execute("INSERT INTO faults VALUES (?, ?)", (number, found))
+            self.base.execute("INSERT INTO faults VALUES (?, ?)", (number, blob))
 
     def finish(self) -> None:
         """All subjects were claimed and all answers put: what is of no run but those before goes."""
@@ -377,12 +377,12 @@ class Store:
     def rows(self) -> Iterator[Rows]:
         """The rows of each model and fault, in the order of the audit."""
         with self.guarded():
-            several = [
+            cursors = [
                 self.base.execute(f"SELECT number, found FROM {table} ORDER BY number")
                 for table in ("models", "faults")
             ]
-            for _, found in heapq.merge(*several, key=itemgetter(0)):
-                yield _DECODER.decode(_unpacked(found))
+            for _, blob in heapq.merge(*cursors, key=itemgetter(0)):
+                yield _DECODER.decode(_unpacked(blob))
 
     def refuse_foreign(self, paths: Iterable[str]) -> None:
         """Raises UsageError where a file is there that is to become a table, and is none that these runs wrote."""
@@ -395,7 +395,7 @@ class Store:
     def wrote(self, paths: Iterable[str]) -> None:
         """These are tables of this audit, which it may write anew."""
         with self.guarded():
-            self.base.executemany("INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(each),) for each in paths))
+            self.base.executemany("INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(path),) for path in paths))
 
     def _beside(self, path: str) -> str:
         """As seen from the folder of the state, which may move with its tables."""
@@ -430,10 +430,10 @@ class Store:
             raise UsageError(f"{self.path} is not what an audit left ({error}): remove it to audit anew") from None
 
 
-def _unpacked(found: bytes) -> bytes:
+def _unpacked(blob: bytes) -> bytes:
     """The rows of one model, of which no sound one has more than so many bytes. Raises zlib.error."""
     unpacking = zlib.decompressobj()
-    rows = unpacking.decompress(found, _MOST_BYTES)
+    rows = unpacking.decompress(blob, _MOST_BYTES)
     if unpacking.unconsumed_tail or not unpacking.eof:
         raise zlib.error("a model has more rows than any can have")
     return rows

@@ -114,7 +114,7 @@ def subject_of(given: Mapping[str, Any], path: str, line: int, *, modules: bool)
         raise InputFault("names no model")
     if word == "-":
         raise InputFault("standard input is no model of a list")
-    named = decide(word, modules=modules)
+    source = decide(word, modules=modules)
     gpus = tuple(_words(values.get("gpu", ())))
     try:
         resolve_targets(gpus)
@@ -122,15 +122,15 @@ def subject_of(given: Mapping[str, Any], path: str, line: int, *, modules: bool)
         raise InputFault(str(error)) from None
     mode = _one_of("mode", _text(values, "mode"), MODES)
     settings = _settings(values)
-    name, inputs = _text(values, "name") or named.name, _inputs(values.get("inputs"))
-    if named.kind == "module":
+    name, inputs = _text(values, "name") or source.name, _inputs(values.get("inputs"))
+    if source.kind == "module":
         parse_reference(word)
-        named = _module(word, name, values, path, line, settings, inputs)
+        source = _module(word, name, values, path, line, settings, inputs)
     elif any(key in values for key in _OF_MODULES):
         key = next(key for key in _OF_MODULES if key in values)
         raise InputFault(f"{key} is for package.module:name; what a file runs in is said by layout and dtype")
     return Subject(
-        name=name, source=named, architecture=_text(values, "architecture"), gpus=gpus, mode=mode,
+        name=name, source=source, architecture=_text(values, "architecture"), gpus=gpus, mode=mode,
         batch=_batch(values.get("batch")), inputs=inputs,
         running=Running(
             settings=settings,
@@ -162,16 +162,16 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
     table = values.get("runtime", {})
     if not isinstance(table, dict):
         raise InputFault("runtime must be an object of settings; in a line or CSV, each is a key of its own")
-    given = dict(table)
+    settings = dict(table)
     for key, value in values.items():
         setting = key.removeprefix(_PREFIX)
         if key not in KEYS:
-            if setting in given:
+            if setting in settings:
                 raise InputFault(f"{setting} is given twice")
-            given[setting] = value
+            settings[setting] = value
     # Text of a line or a table's cell is read as a spec would; what JSON types stays what it is.
     return settings_of(
-        {key: Value(it, _NOWHERE, plain=True) if isinstance(it, str) else value_of(it) for key, it in given.items()}
+        {key: Value(it, _NOWHERE, plain=True) if isinstance(it, str) else value_of(it) for key, it in settings.items()}
     )
 
 
@@ -183,8 +183,8 @@ def _text(values: Mapping[str, Any], key: str) -> str:
 
 
 def _words(value: Any) -> Iterable[str]:
-    several = value if isinstance(value, list | tuple) else [value]
-    for text in several:
+    names = value if isinstance(value, list | tuple) else [value]
+    for text in names:
         if not isinstance(text, str):
             raise InputFault("gpu must be a name, or several")
         yield from filter(None, re.split(r"[,\s]+", text))
@@ -198,10 +198,10 @@ def _one_of(key: str, word: str, known: tuple[Any, ...]) -> Any:
 
 def _flag(value: Any) -> bool:
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = value if isinstance(value, bool) else words.get(str(value).strip().lower())
-    if found is None:
+    flag = value if isinstance(value, bool) else words.get(str(value).strip().lower())
+    if flag is None:
         raise InputFault("channels_last must be true or false")
-    return found
+    return flag
 
 
 def _batch(value: Any) -> int | None:
@@ -223,14 +223,14 @@ def _inputs(value: Any) -> dict[str, str]:
         if not all(isinstance(shape, str) for shape in value.values()):
             raise InputFault("inputs must have a text for each shape, such as 16x3x224x224")
         return dict(value)
-    several = value.split() if isinstance(value, str) else value
-    if not isinstance(several, list) or not all(isinstance(shape, str) for shape in several):
+    shapes = value.split() if isinstance(value, str) else value
+    if not isinstance(shapes, list) or not all(isinstance(shape, str) for shape in shapes):
         raise InputFault("inputs must be shapes, such as 16x3x224x224, or an object of them")
-    found: dict[str, str] = {}
-    for text in several:
+    inputs: dict[str, str] = {}
+    for text in shapes:
         key, _, shape = text.rpartition("=")
-        found[key] = f"{found[key]},{shape}" if key in found else shape
-    return found
+        inputs[key] = f"{inputs[key]},{shape}" if key in inputs else shape
+    return inputs
 
 
 MOST_LINE = 1 << 16  # bytes of one entry
@@ -295,14 +295,14 @@ def _of_lines(stream: BinaryIO, *, as_json: bool) -> Iterator[ListEntry]:
 
 def _of_json(number: int, text: str) -> ListEntry:
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return ListEntry(line=number, fault=f"is no JSON: {error}")
-    if isinstance(found, str):
-        return ListEntry(line=number, values={"model": found})
-    if not isinstance(found, dict):
+    if isinstance(value, str):
+        return ListEntry(line=number, values={"model": value})
+    if not isinstance(value, dict):
         return ListEntry(line=number, fault='is no JSON object, such as {"model": "net.onnx"}')
-    return ListEntry(line=number, values=found)
+    return ListEntry(line=number, values=value)
 
 
 def _no_constant(word: str) -> Any:
@@ -312,15 +312,15 @@ def _no_constant(word: str) -> Any:
 def _of_words(number: int, text: str) -> ListEntry:
     """`zoo/net.onnx batch=8 gpu=t4`: what is left of the keys is the model, with whatever spaces it has."""
     values: dict[str, Any] = {}
-    while found := _TAIL.search(text):
+    while match := _TAIL.search(text):
         try:
-            key = known_key(found[1])
+            key = known_key(match[1])
         except InputFault as fault:
             return ListEntry(line=number, fault=fault.message)
         if key in values:
             return ListEntry(line=number, fault=f"{key} is given twice")
-        values[key] = found[2].strip('"')
-        text = text[: found.start()]
+        values[key] = match[2].strip('"')
+        text = text[: match.start()]
     return ListEntry(line=number, values={"model": text, **values})
 
 
@@ -384,8 +384,8 @@ def _all(
 ) -> Iterator[Found]:
     modules = planner.options.modules
     for path in paths:
-        for found in streamed(path, modules=modules, wanted=lambda path: _wanted(path, planner)):
-            yield found if isinstance(found, InputError) else _judged(Subject(name=found.name, source=found))
+        for source in streamed(path, modules=modules, wanted=lambda path: _wanted(path, planner)):
+            yield source if isinstance(source, InputError) else _judged(Subject(name=source.name, source=source))
     for model in models:
         yield Subject(name=clean(model.name), source=model)
     for path, entries in lists:

@@ -59,16 +59,16 @@ def is_settled(stamp: str, now_ns: int) -> bool:
 
 def digest_of(source: Input) -> str:
     """The content of an input's files; empty where one of them cannot be read."""
-    found = blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     try:
         for path in _files_of(source):
-            found.update(os.path.basename(path).encode("utf-8", "surrogatepass") + b"\0")
+            digest.update(os.path.basename(path).encode("utf-8", "surrogatepass") + b"\0")
             with open_regular(path) as file:
                 while piece := file.read(_PIECE):
-                    found.update(piece)
+                    digest.update(piece)
     except (InputFault, OSError):
         return ""
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _files_of(source: Input) -> list[str]:
@@ -88,44 +88,44 @@ def _files_of(source: Input) -> list[str]:
 def fingerprint(subject: Subject, plan_digest: str) -> str:
     """How a subject is asked for, under which config and version; of a module, also the code that it may come from."""
     source = subject.source
-    said = (
+    parts = (
         source.kind, source.name, subject.name, subject.architecture, subject.gpus, subject.mode, subject.batch,
         sorted(subject.inputs.items()), _running(subject.running), plan_digest,
     )  # fmt: skip
-    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
+    digest = blake2b(repr(parts).encode("utf-8", "surrogateescape"), digest_size=16)
     if source.kind == "module":
         model = source.model
         folder = "." if model is None else model.folder
-        found.update(digest_of_code(os.path.realpath(folder)).encode())
+        digest.update(digest_of_code(os.path.realpath(folder)).encode())
         if model is not None:
             entry = (
                 model.reference, sorted(model.inputs.items()), model.channels_last, model.autocast, model.mode,
                 model.trains,
                 model.targets, sorted((name, str(value)) for name, value in model.settings.items()),
             )  # fmt: skip
-            found.update(repr(entry).encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+            digest.update(repr(entry).encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
 def digest_of_plan(plan: RunPlan) -> str:
     """The rules, the config's files, the calibrations and all that was asked for on the command line."""
     job, selection, policy = plan.job, plan.selection, plan.selection.policy
     reading = job.reading
-    said = (
+    parts = (
         __version__, job.gpus, job.mode, job.default_gpus, job.default_mode, reading.batch,
         sorted(reading.inputs.items()), reading.module_timeout_s, reading.trains, reading.channels_last,
         _running(job.asked), _running(job.usual), sorted(job.allow),
         sorted(selection.codes), sorted(selection.severities.items()), policy.fail_on, policy.min_loss,
-        [(each.reason, sorted(each.codes), each.layers) for each in policy.exemptions],
+        [(exemption.reason, sorted(exemption.codes), exemption.layers) for exemption in policy.exemptions],
     )  # fmt: skip
-    found = blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=16)
-    found.update(
+    digest = blake2b(repr(parts).encode("utf-8", "surrogateescape"), digest_size=16)
+    digest.update(
         os.path.realpath(plan.config.path or "").encode("utf-8", "surrogateescape")
     )  # its patterns start there
     rules = [path for folder in plan.rulebook.folders for path in rule_files(folder)]
     for piece in _contents([*plan.config.files, *rules, *(file.path for file in job.calibrations)]):
-        found.update(piece)
-    return found.hexdigest()
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _running(running: Running) -> str:
@@ -143,17 +143,17 @@ def _contents(paths: Iterable[str]) -> Iterator[bytes]:
 @cache
 def digest_of_code(folder: str) -> str:
     """All Python below a folder, and what is installed: any of it may be what a module of the project imports."""
-    found = blake2b(digest_size=16)
-    installed = {f"{each.metadata['Name']} {each.version}" for each in distributions()}
-    found.update("\n".join(sorted(installed)).encode())
+    digest = blake2b(digest_size=16)
+    installed = {f"{distribution.metadata['Name']} {distribution.version}" for distribution in distributions()}
+    digest.update("\n".join(sorted(installed)).encode())
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         for name in sorted(files):
             if name.endswith(".py"):
                 with suppress(InputFault):  # what cannot be read cannot be imported
                     for piece in _contents([os.path.join(here, name)]):
-                        found.update(piece)
-    return found.hexdigest()
+                        digest.update(piece)
+    return digest.hexdigest()
 
 
 TRIES = 3  # of a model whose process dies
@@ -215,9 +215,9 @@ def audited(task: Task, reading: Reading) -> Audited:
     failing = any(counts(finding, setting.selection.policy) for finding in report.findings)
     rows = rows_of(subject.name, subject.architecture, report)
     transient = any(error.internal or source.kind == "module" for error in errors)  # a run, not the content, failed
-    kept = None if transient else digest
+    lasting_digest = None if transient else digest
     until = None if result is None else result.until
-    return Audited(rows=rows, failing=failing, digest=kept, stamp=stamp, seen_ns=seen_ns, until=until)
+    return Audited(rows=rows, failing=failing, digest=lasting_digest, stamp=stamp, seen_ns=seen_ns, until=until)
 
 
 def lost(task: Task, why: str) -> Audited:

@@ -70,11 +70,11 @@ def _with_single_options(command: Command) -> Any:
 
 
 def _single(parameter: Parameter) -> inspect.Parameter:
-    told = parameter.option
-    ways: dict[str, Any] = {"metavar": told.metavar, "help": told.help, "autocompletion": told.complete}
+    option = parameter.option
+    ways: dict[str, Any] = {"metavar": option.metavar, "help": option.help, "autocompletion": option.complete}
     declared = (
-        typer.Option(*told.names, **ways, min=told.min, max=told.max, show_default=parameter.default is not None)
-        if told.names
+        typer.Option(*option.names, **ways, min=option.min, max=option.max, show_default=parameter.default is not None)
+        if option.names
         else typer.Argument(**ways, show_default=False)
     )
     default = inspect.Parameter.empty if parameter.default is NODEFAULT else parameter.default

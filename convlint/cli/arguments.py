@@ -64,8 +64,8 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
     def type(self) -> tuple[Any, bool]:
         """What one value of it is, and whether it takes several: of `list[str] | None`, str and True."""
-        one = (get_args(self.annotation) or (self.annotation,))[0]
-        return (str, True) if get_origin(one) is list else (one, False)
+        kind = (get_args(self.annotation) or (self.annotation,))[0]
+        return (str, True) if get_origin(kind) is list else (kind, False)
 
 
 def option(
@@ -126,8 +126,8 @@ def call(words: list[str]) -> int | None:
 
 def read(words: Iterable[str], known: list[Parameter]) -> dict[str, Any] | None:
     """The values of `known` by their names; None where a word is not plainly one of them."""
-    values = {each.name: each.default for each in known}
-    by_name = {name: each for each in known for name in each.option.names}
+    values = {parameter.name: parameter.default for parameter in known}
+    by_name = {name: parameter for parameter in known for name in parameter.option.names}
     loose: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -137,17 +137,17 @@ def read(words: Iterable[str], known: list[Parameter]) -> dict[str, Any] | None:
             loose.append(word)
             continue
         name, attached, text = word.partition("=")
-        each = by_name.get(name)
-        if each is None or (attached and not name.startswith("--")):
+        parameter = by_name.get(name)
+        if parameter is None or (attached and not name.startswith("--")):
             return None
-        if each.annotation is bool and not attached:
-            values[each.name] = True
+        if parameter.annotation is bool and not attached:
+            values[parameter.name] = True
             continue
-        value = _value(text if attached else next(rest, ""), each)
+        value = _value(text if attached else next(rest, ""), parameter)
         if value is None:
             return None
-        values[each.name] = [*(values[each.name] or ()), value] if each.type()[1] else value
-    for place in (each for each in known if not each.option.names):
+        values[parameter.name] = [*(values[parameter.name] or ()), value] if parameter.type()[1] else value
+    for place in (parameter for parameter in known if not parameter.option.names):
         if loose and place.type()[1]:
             values[place.name], loose = loose, []
         elif loose:

@@ -378,7 +378,7 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
         from convlint.gpus.devices import gpus_here
 
         here = [gpu.id for gpu in gpus_here()]
-        names = [each for name in names for each in (here if name == LOCAL else [name])]
+        names = [gpu for name in names for gpu in (here if name == LOCAL else [name])]
     return tuple(names)
 
 

@@ -109,16 +109,16 @@ def share(option: str, text: str | None) -> float | None:
     """`+5%` as 0.05. Raises UsageError."""
     if text is None:
         return None
-    found = _PERCENT.fullmatch(text.strip())
-    if found is None:
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{option}: {text!r} is no share to add, such as +5%")
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def time_us(text: str) -> float:
     """`10ms` as 10000. Raises UsageError."""
-    found = _TIME.fullmatch(text.strip())
-    value = 0.0 if found is None else float(found[1]) * _IN_US[found[2]]
+    match = _TIME.fullmatch(text.strip())
+    value = 0.0 if match is None else float(match[1]) * _IN_US[match[2]]
     if not value:
         raise UsageError(f"--target-time: {text!r} is no time, such as 10ms (us, ms or s)")
     return value

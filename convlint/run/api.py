@@ -62,9 +62,9 @@ def lint(
         skip_foreign=skip_foreign,
         strict=strict,
     )
-    several = [paths] if isinstance(paths, str | PathLike) else paths
+    all_paths = [paths] if isinstance(paths, str | PathLike) else paths
     known = None if baseline is None else read_baseline(fspath(baseline))
-    words = [path if isinstance(path, str) else join(".", fspath(path)) for path in several]  # a Path is no module
+    words = [path if isinstance(path, str) else join(".", fspath(path)) for path in all_paths]  # a Path is no module
     return lint_paths(words, options, baseline=known).report
 
 

@@ -73,7 +73,7 @@ class LayerFigures(Struct, kw_only=True):
 
     def time_us(self, gpu: str) -> float | None:
         """On one GPU; None where it is not predictable."""
-        return next((each.time_us for each in self.estimates if each.gpu == gpu), None)
+        return next((estimate.time_us for estimate in self.estimates if estimate.gpu == gpu), None)
 
 
 SIZES = tuple(name for name in LayerFigures.__struct_fields__ if name not in ("name", "path", "estimates"))
@@ -247,8 +247,8 @@ class Pair(Struct, frozen=True, kw_only=True):
     @property
     def versions(self) -> dict[str, tuple[str | None, str | None]]:
         """The versions of libraries that differ."""
-        before = {name: each.value for name, each in self.old.runtime.items()}
-        after = {name: each.value for name, each in self.new.runtime.items()}
+        before = {name: version.value for name, version in self.old.runtime.items()}
+        after = {name: version.value for name, version in self.new.runtime.items()}
         return {
             name: (before.get(name), after.get(name))
             for name in (*before, *(name for name in after if name not in before))
@@ -256,11 +256,11 @@ class Pair(Struct, frozen=True, kw_only=True):
         }
 
 
-def _same_version(one: str | None, other: str | None) -> bool:
+def _same_version(version: str | None, other: str | None) -> bool:
     """Whether two versions are one, of which one may be written with more of its parts: 9.10.2 and 9.10.2.21."""
-    if one is None or other is None:
-        return one is other
-    return one == other or f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+    if version is None or other is None:
+        return version is other
+    return version == other or f"{version}.".startswith(f"{other}.") or f"{other}.".startswith(f"{version}.")
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -292,14 +292,14 @@ def compared(old: Side, new: Side, names: tuple[str, str], tolerance: float = TO
     """
     before, after = _by_key(old, names[0]), _by_key(new, names[1])
     if len({path for path, _, _ in before}) == len({path for path, _, _ in after}) == 1:  # whatever they are called
-        before = {("", *key[1:]): one for key, one in before.items()}
-        after = {("", *key[1:]): one for key, one in after.items()}
+        before = {("", *key[1:]): network for key, network in before.items()}
+        after = {("", *key[1:]): network for key, network in after.items()}
     errors = list(dict.fromkeys((*old.errors, *new.errors)))
     unread = {error.path for error in errors}
     pairs = [
-        _pair(old, new, one, after[key], tolerance)
-        for key, one in before.items()
-        if key in after and unread.isdisjoint((one.path, after[key].path))
+        _pair(old, new, network, after[key], tolerance)
+        for key, network in before.items()
+        if key in after and unread.isdisjoint((network.path, after[key].path))
     ]
     errors += [
         InputError(path=pair.new.path, message=f"no time on {pair.new.gpu} that could be compared")
@@ -307,8 +307,8 @@ def compared(old: Side, new: Side, names: tuple[str, str], tolerance: float = TO
         if pair.change is None
     ]
     # What could not be read may be what the other side has.
-    only_old = () if unread else tuple(dict.fromkeys(one.path for key, one in before.items() if key not in after))
-    only_new = () if unread else tuple(dict.fromkeys(one.path for key, one in after.items() if key not in before))
+    only_old = () if unread else tuple(dict.fromkeys(entry.path for key, entry in before.items() if key not in after))
+    only_new = () if unread else tuple(dict.fromkeys(entry.path for key, entry in after.items() if key not in before))
     if not pairs and not errors:
         errors.append(InputError(path=names[1], message=_nothing_shared(before.values(), after.values())))
     return Comparison(
@@ -318,12 +318,12 @@ def compared(old: Side, new: Side, names: tuple[str, str], tolerance: float = TO
 
 
 def _nothing_shared(before: Iterable[NetworkFigures], after: Iterable[NetworkFigures]) -> str:
-    def said(side: Iterable[NetworkFigures]) -> str:
-        found = list(dict.fromkeys(f"{one.path} on {one.gpu}, {one.mode}" for one in side))
-        more = ", ..." if len(found) > 3 else ""
-        return ", ".join(found[:3]) + more or "no network"
+    def networks(side: Iterable[NetworkFigures]) -> str:
+        names = list(dict.fromkeys(f"{network.path} on {network.gpu}, {network.mode}" for network in side))
+        more = ", ..." if len(names) > 3 else ""
+        return ", ".join(names[:3]) + more or "no network"
 
-    return f"nothing to compare: the old side has {said(before)}, the new one {said(after)}"
+    return f"nothing to compare: the old side has {networks(before)}, the new one {networks(after)}"
 
 
 _Key = tuple[str, str, str]
@@ -333,8 +333,12 @@ def _by_key(side: Side, name: str) -> dict[_Key, NetworkFigures]:
     """The networks by their path below the folder that is compared, or below what all of a report share; GPU; mode."""
     folder = name if os.path.isdir(name) else _shared_folder([network.path for network in side.networks])
     return {
-        (one.path if not folder or ":" in one.path else os.path.relpath(one.path, folder), _gpu(one), one.mode): one
-        for one in side.networks
+        (
+            network.path if not folder or ":" in network.path else os.path.relpath(network.path, folder),
+            _gpu(network),
+            network.mode,
+        ): network
+        for network in side.networks
     }
 
 
@@ -372,7 +376,7 @@ def _layers_of(side: Side, network: NetworkFigures) -> list[LayerFigures]:
 def _findings(side: Side, network: NetworkFigures) -> list[FindingFigures]:
     """Errors and warnings on this network: those in its file, or on its layers in the files of a module."""
     layers = {(layer.path, layer.name) for layer in _layers_of(side, network)}
-    alone = len({one.path for one in side.networks}) == 1
+    alone = len({network.path for network in side.networks}) == 1
     return [
         finding
         for finding in side.findings
@@ -384,10 +388,10 @@ def _findings(side: Side, network: NetworkFigures) -> list[FindingFigures]:
 
 def _beyond(findings: Iterable[FindingFigures], others: Iterable[FindingFigures]) -> Iterator[FindingFigures]:
     """Those that the others do not have."""
-    left = Counter(finding.key for finding in others)
+    unmatched = Counter(finding.key for finding in others)
     for finding in findings:
-        if left[finding.key]:
-            left[finding.key] -= 1
+        if unmatched[finding.key]:
+            unmatched[finding.key] -= 1
         else:
             yield finding
 
@@ -407,14 +411,14 @@ def _layers(
         else:
             strangers.append(layer)
     of_sizes: dict[object, list[LayerFigures]] = {}
-    for layer in (layer for several in waiting.values() for layer in several):
+    for layer in (layer for group in waiting.values() for layer in group):
         of_sizes.setdefault(layer.sizes, []).append(layer)
     for layer in strangers:
         if of_sizes.get(layer.sizes):
             matched.append((of_sizes[layer.sizes].pop(0), layer))
         else:
             yield LayerChange(name=layer.name, before_us=None, after_us=layer.time_us(new_gpu), kind="added")
-    for layer in (layer for several in of_sizes.values() for layer in several):
+    for layer in (layer for group in of_sizes.values() for layer in group):
         yield LayerChange(name=layer.name, before_us=layer.time_us(old_gpu), after_us=None, kind="removed")
     for before, after in matched:
         sizes = zip(SIZES, before.sizes, after.sizes, strict=True)

@@ -78,9 +78,9 @@ def _input(entry: ModelEntry) -> Input:
     settings: dict[str, Any] = {}
     spans: dict[str, Span] = {}
     for name, (raw, at) in entry.runtime.items():
-        found = settings_in_config({name: (raw, at)})  # under the name that a spec has for it
-        settings |= found
-        spans |= dict.fromkeys(found, _span(at, len(name)))
+        setting = settings_in_config({name: (raw, at)})  # under the name that a spec has for it
+        settings |= setting
+        spans |= dict.fromkeys(setting, _span(at, len(name)))
     for word in entry.target:
         _at(word, lambda text: resolve_targets([text]))
     for name in ("model", "inputs", "target", "mode"):
@@ -285,11 +285,11 @@ def _usual(config: Config) -> Running:
     """How inputs run by the config, where they say nothing themselves."""
     from convlint.readers.spec.fields import dtype_of, layout_of
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, word, read in (("dtype", config.dtype, dtype_of), ("layout", config.layout, layout_of)):
         if word is not None:
             try:
-                found[name] = read(value_of(word.text))
+                values[name] = read(value_of(word.text))
             except InputFault as fault:
                 word.at.fail(fault.message)
     if config.versions is not None and config.versions.text not in ("auto", "none"):
@@ -297,7 +297,7 @@ def _usual(config: Config) -> Running:
     return Running(
         settings=settings_in_config(config.runtime),
         versions=None if config.versions is None else config.versions.text,
-        **found,
+        **values,
     )
 
 

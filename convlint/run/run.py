@@ -71,12 +71,12 @@ def check_tasks(
         from convlint.mend.mending import mended_models
 
         others = [task for task in tasks if not is_mended_together(task[0], task[2])]
-        found = iter(check_tasks(others, jobs=jobs, on_done=on_done, settled=settled) if others else ())
+        separate = iter(check_tasks(others, jobs=jobs, on_done=on_done, settled=settled) if others else ())
         with Reading(on_output=say) as reading:
             together = iter([settled(outcome) for outcome in mended_models(models, reading)])
         for source, _, _ in models:
             on_done(source.name)
-        return [next(together if is_mended_together(source, job) else found) for source, _, job in tasks]
+        return [next(together if is_mended_together(source, job) else separate) for source, _, job in tasks]
     jobs = jobs or worth(source for source, _, _ in tasks)
     if jobs > 1 and (len(tasks) > 1 or any(len(source.members) > 1 for source, _, _ in tasks)):
         from convlint.run.workers import check_in_workers, in_parts  # one process needs nothing of it
@@ -102,10 +102,10 @@ def worth(sources: Iterable[Input]) -> int:
         modules = modules or source.kind == "module"
         seconds += _seconds(source)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    several = max(files // _FILES_OF_PROCESS, int(seconds / _SECONDS_OF_PROCESS))
-    if min(cores, several) < 2:
+    processes = max(files // _FILES_OF_PROCESS, int(seconds / _SECONDS_OF_PROCESS))
+    if min(cores, processes) < 2:
         return 1
-    return max(1, min(cores, several, _free_bytes() // (_BYTES_OF_MODULE if modules else _BYTES_OF_PROCESS)))
+    return max(1, min(cores, processes, _free_bytes() // (_BYTES_OF_MODULE if modules else _BYTES_OF_PROCESS)))
 
 
 def _seconds(source: Input) -> float:
@@ -138,18 +138,18 @@ def _free_bytes() -> int:
 def grouped(inputs: Iterable[Input], planner: RunPlanner) -> list[Input]:
     """The inputs in their order, each group of Python files where its first one stood."""
     members: dict[tuple[int, str], dict[str, bool]] = {}  # config and repository -> path -> whether it was named
-    found: list[Input | tuple[int, str]] = []  # a key stands for the group that begins there
+    result: list[Input | tuple[int, str]] = []  # a key stands for the group that begins there
     for source in inputs:
         if source.kind != "source":
-            found.append(source)
+            result.append(source)
             continue
         key = id(planner.configs.of(source.name)), _root(os.path.dirname(source.name))
         if key not in members:
             members[key] = {}
-            found.append(key)
-        several = members[key]
-        several[source.name] = several.get(source.name, False) or bool(source.named)
-    return [each if isinstance(each, Input) else _group(each[1], members[each]) for each in found]
+            result.append(key)
+        paths = members[key]
+        paths[source.name] = paths.get(source.name, False) or bool(source.named)
+    return [entry if isinstance(entry, Input) else _group(entry[1], members[entry]) for entry in result]
 
 
 def _group(root: str, members: dict[str, bool]) -> Input:
@@ -220,7 +220,7 @@ def lint_paths(
     tasks = [(with_content(source), plan.rulebook, _with_known(plan.job, source, *known)) for source, plan in planned]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
     results = [
-        (each.result, plan) for each, (_, plan) in zip(outcomes, planned, strict=True) if each.result is not None
+        (item.result, plan) for item, (_, plan) in zip(outcomes, planned, strict=True) if item.result is not None
     ]
     errors += [error for outcome in outcomes for error in outcome.errors]
     if not inputs and not errors and not (options.specs_only or options.skip_foreign):
@@ -245,7 +245,7 @@ def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input],
     """
     options = planner.options
     of_tool = options.specs_only or options.skip_foreign
-    found, errors = discover(
+    inputs, errors = discover(
         paths,
         modules=options.modules and not of_tool,
         specs_only=of_tool,
@@ -253,8 +253,8 @@ def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input],
         wanted=lambda path: included(path, planner),
     )
     if of_tool:
-        found = tuple(each for each in found if each.kind not in ("file", "source") or included(each.name, planner))
-    return grouped(dict.fromkeys(map(tidy, found)), planner), list(errors)
+        inputs = tuple(item for item in inputs if item.kind not in ("file", "source") or included(item.name, planner))
+    return grouped(dict.fromkeys(map(tidy, inputs)), planner), list(errors)
 
 
 def included(path: str, planner: RunPlanner) -> bool:
@@ -296,10 +296,10 @@ def conclude(
     judged = [(expired.judge(result, plan), plan) for result, plan in results]
     suppressed = [entry for result, _ in judged for entry in result.suppressed]
     old = [entry.finding for entry in suppressed if entry.by == "baseline"]
-    found = tuple(finding for result, _ in judged for finding in result.findings)
+    findings = tuple(finding for result, _ in judged for finding in result.findings)
     kept = judged
     if adopt and not errors:
-        suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in found]
+        suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in findings]
         kept = [
             (
                 replace(result, findings=(), layers=tuple(map(_unadvised, result.layers)), fixable=0, fixable_unsafe=0),
@@ -316,17 +316,17 @@ def conclude(
         suppressed=tuple(sorted(suppressed, key=_place)),
         sources={**report.sources, **expired.config_texts},
     )
-    failing = [each for result, plan in kept for each in result.findings if counts(each, plan.selection.policy)]
+    failing = [item for result, plan in kept for item in result.findings if counts(item, plan.selection.policy)]
     gone: tuple[BaselineEntry, ...] = ()
     if baseline and not adopt:
         codes = {code for plan in plans for code in plan.selection.codes}
         checked = [path for source in inputs for path in source.members or (source.name,)]
-        gone = stale(baseline, baseline_of((*found, *old)), report, checked, codes)
+        gone = stale(baseline, baseline_of((*findings, *old)), report, checked, codes)
     code = verdict(report, failing=bool(failing))
     return Verdict(
         report=report,
         exit_code=code,
-        found=(*found, *old),
+        found=(*findings, *old),
         old=tuple(old),
         stale=gone,
         failing=tuple(failing),
@@ -345,7 +345,7 @@ def _incomplete(results: Sequence[tuple[NetworkResult, RunPlan]], errors: Sequen
 def _unadvised(entry: LayerReport) -> LayerReport:
     """The layer as it is where all advice is known: as good as before, and nothing is promised."""
     times = {
-        label: None if each is None else replace(each, after_us=each.time_us) for label, each in entry.times.items()
+        label: None if time is None else replace(time, after_us=time.time_us) for label, time in entry.times.items()
     }
     return replace(entry, times=times)
 
@@ -370,16 +370,16 @@ class _Expired:
             self._asked.add(id(plan))
             for source in {id(entry.at.source): entry.at.source for entry in plan.config.per_layer_ignores}.values():
                 self.config_texts[source.path] = tuple(source.text.split("\n"))
-            left, silenced = self._own(plan)
-            findings, suppressed = (*findings, *left), (*suppressed, *silenced)
+            added, silenced = self._own(plan)
+            findings, suppressed = (*findings, *added), (*suppressed, *silenced)
         return replace(result, findings=plan.selection.of(findings), suppressed=suppressed)
 
     def _own(self, plan: RunPlan) -> tuple[list[Finding], list[Suppressed]]:
         """(what is wrong with a config's entries, and what of that is an old finding)."""
-        left, silenced = [], []
+        findings, silenced = [], []
         for finding in judge_mentions(plan.expired, plan.rulebook):
             if finding.rule.code in plan.selection.codes and self._known.holds(finding):
                 silenced.append(Suppressed(finding=finding, reason="", by="baseline"))
             else:
-                left.append(finding)
-        return left, silenced
+                findings.append(finding)
+        return findings, silenced

@@ -78,17 +78,17 @@ def check_in_workers(
             on_done(task[0].name)
         return outcome
 
-    def one(task: Task) -> InputResult:
+    def check(task: Task) -> InputResult:
         outcome = _checked(processes, task)
         return outcome if task[0].part else done(task, outcome)
 
-    several = [in_parts(task, jobs) for task in tasks]
+    all_parts = [in_parts(task, jobs) for task in tasks]
     pool = ThreadPoolExecutor(jobs)
     try:
-        found = pool.map(one, [part for parts in several for part in parts])
+        answers = pool.map(check, [part for parts in all_parts for part in parts])
         outcomes = []
-        for task, parts in zip(tasks, several, strict=True):
-            own = list(islice(found, len(parts)))
+        for task, parts in zip(tasks, all_parts, strict=True):
+            own = list(islice(answers, len(parts)))
             if parts == [task]:
                 outcomes.append(own[0])
                 continue
@@ -109,8 +109,8 @@ def _checked(processes: Processes, task: Task) -> InputResult:
         return InputResult(None, [])
     try:
         # Both ends are convlint's own code: what a stranger's model says has been through the checks of the wire.
-        asked = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
-        result: InputResult | str = pickle.loads(processes.ask(asked))
+        request = pickle.dumps((source, rulebook.folders, job, gc.get_threshold()))
+        result: InputResult | str = pickle.loads(processes.ask(request))
     except ChildDied as died:
         what = "could not be started" if died.unstarted else "died"
         return InputResult(None, [InputError(path=source.name, message=f"the process that checks it {what} ({died})")])

@@ -76,24 +76,24 @@ def run(paths: Sequence[str], asked: AuditFlags, options: Options, shown: output
 
 
 @contextmanager
-def _running(asked: AuditFlags, jobs: int) -> Iterator[Run]:
+def _running(flags: AuditFlags, jobs: int) -> Iterator[Run]:
     """How tasks are run: here, in processes, or on a cluster. Raises UsageError for a cluster that cannot be used."""
-    if asked.cluster is None:
+    if flags.cluster is None:
         yield audit_as_worth if jobs == 0 else audit_here if jobs == 1 else partial(audit_in_processes, jobs=jobs)
         return
     from convlint.audit.cluster import on_cluster
 
-    with on_cluster(asked.cluster, asked.ship_limit << 20) as run:  # from MiB
+    with on_cluster(flags.cluster, flags.ship_limit << 20) as run:  # from MiB
         yield run
 
 
 def _or_nothing(subjects: Iterator[Found], words: str, *, allow_empty: bool) -> Iterator[Found]:
     """The subjects; where there are none, an error of what was asked for, unless --allow-empty is given."""
-    found = None
-    for found in subjects:
-        if not (allow_empty and isinstance(found, InputError) and found.message.startswith(NOTHING)):
-            yield found
-    if found is None and not allow_empty:
+    subject = None
+    for subject in subjects:
+        if not (allow_empty and isinstance(subject, InputError) and subject.message.startswith(NOTHING)):
+            yield subject
+    if subject is None and not allow_empty:
         yield InputError(path=words, message="nothing to audit")
 
 
@@ -103,10 +103,10 @@ def _summary(
     """The answer, while the tables are written."""
     tally, ledger = Tally(), Ledger(store.base, weighed=weights.path is not None)
     with ExitStack() as stack:
-        several = [stack.enter_context(tables.written(place.format, place.file or "")) for place in written]
+        writers = [stack.enter_context(tables.written(place.format, place.file or "")) for place in written]
 
         def on_row(table: Table, cells: Cells) -> None:
-            for add in several:
+            for add in writers:
                 add(table, cells)
 
         for_each_row(store, weights, ledger, tally, on_row)
@@ -141,11 +141,11 @@ def _uses(places: Sequence[outputs.Destination], state: str) -> list[outputs.Fil
     return uses
 
 
-def _read(asked: AuditFlags) -> Iterator[outputs.FileUse]:
+def _read(flags: AuditFlags) -> Iterator[outputs.FileUse]:
     """What is read beside models."""
-    yield from (outputs.FileUse(role="a list of models", path=path) for path in asked.models_from or () if path != "-")
-    if asked.weights is not None:
-        yield outputs.FileUse(role="the weights", path=asked.weights)
+    yield from (outputs.FileUse(role="a list of models", path=path) for path in flags.models_from or () if path != "-")
+    if flags.weights is not None:
+        yield outputs.FileUse(role="the weights", path=flags.weights)
 
 
 def _apart(subjects: Iterator[Found], uses: Sequence[outputs.FileUse]) -> Iterator[Found]:
@@ -153,10 +153,10 @@ def _apart(subjects: Iterator[Found], uses: Sequence[outputs.FileUse]) -> Iterat
     # Subjects come one by one, of lists of any length, so they cannot be compared with the outputs beforehand.
     there = {outputs.identify(use.path): use for use in uses if os.path.isfile(use.path)}
     there.pop(None, None)  # may be shared
-    for found in subjects:
-        if there and isinstance(found, Subject):
-            for own in outputs.inputs([found.source]):
+    for subject in subjects:
+        if there and isinstance(subject, Subject):
+            for own in outputs.inputs([subject.source]):
                 use = there.get(outputs.identify(own.path))
                 if use is not None:
                     raise outputs.written_over(use, own)
-        yield found
+        yield subject

@@ -96,11 +96,11 @@ def check(
 
 def _failing_infos(verdict: Verdict) -> Iterator[str]:
     """What failed a run where infos alone did, of which reports in short do not list all."""
-    found = verdict.failing
-    if verdict.exit_code == 1 and found and all(each.severity == "info" for each in found):
-        named = [f"{each.rule.code} at {place_of(each.location)}" for each in found]
-        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-        yield f"failed by {plural(len(found), 'info')}, with --fail-on info: {', '.join(named[:_MOST_NAMED])}{more}"
+    failing = verdict.failing
+    if verdict.exit_code == 1 and failing and all(finding.severity == "info" for finding in failing):
+        texts = [f"{finding.rule.code} at {place_of(finding.location)}" for finding in failing]
+        more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+        yield f"failed by {plural(len(failing), 'info')}, with --fail-on info: {', '.join(texts[:_MOST_NAMED])}{more}"
 
 
 def _shown_as_diff(mender: Mender, verdict: Verdict, shown: outputs.Presentation) -> int:
@@ -122,13 +122,13 @@ def _say(notes: Iterable[str]) -> None:
 def _with_sources(report: Report) -> Report:
     """The report with the lines of the files that could not be parsed, so that their errors can be shown in place."""
     sources = dict(report.sources)
-    left = _MOST_SOURCE
+    room = _MOST_SOURCE
     for error in report.errors:
-        if error.line is not None and error.path not in sources and error.path != "<stdin>" and left > 0:
+        if error.line is not None and error.path not in sources and error.path != "<stdin>" and room > 0:
             with suppress(InputFault):  # what is no text is shown without it
                 text = read_text(error.path)
-                left -= len(text)
-                if left > 0:
+                room -= len(text)
+                if room > 0:
                     sources[error.path] = tuple(LINE_BREAK.split(text))
     return replace(report, sources=sources)
 
@@ -154,8 +154,8 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
             f"paths begin in {folder}: run convlint there"
         )
     if files.prune_baseline and (stale or older):
-        kept = renewed(baseline, stale, verdict.old)
-        outputs.replace_file(files.baseline, rendered_for(files.baseline, kept))
+        remaining = renewed(baseline, stale, verdict.old)
+        outputs.replace_file(files.baseline, rendered_for(files.baseline, remaining))
     if not stale:
         if older:
             done = "rewrote" if files.prune_baseline else "--prune-baseline rewrites"
@@ -165,8 +165,8 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
     if files.prune_baseline:
         yield f"took {count} that no longer {occur} out of {files.baseline}"
         return
-    named = ", ".join(map(str, stale[:_MOST_NAMED])) + (", ..." if len(stale) > _MOST_NAMED else "")
-    yield f"{count} of {files.baseline} no longer {occur} ({named}); --prune-baseline removes them"
+    listed = ", ".join(map(str, stale[:_MOST_NAMED])) + (", ..." if len(stale) > _MOST_NAMED else "")
+    yield f"{count} of {files.baseline} no longer {occur} ({listed}); --prune-baseline removes them"
 
 
 def _is_of(folder: str, path: str) -> bool:
@@ -239,9 +239,9 @@ def network_from_flags(flags: Mapping[str, str]) -> Network:
             errors.append(error)
     if errors:
         raise UsageError("; ".join(error.message for error in errors))
-    given = {name[len(_SETTING) :]: _flag_value(text) for name, text in flags.items() if name.startswith(_SETTING)}
+    settings = {name[len(_SETTING) :]: _flag_value(text) for name, text in flags.items() if name.startswith(_SETTING)}
     try:
-        runtime = Runtime(**settings_of(given))
+        runtime = Runtime(**settings_of(settings))
     except InputFault as fault:
         raise UsageError(fault.message) from None
     first = layer.C is not None and layer.C <= 4

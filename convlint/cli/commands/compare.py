@@ -40,14 +40,14 @@ def compare(old: str, new: str, options: Options, shown: Presentation, tolerance
     if old == new == "-":
         raise UsageError("standard input can be one side only")
     reports = [_report(word, shown) for word in (old, new)]
-    made = [report for report in reports if report is not None]
-    if len(made) == 2 and (
+    existing = [report for report in reports if report is not None]
+    if len(existing) == 2 and (
         options.gpus or options.mode or options.reading != ReadOptions() or options.running != Running()
     ):
         raise UsageError("two reports are compared as they are: leave out --gpu, --batch and the like")
-    if len(made) == 1 and made[0].networks:  # the other side is checked for the same
-        gpus = options.gpus or tuple(dict.fromkeys(network.gpu for network in made[0].networks))
-        options = replace(options, gpus=gpus, mode=options.mode or made[0].networks[0].mode)
+    if len(existing) == 1 and existing[0].networks:  # the other side is checked for the same
+        gpus = options.gpus or tuple(dict.fromkeys(network.gpu for network in existing[0].networks))
+        options = replace(options, gpus=gpus, mode=options.mode or existing[0].networks[0].mode)
     sides = [
         _checked([word], options, shown) if report is None else report
         for word, report in zip((old, new), reports, strict=True)
@@ -70,11 +70,11 @@ def versions(
             running = replace(running, release=_release(name, word))
         sides.append(_checked(paths, replace(options, running=running), shown))
     old, new = sides
-    found = compared(old, new, (before or "now", after), tolerance)
+    comparison = compared(old, new, (before or "now", after), tolerance)
     errors = (*_unversioned(old, before or "what is pinned now"), *_unversioned(new, after))
-    if errors and not found.errors:  # times of a version that nobody knows are no comparison
-        found = replace(found, pairs=(), errors=errors)
-    return _deliver(found, shown)
+    if errors and not comparison.errors:  # times of a version that nobody knows are no comparison
+        comparison = replace(comparison, pairs=(), errors=errors)
+    return _deliver(comparison, shown)
 
 
 def _unversioned(side: Side, word: str) -> list[InputError]:

@@ -82,19 +82,19 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     before = read_settings(path, f"{path}:", MOST_CONFIG_BYTES) if is_there(path) else b""
     source = TomlSource(path, decode(before, path))
     try:
-        files = [each for each in islice(files_below(folder, True, []), MOST_FILES) if each.endswith(".py")]
+        files = [file for file in islice(files_below(folder, True, []), MOST_FILES) if file.endswith(".py")]
     except InputFault as fault:
         return _incomplete(f"error: {clean_path(folder)} {fault}")
-    found = find_networks([each for each in files if included(each, planner)], root_of(folder))
-    if found.unread:
-        faults = [f"{place(name, each.line, each.column)} ({each.why})" for name, each in found.unread.items()]
+    result = find_networks([file for file in files if included(file, planner)], root_of(folder))
+    if result.unread:
+        faults = [f"{place(name, file.line, file.column)} ({file.why})" for name, file in result.unread.items()]
         write(sys.stderr, f"convlint: {plural(len(faults), 'Python file')} not read: {_few(faults)}")
-    importable = [each for each in found.networks if _module(each.path, path)]
-    if unnamed := [f"{each.name} of {clean_path(each.path)}" for each in found.networks if each not in importable]:
+    importable = [network for network in result.networks if _module(network.path, path)]
+    if unnamed := [f"{item.name} of {clean_path(item.path)}" for item in result.networks if item not in importable]:
         write(sys.stderr, f"convlint: no module name leads from the config's folder to {_few(unnamed)}")
     # The first are taken before those that are named already, so that a second run adds nothing.
-    chosen = sorted(importable, key=lambda each: bool(each.needs))[:MOST_ENTRIES]
-    left = len(importable) - len(chosen)
+    chosen = sorted(importable, key=lambda network: bool(network.needs))[:MOST_ENTRIES]
+    rest = len(importable) - len(chosen)
     if not chosen and unnamed:
         return _incomplete(
             f"none of the networks in {clean_path(folder)} can be named from there: run convlint init in the folder "
@@ -103,7 +103,7 @@ def run(folder: str, *, diff: bool, color: str) -> int:
     if not chosen:
         count = plural(len(files), "Python file")
         return _incomplete(f"no PyTorch network found in {count} of {clean_path(folder)}; name one with {_TRY}")
-    new = [each for each in chosen if not _is_named(each, path, config, source.text)]
+    new = [network for network in chosen if not _is_named(network, path, config, source.text)]
     entries = _entries(new, path, config)
     if not entries:
         write(sys.stdout, f"{clean_path(path)} names {plural(len(chosen), 'network')} already; nothing is written")
@@ -114,8 +114,8 @@ def run(folder: str, *, diff: bool, color: str) -> int:
         else:
             _write(edited)
         _report(entries, path, diff=diff)
-    if left:
-        more = plural(left, "network")
+    if rest:
+        more = plural(rest, "network")
         write(sys.stdout, f"{more} more left out; name a part of the repository: convlint init FOLDER")
     return 0
 
@@ -146,8 +146,8 @@ def _config_for(folder: str, configs: Configs) -> tuple[str, Config]:
     here = start
     while not is_there(os.path.join(here, SHARED_FILE)) and here not in (top, os.path.dirname(here)):
         here = os.path.dirname(here)
-    found = here if is_there(os.path.join(here, SHARED_FILE)) else start
-    return shown_path(os.path.join(found, SHARED_FILE)), config
+    chosen = here if is_there(os.path.join(here, SHARED_FILE)) else start
+    return shown_path(os.path.join(chosen, SHARED_FILE)), config
 
 
 def _module(path: str, config: str) -> str:
@@ -175,19 +175,19 @@ def _is_named(network: FoundNetwork, path: str, config: Config, text: str) -> bo
 
 
 def _entries(networks: Iterable[FoundNetwork], path: str, config: Config) -> list[_Entry]:
-    taken = {entry.name for entry in config.models}
+    names = {entry.name for entry in config.models}
     entries = []
-    for network in sorted(networks, key=lambda each: (each.path, each.line)):
+    for network in sorted(networks, key=lambda network: (network.path, network.line)):
         module = _module(network.path, path)
         name = network.name.lower()
-        if name in taken:
+        if name in names:
             name = f"{module}.{name}"
         model = f"{module}:{network.name}({network.arguments})"
         try:
             parse_reference(model)
         except InputFault:  # too long, or beyond what an entry may say
             continue
-        taken.add(name)
+        names.add(name)
         entries.append(_entry(network, name, model, config.source))
     return entries
 
@@ -213,7 +213,7 @@ def _entry(network: FoundNetwork, name: str, model: str, source: SourceConfig | 
     if len(network.inputs) > 1:
         first, *others = network.inputs
         missing.append(f"its forward method also takes {', '.join(others)}")
-        pairs = [f'{first} = "{shape}"', *(f'{each} = ""' for each in others)]
+        pairs = [f'{first} = "{shape}"', *(f'{other} = ""' for other in others)]
         inputs = f"{{ {', '.join(pairs)} }}"
     return _Entry(
         name=name, model=model, inputs=inputs, shape=shape, comment=clean(comment), guessed=", ".join(guessed),

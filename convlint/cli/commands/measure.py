@@ -107,23 +107,23 @@ def run(source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, shown:
     checking.resolve_targets(job.gpus)
     if asked.calibrate is None:
         job = replace(job, calibrations=checking.calibrations_near(source, isolated=job.isolated))
-    found = _measured(source, job, kind, asked, written, quiet=shown.quiet)
+    measurement = _measured(source, job, kind, asked, written, quiet=shown.quiet)
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color, quiet=shown.quiet) if place.file is None else Style()
-        text = render_json(found) if place.format == "json" else render_text(found, style)
+        text = render_json(measurement) if place.format == "json" else render_text(measurement, style)
         outputs.deliver(place.file, text, style)
-    return incomplete(found.errors) or (INCOMPLETE if found.waiting else 0)
+    return incomplete(measurement.errors) or (INCOMPLETE if measurement.waiting else 0)
 
 
 def _measured(
-    source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, written: Sequence[outputs.FileUse], *, quiet: bool
+    source: Input, job: checking.Job, kind: Kind, flags: TimingFlags, written: Sequence[outputs.FileUse], *, quiet: bool
 ) -> Measurement:
     """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
     errors: list[InputError] = []
-    found = Measurement(path=source.name)
+    measurement = Measurement(path=source.name)
     with checking.last_resort(errors, source.name):
-        trace = None if asked.from_trace is None else _read_trace(asked.from_trace)
-        if trace is not None and _is_of_trace(source.name, asked):
+        trace = None if flags.from_trace is None else _read_trace(flags.from_trace)
+        if trace is not None and _is_of_trace(source.name, flags):
             network, _, read_errors = trace
         else:
             with Reading(on_output=checking.say) as reading:
@@ -138,20 +138,20 @@ def _measured(
                 if trace is not None and trace[0] is not None and network.mode is None:
                     network = replace(network, mode=trace[0].mode)
                 with Bench(kind) if trace is None else nullcontext(_recorded(*trace[:2], network)) as timer:
-                    csv = asked.csv or f"convlint-{_name(timer.device)}.csv"
-                    if asked.csv is None:
+                    csv = flags.csv or f"convlint-{_name(timer.device)}.csv"
+                    if flags.csv is None:
                         outputs.refuse_clashes(
                             [*written, outputs.FileUse(role="the timings", path=csv)], outputs.inputs([source])
                         )
-                    found = _timed_on(timer, network, job, asked, TimingsFile(csv), errors, quiet=quiet)
+                    measurement = _timed_on(timer, network, job, flags, TimingsFile(csv), errors, quiet=quiet)
             except NoDevice as error:
-                errors.append(InputError(path=asked.from_trace or source.name, message=str(error)))
-    return replace(found, errors=tuple(errors))
+                errors.append(InputError(path=flags.from_trace or source.name, message=str(error)))
+    return replace(measurement, errors=tuple(errors))
 
 
-def _is_of_trace(path: str, asked: TimingFlags) -> bool:
+def _is_of_trace(path: str, flags: TimingFlags) -> bool:
     """Whether the network at `path` is the one of the trace itself."""
-    return asked.from_trace is not None and os.path.realpath(path) == os.path.realpath(asked.from_trace)
+    return flags.from_trace is not None and os.path.realpath(path) == os.path.realpath(flags.from_trace)
 
 
 def _read_trace(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
@@ -190,8 +190,8 @@ def _timed_on(
     bench: Timer,
     network: Network,
     job: checking.Job,
-    asked: TimingFlags,
-    kept: TimingsFile,
+    flags: TimingFlags,
+    file: TimingsFile,
     errors: list[InputError],
     *,
     quiet: bool,
@@ -204,69 +204,69 @@ def _timed_on(
     mode = network.mode or default_mode(network.runtime)
     wants = wanted(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
-        wants = _recorded_alone(wants, bench, whole=_is_of_trace(network.path, asked))
-    if asked.layers_only:
+        wants = _recorded_alone(wants, bench, whole=_is_of_trace(network.path, flags))
+    if flags.layers_only:
         wants = replace(wants, trials=())
     workloads = list(dict.fromkeys(wants.workloads()))
-    kept.settle()  # before timing too: an interrupt of the run before may have left a line cut off
-    known = {} if asked.again or asked.from_trace is not None else kept.known(bench.device, frozenset(workloads))
-    with _noting_interrupts(kept), outputs.Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
+    file.settle()  # before timing too: an interrupt of the run before may have left a line cut off
+    known = {} if flags.again or flags.from_trace is not None else file.known(bench.device, frozenset(workloads))
+    with _noting_interrupts(file), outputs.Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
         progress.start(len(workloads))
         results = timed(
-            workloads, bench, name, known, kept.add,
-            done=lambda workload: progress.done(_short(workload)), limit_s=asked.limit_seconds,
+            workloads, bench, name, known, file.add,
+            done=lambda workload: progress.done(_short(workload)), limit_s=flags.limit_seconds,
         )  # fmt: skip
-    kept.settle()
+    file.settle()
     names = [layer.name for layer in network.layers]
     some = compared(names, wants.parts, wants.estimates, results.rows, results.failed)
-    outcomes = [found for trial in wants.trials if (found := outcome(trial, results.rows)) is not None]
+    outcomes = [result for trial in wants.trials if (result := outcome(trial, results.rows)) is not None]
     errors += _errors(network, wants, results.failed)
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
-    if asked.from_trace is not None and network.runtime.cudnn_benchmark is None:
+    if flags.from_trace is not None and network.runtime.cudnn_benchmark is None:
         notes.append("nothing says whether cudnn.benchmark was on; --runtime cudnn_benchmark=true says it was")
     if network.unbatched:
         notes.append(batch_note(network.unbatched))
-    if asked.calibrate is not None:
-        notes += _calibrated(asked.calibrate, kept, bench.device, errors)
+    if flags.calibrate is not None:
+        notes += _calibrated(flags.calibrate, file, bench.device, errors)
     clocks = [row.clock for row in results.rows.values() if row.clock]
     return Measurement(
         path=network.path, device=bench.device, gpu=target.label, mode=mode,
         benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
         agreement=agreement(some) if bench.device.kind == "cuda" else None,
         outcomes=tuple(outcomes),
-        untried=wants.findings - len(wants.trials) if not asked.layers_only and asked.from_trace is None else 0,
-        trace=asked.from_trace or "",
-        unfinished=len(wants.trials) - len(outcomes), csv=kept.path, calibrations=uses,
+        untried=wants.findings - len(wants.trials) if not flags.layers_only and flags.from_trace is None else 0,
+        trace=flags.from_trace or "",
+        unfinished=len(wants.trials) - len(outcomes), csv=file.path, calibrations=uses,
         fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),
         clocks=(min(clocks), max(clocks)) if clocks else None, notes=tuple(notes),
     )  # fmt: skip
 
 
-def _calibrated(path: str, kept: TimingsFile, device: Device, errors: list[InputError]) -> list[str]:
+def _calibrated(path: str, file: TimingsFile, device: Device, errors: list[InputError]) -> list[str]:
     """Writes what all timings of the device in the file say; a note on that, or an error where they say too little."""
     try:
-        text, found = calibration_file(kept.rows, device, date.today().isoformat())
+        text, calibration = calibration_file(file.rows, device, date.today().isoformat())
     except ConvlintError as error:
         errors.append(InputError(path=path, message=str(error)))
         return []
     outputs.replace_file(path, text)
-    before, after = percent(found.error_before), percent(found.error_after)
-    passes = plural(found.rows, "timing")
+    before, after = percent(calibration.error_before), percent(calibration.error_after)
+    passes = plural(calibration.rows, "timing")
     return [f"{path}: calibrated on {passes}; half of them within {after} of what is predicted then, {before} before"]
 
 
 @contextmanager
-def _noting_interrupts(kept: TimingsFile) -> Iterator[None]:
+def _noting_interrupts(file: TimingsFile) -> Iterator[None]:
     """Tells the user of an interrupted run where its timings are."""
-    before = len(kept.rows)
+    before = len(file.rows)
     try:
         yield
     except KeyboardInterrupt:
-        new = plural(len(kept.rows) - before, "new timing")
-        checking.say(f"convlint: interrupted; {clean_path(kept.path)} has {new}, and the next run goes on from there\n")
+        new = plural(len(file.rows) - before, "new timing")
+        checking.say(f"convlint: interrupted; {clean_path(file.path)} has {new}, and the next run goes on from there\n")
         raise
 
 
@@ -293,15 +293,15 @@ def _target(device: Device, own: Gpu | None, network: Network, job: checking.Job
 
 
 def _notes(device: Device, network: Network, target: Target, name: str) -> list[str]:
-    found = []
+    notes = []
     if device.kind == "cpu":
-        found.append(f"timed on a CPU: nothing of it says how right the predictions for {target.label} are")
+        notes.append(f"timed on a CPU: nothing of it says how right the predictions for {target.label} are")
     elif target.gpu.id != name:
-        found.append(f"predicted for {target.label}, which is not the GPU that timed")
+        notes.append(f"predicted for {target.label}, which is not the GPU that timed")
     framework = framework_of(network.runtime)
     if framework not in (None, "pytorch"):
-        found.append(f"predicted for {framework}; what is timed are PyTorch's convolutions")
-    return found
+        notes.append(f"predicted for {framework}; what is timed are PyTorch's convolutions")
+    return notes
 
 
 def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> list[InputError]:
@@ -313,16 +313,16 @@ def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> 
         for option in part.options:
             if option in failed:
                 layers.setdefault(f"{option.which}: {failed[option]}", {})[part.layer] = None
-    found = []
+    errors = []
     for reason, indices in layers.items():
-        several = [network.layers[index] for index in indices]
-        at = several[0].locate()
-        names = shortened([layer.name for layer in several], _NAMES)
-        found.append(
+        untimed = [network.layers[index] for index in indices]
+        at = untimed[0].locate()
+        names = shortened([layer.name for layer in untimed], _NAMES)
+        errors.append(
             InputError(path=at.path or network.path, message=f"{names} not timed: {reason}", line=at.line,
                        column=at.column)
         )  # fmt: skip
-    return found
+    return errors
 
 
 def _short(work: Workload) -> str:

@@ -53,10 +53,10 @@ def run(source: Input, job: checking.Job, wishes: Wishes, shown: Presentation, f
     for place in shown.outputs:
         style = style_of(sys.stdout, shown.color) if place.file is None else Style()
         deliver(place.file, _render(place.format, planned, style), style)
-    found = planned.plan
-    if file is not None and found is not None and planned.is_whole:
-        replace_file(file, written(found, source))
-    return incomplete(planned.errors) or (NOT_REACHED if found is not None and found.is_reached is False else 0)
+    result = planned.plan
+    if file is not None and result is not None and planned.is_whole:
+        replace_file(file, written(result, source))
+    return incomplete(planned.errors) or (NOT_REACHED if result is not None and result.is_reached is False else 0)
 
 
 def _render(name: str, planned: Planned, style: Style) -> str:
@@ -72,7 +72,7 @@ def _render(name: str, planned: Planned, style: Style) -> str:
 def _planned(source: Input, job: checking.Job, project: Project, wishes: Wishes) -> Planned:
     """The plan for one input; what is wrong with the input is a value in it. Raises only RuleError and UsageError."""
     errors: list[InputError] = []
-    found: NetworkPlan | None = None
+    result: NetworkPlan | None = None
     uses: tuple[CalibrationUse, ...] = ()
     notes: list[str] = []
     is_whole = True
@@ -96,16 +96,16 @@ def _planned(source: Input, job: checking.Job, project: Project, wishes: Wishes)
                     checking.judged, rulebook=rulebook, targets=targets, silencing=silencing,
                     calibrations=job.calibrations, allow=job.allow | project.job.allow,
                 )  # fmt: skip
-                found = plan(network, rulebook, target, mode, wishes, judge)
+                result = plan(network, rulebook, target, mode, wishes, judge)
                 stays = wishes.keeps_results or "dtype" in wishes.fixed
-                if (found is None or found.without_time) and not stays:  # what is wrong may be why
-                    corrected, said = _without_errors(network, judge(network))
-                    if said:
-                        notes += said
-                        found = plan(corrected, rulebook, target, mode, wishes, judge)
-                errors += _without_time(network, target, mode, found)
+                if (result is None or result.without_time) and not stays:  # what is wrong may be why
+                    corrected, texts = _without_errors(network, judge(network))
+                    if texts:
+                        notes += texts
+                        result = plan(corrected, rulebook, target, mode, wishes, judge)
+                errors += _without_time(network, target, mode, result)
     return Planned(
-        path=source.name, plan=found, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
+        path=source.name, plan=result, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
     )  # fmt: skip
 
 
@@ -124,8 +124,8 @@ def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, l
     granted = Corrections(network).plan(wishes(errors))
     layers = [with_fix(layer, granted.sets.get(index, {})) for index, layer in enumerate(network.layers)]
     corrected = replace(network, layers=tuple(layers), runtime=with_settings(network.runtime, granted.runtime))
-    found = {id(wish.finding): wish.finding for wish in granted.granted}.values()
-    return corrected, [f"{finding.rule.code} comes first: {finding.fix.describe}" for finding in found if finding.fix]
+    fixable = {id(wish.finding): wish.finding for wish in granted.granted}.values()
+    return corrected, [f"{finding.rule.code} comes first: {finding.fix.describe}" for finding in fixable if finding.fix]
 
 
 def _target(network: Network, job: checking.Job, errors: list[InputError], notes: list[str]) -> Target | None:
@@ -141,9 +141,9 @@ def _target(network: Network, job: checking.Job, errors: list[InputError], notes
     return target
 
 
-def _without_time(network: Network, target: Target, mode: Mode, found: NetworkPlan | None) -> list[InputError]:
+def _without_time(network: Network, target: Target, mode: Mode, result: NetworkPlan | None) -> list[InputError]:
     """One error for each reason why layers have no time: a plan for the whole network lacks them."""
-    left_out = None if found is None else found.without_time
+    left_out = None if result is None else result.without_time
     layers: dict[str, list[ConvLayer]] = {}
     for index, layer in enumerate(network.layers):
         if left_out is None or index in left_out:

@@ -79,8 +79,8 @@ def _edited(text: str, planned: Network) -> str | None:
 def _wires(network: Network) -> list[tuple[object, ...]]:
     # a convolution has no C of its own to compare: what it hands on is its layer's K
     return [
-        (each.kind, each.name, each.inputs, each.layer, None if each.kind == "conv" else each.C)
-        for each in network.operations
+        (item.kind, item.name, item.inputs, item.layer, None if item.kind == "conv" else item.C)
+        for item in network.operations
     ]
 
 
@@ -125,13 +125,13 @@ def _headed(text: str, read: Network, planned: Network) -> str:
         return text
     as_json = quotes(root, otherwise=False)
     targets = list(planned.targets)
-    wanted = {} if read.targets == planned.targets else {"target": dumps(targets) if as_json else flow(targets)}
+    values = {} if read.targets == planned.targets else {"target": dumps(targets) if as_json else flow(targets)}
     if (read.mode or default_mode(planned.runtime)) != planned.mode:
-        wanted["mode"] = dumps(planned.mode) if as_json else str(planned.mode)
-    if not wanted:
+        values["mode"] = dumps(planned.mode) if as_json else str(planned.mode)
+    if not values:
         return text
     own, edits, new = root.own, [], {}
-    for key, value in wanted.items():
+    for key, value in values.items():
         entry = next((own[name] for name in (_TARGET if key == "target" else (key,)) if name in own), None)
         if entry is None:
             new[key] = value

@@ -128,8 +128,8 @@ def document(rule: Rule, width: int) -> str:
 def _message(rule: Rule, item: Value) -> str:
     """What a failing example says, in another language than English by being run."""
     english: str = item.data["message"].data
-    found = () if is_english() else example_findings(rule, item.data["given"])[0]
-    return Translator(spoken()).text(found[0].message) if found else english
+    findings = () if is_english() else example_findings(rule, item.data["given"])[0]
+    return Translator(spoken()).text(findings[0].message) if findings else english
 
 
 JUDGED = {
@@ -156,8 +156,8 @@ def _in_source(top: Mapping[str, Value], rule: Rule, width: int) -> list[str]:
         message = own["message"]
         listed = isinstance(message.data, list)
         text = "" if listed else one_line(rule_text(code, message.data.strip()))
-        said = _fragments(code, message, width - 2) if listed else _hanging([text], width - 2)
-        lines += ["  " + say("Says"), *(f"  {line}" for line in said)]
+        message_lines = _fragments(code, message, width - 2) if listed else _hanging([text], width - 2)
+        lines += ["  " + say("Says"), *(f"  {line}" for line in message_lines)]
     return [*lines, ""]
 
 

@@ -114,8 +114,8 @@ def _field(name: str) -> Schema:
         return _integer(0)
     if name == "size":
         unknown: Schema = {"const": UNKNOWN}
-        each = {"anyOf": [_integer(1), unknown]}
-        return {"anyOf": [*_axes(1)["anyOf"], unknown, {"type": "array", "items": each, "minItems": 1, "maxItems": 3}]}
+        axis = {"anyOf": [_integer(1), unknown]}
+        return {"anyOf": [*_axes(1)["anyOf"], unknown, {"type": "array", "items": axis, "minItems": 1, "maxItems": 3}]}
     if name in COMPOSITES or name == "scale":
         return _axes(0 if name == "output_padding" else 1)
     if name == "padding":

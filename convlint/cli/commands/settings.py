@@ -52,16 +52,16 @@ def _pinned(path: str, config: Config, *, isolated: bool) -> list[str]:
     if where == "auto":
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         top = None if config.path is None else os.path.dirname(os.path.abspath(config.path))
-        found = environment_near(folder or os.curdir, top)
+        versions = environment_near(folder or os.curdir, top)
     else:
         try:
-            found = environment_in(where)
+            versions = environment_in(where)
         except InputFault as fault:
             raise UsageError(f"versions: {where}: {fault.message}") from None
-    rows = [(name, clean(pin.version), clean_path(pin.origin)) for name, pin in sorted(found.pins.items())]
+    rows = [(name, clean(pin.version), clean_path(pin.origin)) for name, pin in sorted(versions.pins.items())]
     sizes = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
     pins = [f"  {name:<{sizes[0]}}  {version:<{sizes[1]}}  {origin}" for name, version, origin in rows]
-    return [*(["", "pinned", *pins] if pins else []), *([""] if found.notes else []), *map(clean, found.notes)]
+    return [*(["", "pinned", *pins] if pins else []), *([""] if versions.notes else []), *map(clean, versions.notes)]
 
 
 def lines(config: Config, given: Mapping[str, Given]) -> list[str]:

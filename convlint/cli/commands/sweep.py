@@ -110,19 +110,19 @@ def _flag(name: str) -> str:
 
 def _varied(flags: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
     """The one parameter with several values. Two values of stride or dilation are a pair where another one varies."""
-    several = [name for name in PARAMETERS if name in flags and varies(flags[name])]
-    if len(several) > 1:
+    varying = [name for name in PARAMETERS if name in flags and varies(flags[name])]
+    if len(varying) > 1:
         pairs = {name for name in ("stride", "dilation") if name in flags and _is_pair(flags[name])}
-        several = [name for name in several if name not in pairs] or several
-    if len(several) > 1:
-        names = " and ".join(map(_flag, several))
+        varying = [name for name in varying if name not in pairs] or varying
+    if len(varying) > 1:
+        names = " and ".join(map(_flag, varying))
         raise UsageError(f"exactly one parameter may vary, not {names}; give all but one a single value")
     for name, text in flags.items():
         if ":" in text and name not in PARAMETERS and not name.startswith("runtime."):
             raise UsageError(f"{_flag(name)} cannot vary; {', '.join(map(_flag, PARAMETERS))} can")
-    if not several:
+    if not varying:
         raise UsageError("nothing varies: give one parameter a range or a list, such as -N 1:256 or -C 64,128,256")
-    return several[0], parse_values(_flag(several[0]), flags[several[0]])
+    return varying[0], parse_values(_flag(varying[0]), flags[varying[0]])
 
 
 def _is_pair(text: str) -> bool:
@@ -130,26 +130,26 @@ def _is_pair(text: str) -> bool:
 
 
 def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...], job: Job) -> Sweep:
-    made: dict[int, ConvLayer | UsageError] = {}
+    by_value: dict[int, ConvLayer | UsageError] = {}
     for value in values:
         try:
-            made[value] = network_from_flags({**flags, parameter: str(value)}).layers[0]
+            by_value[value] = network_from_flags({**flags, parameter: str(value)}).layers[0]
         except UsageError as error:
-            made[value] = error
+            by_value[value] = error
 
     def layer_at(value: int) -> ConvLayer:
-        layer = made[value]
+        layer = by_value[value]
         if isinstance(layer, UsageError):
             raise layer
         return layer
 
     # Some values of a range may make no valid layer: the others are shown, and these named with their reason.
-    layers = [layer for layer in made.values() if isinstance(layer, ConvLayer)]
+    layers = [layer for layer in by_value.values() if isinstance(layer, ConvLayer)]
     if not layers:
         layer_at(values[0])
     network = network_from_flags({name: text for name, text in flags.items() if name.startswith("runtime.")})
     sweep = _of_layers(layers, layer_at, parameter, values, network, job, name="")
-    if all(point.estimate is None for one in sweep.series for point in one.points):
+    if all(point.estimate is None for line in sweep.series for point in line.points):
         raise UsageError(
             f"no time at any {_flag(parameter)}: {'; '.join(sweep.reasons)}; `convlint sweep --help` lists the flags"
         )
@@ -167,8 +167,8 @@ def _from_source(
         resolve_targets(job.gpus)
     refuse_idle(job.reading, [source])
     with Reading(on_output=say) as reading:
-        network, found = read_input(source, job, reading)
-    errors += found
+        network, read_errors = read_input(source, job, reading)
+    errors += read_errors
     for error in errors:
         write(sys.stderr, f"convlint: error: {fault(error)}")
     if network is None or not network.layers:
@@ -184,15 +184,15 @@ def _from_source(
 
 def _named(network: Network, path: str, name: str | None) -> ConvLayer:
     names = [layer.name for layer in network.layers]
-    found = [layer for layer in network.layers if name is None or layer.name == name]
-    if len(found) == 1:
-        return found[0]
+    matches = [layer for layer in network.layers if name is None or layer.name == name]
+    if len(matches) == 1:
+        return matches[0]
     some = ", ".join(map(clean, names[:6])) + (", ..." if len(names) > 6 else "")
     if name is None:
         raise UsageError(f"{path} has {len(names)} layers; name one with --layer: {some}")
-    if not found:
+    if not matches:
         raise UsageError(f"--layer: {path} has no layer {clean(name)!r}{suggestion(name, names)}; it has {some}")
-    raise UsageError(f"--layer: {path} has {len(found)} layers named {clean(name)!r}")
+    raise UsageError(f"--layer: {path} has {len(matches)} layers named {clean(name)!r}")
 
 
 def _of_layers(
@@ -205,8 +205,8 @@ def _of_layers(
     *,
     name: str,
 ) -> Sweep:
-    named = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
-    targets, uses = calibrated(named, network.runtime, job.calibrations)
+    resolved = resolve_targets(job.gpus or network.targets or (DEFAULT_TARGET,))
+    targets, uses = calibrated(resolved, network.runtime, job.calibrations)
     mode = job.mode or network.mode or job.default_mode or default_mode(network.runtime)
     passes = passes_of(layers, mode)
     varied = next((index for index, layer in enumerate(network.layers) if layer.name == name), 0)

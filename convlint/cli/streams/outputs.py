@@ -67,10 +67,10 @@ def unwritable(path: str, error: OSError | ValueError) -> UsageError:
 
 def open_stream(path: str) -> int | None:
     """The number of the open file that `path` stands for, as /dev/stdout does; None for other paths."""
-    found = _STREAM.fullmatch(path)
-    if found is None or os.name != "posix":
+    match = _STREAM.fullmatch(path)
+    if match is None or os.name != "posix":
         return None
-    return _NUMBERS[found[1]] if found[1] else int(found[2] or found[3])
+    return _NUMBERS[match[1]] if match[1] else int(match[2] or match[3])
 
 
 def _replace(path: str, data: bytes) -> None:
@@ -355,8 +355,8 @@ def parse_outputs(
     for value in values or ("text",):
         name, _, path = value.partition("=")
         if name not in known:
-            asked = shown(name or value)
-            raise UsageError(f"unknown format {asked!r}{suggestion(name, known)}; known are {', '.join(known)}")
+            unknown = shown(name or value)
+            raise UsageError(f"unknown format {unknown!r}{suggestion(name, known)}; known are {', '.join(known)}")
         path = "" if path == "-" else path  # standard output, as for other tools
         if not path and name in files_only:
             # an image or a table in a binary format is of no use in a terminal
@@ -395,17 +395,17 @@ def write_outputs(
     Formats for people are in `language`. Raises UsageError where a file cannot be written after all.
     """
     for place in shown.outputs:
-        found = reporter(place.format)
+        chosen = reporter(place.format)
         style = Style() if place.file is not None else style_of(stream or sys.stdout, shown.color)
         style = replace(style, quiet=shown.quiet, verbose=shown.verbose)
-        if language == ENGLISH or not found.for_people:
-            text = found(report, style)
+        if language == ENGLISH or not chosen.for_people:
+            text = chosen(report, style)
         else:
             from convlint.reporters.translated import in_language
 
             with speaking(language):
-                text = found(in_language(report, language), style)
-        deliver(place.file, text, style, annotations=found.annotations, stream=stream)
+                text = chosen(in_language(report, language), style)
+        deliver(place.file, text, style, annotations=chosen.annotations, stream=stream)
 
 
 def append_summary(file: str, report: Report) -> None:

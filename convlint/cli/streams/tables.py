@@ -150,7 +150,7 @@ def _schema(table: Table) -> pyarrow.Schema:
 
 def _kind(hint: Any) -> Any:
     """`int` for `int | None`, `list` for `list[str]`."""
-    plain = [each for each in get_args(hint) or (hint,) if each is not type(None)]
+    plain = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     return list if get_origin(hint) is list else plain[0]
 
 
