@@ -66,11 +66,11 @@ def calibration_text(origin: CalibrationOrigin, calibration: Calibration) -> str
         lines.append(f"date = {date.fromisoformat(origin.date).isoformat()}")
     lines.append(f"rows = {calibration.rows}")
     lines += [f"{name} = {_figure(getattr(calibration, name))}" for name in ("error_before", "error_after")]
-    found = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
-    constants = {name: constant for name, constant in found.items() if constant is not None}
+    factors = {name: getattr(calibration, name) for name in Factors.__struct_fields__}
+    constants = {name: constant for name, constant in factors.items() if constant is not None}
     lines += ["", "[constants]"] if constants else []
-    for name, one in constants.items():
-        value = f"value = {_figure(one.value)}, rows = {one.rows}, spread = {_figure(one.spread)}"
+    for name, constant in constants.items():
+        value = f"value = {_figure(constant.value)}, rows = {constant.rows}, spread = {_figure(constant.spread)}"
         lines.append(f"{name} = {{ {value} }}")
     for group in calibration.groups:
         lines += ["", "[[groups]]", f"kind = {_quoted(group.kind)}", f"dtype = {_quoted(group.dtype.value)}"]

@@ -89,12 +89,12 @@ def environment_near(folder: str, top: str | None) -> Environment:
     folder = os.path.abspath(folder)
     notes: list[str] = []
     while True:
-        found = _in_folder(folder)
-        notes += found.notes
+        environment = _in_folder(folder)
+        notes += environment.notes
         parent = os.path.dirname(folder)
-        ends = found.open or parent == folder or folder == top or os.path.lexists(os.path.join(folder, ".git"))
-        if found.pins or ends:
-            return Environment(pins=found.pins, notes=tuple(notes))
+        ends = environment.open or parent == folder or folder == top or os.path.lexists(os.path.join(folder, ".git"))
+        if environment.pins or ends:
+            return Environment(pins=environment.pins, notes=tuple(notes))
         folder = parent
 
 
@@ -151,10 +151,10 @@ def installed_beside(pinned: Environment) -> Environment:
 
 def _in_folder(folder: str) -> Environment:
     try:
-        found = sorted(entry.name for entry in os.scandir(folder))
+        entries = sorted(entry.name for entry in os.scandir(folder))
     except OSError:
         return Environment()
-    names = [name for name in found if name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name)]
+    names = [name for name in entries if name in _LOCKS or name in _CONDA or _REQUIREMENTS.fullmatch(name)]
     return _agreed([_read(os.path.join(folder, name), ()) for name in names[:_MOST_FILES]])
 
 
@@ -171,9 +171,9 @@ def _agreed(files: Sequence[_File]) -> Environment:
                 refused[name] = (
                     f"{name}: {other.version} in {other.origin}, but {pin.version} in {pin.origin}: neither is taken"
                 )
-    taken = {name: pin for name, pin in pins.items() if name not in refused}
+    agreed = {name: pin for name, pin in pins.items() if name not in refused}
     ranges = {name: note for file in files for name, note in file.ranges.items() if name not in pins}
-    return Environment(pins=taken, notes=(*notes, *refused.values(), *ranges.values()), open=bool(ranges))
+    return Environment(pins=agreed, notes=(*notes, *refused.values(), *ranges.values()), open=bool(ranges))
 
 
 def _read(path: str, seen: tuple[str, ...]) -> _File:
@@ -203,15 +203,15 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
     except InputFault as fault:
         return _File(notes=(f"{name}: not read for versions: {fault.message}",))
     if path.endswith((".lock", ".toml")):
-        found = _of_lock(text)
+        versions = _of_lock(text)
     elif path.endswith(".txt"):
-        found = _of_requirements(text, path, seen)
+        versions = _of_requirements(text, path, seen)
     else:
-        found = _of_conda(text)
+        versions = _of_conda(text)
     pins: dict[str, Pin] = {}
     notes: list[str] = []
     ranges: dict[str, str] = {}
-    for package, version, line, origin in found:
+    for package, version, line, origin in versions:
         where = f"{origin or name}:{line}"
         if version is None:
             notes.append(f"{package} in {where} has no version that can be read: none is taken")
@@ -219,17 +219,17 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
         if not version:
             ranges[package] = f"{package} in {where} is a range: no version is taken"
             continue
-        said = _not_taken(version)
-        if said:
-            notes.append(f"{package} {version} in {where} is {said}: no version is taken")
+        reason = _not_taken(version)
+        if reason:
+            notes.append(f"{package} {version} in {where} is {reason}: no version is taken")
         elif package in pins and pins[package].version != version:
             if pins[package].version:
                 notes.append(f"{package}: {pins[package].version} and {version} in {name}: neither is taken")
             pins[package] = Pin("", where)
         else:
             pins.setdefault(package, Pin(version, where))
-    taken = {key: pin for key, pin in pins.items() if pin.version}
-    return _File(pins=taken, notes=tuple(dict.fromkeys(notes)), ranges=ranges)
+    known = {key: pin for key, pin in pins.items() if pin.version}
+    return _File(pins=known, notes=tuple(dict.fromkeys(notes)), ranges=ranges)
 
 
 # package, version (empty for a range, None where it cannot be read), line, the file where that is another
@@ -269,12 +269,12 @@ def _of_lock(text: str) -> Iterator[_Found]:
     import tomllib
 
     starts = [match.start() for match in _BLOCK.finditer(text)]
-    taken = 0
+    count = 0
     for start, end in zip(starts, [*starts, len(text)][1:], strict=True):
-        named = _KEY.search(text, start, end)
-        if named is None or _name(named[1]) not in _WANTED or taken >= _MOST_BLOCKS:
+        match = _KEY.search(text, start, end)
+        if match is None or _name(match[1]) not in _WANTED or count >= _MOST_BLOCKS:
             continue
-        taken += 1
+        count += 1
         # The next table may be a large one of files.
         after = _NEXT_TABLE.search(text, start, end)
         try:
@@ -285,13 +285,13 @@ def _of_lock(text: str) -> Iterator[_Found]:
         version = block.get("version")
         markers = block.get("resolution-markers") or [block.get("marker") or block.get("markers")]
         if _holds_somewhere(markers):
-            line = 1 + text.count("\n", 0, named.start())
-            yield _name(named[1]), version if isinstance(version, str) else None, line, ""
+            line = 1 + text.count("\n", 0, match.start())
+            yield _name(match[1]), version if isinstance(version, str) else None, line, ""
 
 
 def _holds_somewhere(markers: Any) -> bool:
     """Whether one of the markers may hold on a Linux host with a GPU, whatever its Python."""
-    return any(not isinstance(one, str) or _holds(one) for one in markers) if isinstance(markers, list) else True
+    return any(not isinstance(item, str) or _holds(item) for item in markers) if isinstance(markers, list) else True
 
 
 def _holds(marker: str) -> bool:
@@ -355,12 +355,12 @@ def _version_of(requirement: str) -> str:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        wanted = Requirement(requirement)
+        parsed = Requirement(requirement)
     except (InvalidRequirement, RecursionError):
         return ""
-    if wanted.marker is not None and not _holds(str(wanted.marker)):
+    if parsed.marker is not None and not _holds(str(parsed.marker)):
         return ""
-    return _of_wheel(wanted.url) if wanted.url else _exact(str(wanted.specifier))
+    return _of_wheel(parsed.url) if parsed.url else _exact(str(parsed.specifier))
 
 
 def _exact(specifier: str) -> str:
@@ -396,23 +396,23 @@ def _of_conda(text: str) -> Iterator[_Found]:
 
 def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str, Version], dict[str, str]]:
     """(settings, where each is from) of what the runtime leaves open; a lock never says which framework runs."""
-    found: dict[str, Version] = {}
+    settings: dict[str, Version] = {}
     origins: dict[str, str] = {}
 
     def take(setting: str, version: str, origin: str) -> None:
-        if getattr(runtime, setting) is None and setting not in found:
-            found[setting], origins[setting] = Version(version), origin
+        if getattr(runtime, setting) is None and setting not in settings:
+            settings[setting], origins[setting] = Version(version), origin
 
     framework = framework_of(runtime)
     pin = _first(environment, _FRAMEWORKS.get(framework or "", ()))
     if pin is not None:
         take("tensorrt" if framework == "tensorrt" else "framework_version", pin.version, pin.origin)
-    given = runtime.framework_version is not None
+    is_stated = runtime.framework_version is not None
     # What conda calls pytorch is another build, with a cuDNN of its own.
-    is_torch = framework == "pytorch" and pin is not None and not given and pin is environment.pins.get("torch")
+    is_torch = framework == "pytorch" and pin is not None and not is_stated and pin is environment.pins.get("torch")
     local = pin.version.partition("+")[2] if pin is not None else ""
-    if pin is not None and not given and (local == "cpu" or local.startswith(("rocm", "xpu"))):
-        return found, origins  # neither CUDA nor cuDNN
+    if pin is not None and not is_stated and (local == "cpu" or local.startswith(("rocm", "xpu"))):
+        return settings, origins  # neither CUDA nor cuDNN
     for setting, packages in (("cudnn", _CUDNN), ("cuda", _CUDA)):
         own = _first(environment, packages)
         if own is not None:
@@ -422,7 +422,7 @@ def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str,
         for setting, version in (("cuda", cuda), ("cudnn", cudnn)):
             if version:
                 take(setting, version, f"what torch {pin.version} needs, {pin.origin}")
-    return found, origins
+    return settings, origins
 
 
 def wheel_in(environment: Environment, runtime: Runtime) -> str | None:

@@ -84,19 +84,19 @@ class Configs:
         if self._fixed is not None:
             return self._fixed
         passed = []  # folders without a config of their own: each is looked into once in a run
-        found = NO_CONFIG
+        config = NO_CONFIG
         while folder not in self._by_folder:
             passed.append(folder)
             here = config_in(folder)
             parent = os.path.dirname(folder)
             if here is not None or parent == folder:
-                found = NO_CONFIG if here is None else _from_source(here, folder, ())
+                config = NO_CONFIG if here is None else _from_source(here, folder, ())
                 break
             folder = parent
         else:
-            found = self._by_folder[folder]
-        self._by_folder.update(dict.fromkeys(passed, found))
-        return found
+            config = self._by_folder[folder]
+        self._by_folder.update(dict.fromkeys(passed, config))
+        return config
 
     def files(self) -> tuple[str, ...]:
         """Every config file that was read so far, those that others extend included."""

@@ -47,9 +47,9 @@ class PathPattern(Struct, frozen=True):
 
     def matches(self, path: str) -> bool:
         """Whether the file or folder at `path` matches."""
-        wanted = _parts(self.text)
+        parts = _parts(self.text)
         below = _below(self.base, path, "" if os.path.isabs(path) else os.getcwd())
-        return bool(wanted) and below is not None and path_expression(wanted, below=True).match(below) is not None
+        return bool(parts) and below is not None and path_expression(parts, below=True).match(below) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -49,7 +49,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
         at = match.end()
         if match.lastgroup == "long":
             ends = _LONG_ENDS[match.group()].finditer(text, at)
-            end = next((found for found in ends if found.group()[0] != "\\"), None)
+            end = next((closing for closing in ends if closing.group()[0] != "\\"), None)
             if end is None:
                 return
             at = end.end()
@@ -180,11 +180,11 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 def _problem(message: str, text: str) -> tuple[str, int, int]:
     """The message of tomllib without the place that it ends with, and that place."""
-    found = re.fullmatch(r"(.*) \((?:at line (\d+), column (\d+)|at end of document)\)", message, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"(.*) \((?:at line (\d+), column (\d+)|at end of document)\)", message, re.DOTALL)
+    if match is None:
         return message[:200], 1, 1
-    line, column = (int(found[2]), int(found[3])) if found[2] else position(text, len(text))
-    return found[1][:200], line, column
+    line, column = (int(match[2]), int(match[3])) if match[2] else position(text, len(text))
+    return match[1][:200], line, column
 
 
 def key_offsets(text: str) -> dict[Key, int]:
@@ -213,9 +213,9 @@ class _Keys:
             if not self.skip("["):
                 self.pair(table)
                 continue
-            several = self.skip("[")
-            table = self.header(self.key(), several, start)
-            for _ in range(2 if several else 1):
+            is_array = self.skip("[")
+            table = self.header(self.key(), is_array, start)
+            for _ in range(2 if is_array else 1):
                 self.advance()
 
     def header(self, keys: list[str], several: bool, start: int) -> Key:
@@ -332,10 +332,10 @@ def texts_of(value: Any, at: Spot) -> tuple[Word, ...]:
 def choice_of(value: Any, at: Spot, known: Sequence[_T]) -> _T:
     """One of the words that are `known`."""
     text = text_of(value, at)
-    found = next((word for word in known if word == text), None)
-    if found is None:
+    choice = next((word for word in known if word == text), None)
+    if choice is None:
         at.fail(f"{shown(text)!r} is not one of {', '.join(known)}{suggestion(text, known)}")
-    return found
+    return choice
 
 
 def pattern_of(text: str, at: Spot) -> str:

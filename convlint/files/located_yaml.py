@@ -296,8 +296,8 @@ def _by_library(value: Any) -> str:
     return written.strip()[1:-1]
 
 
-def _escape(found: re.Match[str]) -> str:
-    char = found[0]
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
     if char in _SHORT:
         return _SHORT[char]
     code = ord(char)

@@ -58,8 +58,8 @@ def _from_inside(folder: str) -> list[str]:
 def _repositories(folders: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those of the folders that have `.git`, and those that have that or a package's metadata, in their order."""
     marks = {here: [mark for mark in _MARKS if os.path.lexists(os.path.join(here, mark))] for here in folders}
-    return [here for here, found in marks.items() if _MARKS[0] in found], [
-        here for here, found in marks.items() if found
+    return [here for here, present in marks.items() if _MARKS[0] in present], [
+        here for here, present in marks.items() if present
     ]
 
 
@@ -82,9 +82,9 @@ def root_of(path: str) -> str:
     inside = folders[: folders.index(current) + 1] if current in folders else [start]
     if len(inside) > 1 and _holds_projects(current):
         del inside[-1]
-    found = (known or marked or inside[-1:])[0]
-    shown = os.path.relpath(found)
-    return shown if len(shown) < len(found) else found
+    root = (known or marked or inside[-1:])[0]
+    shown = os.path.relpath(root)
+    return shown if len(shown) < len(root) else root
 
 
 def from_checkout(path: str, variable: str) -> str:
@@ -94,7 +94,7 @@ def from_checkout(path: str, variable: str) -> str:
     """
     root = os.environ.get(variable, "")
     root = os.path.realpath(root) if os.path.isabs(root) else ""
-    whole = os.path.abspath(path)
+    absolute = os.path.abspath(path)
     if not root or not os.getcwd().startswith(os.path.join(root, "")) or not os.path.exists(path):
         return path
-    return os.path.relpath(whole, root) if whole.startswith(os.path.join(root, "")) else path
+    return os.path.relpath(absolute, root) if absolute.startswith(os.path.join(root, "")) else path

@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 
 def break_up_commands(text: str) -> str:
     """The text with `##[error]`, `##vso[...]` and the like changed, so that no CI system executes them."""
-    return _CI_COMMAND.sub(lambda found: "#" + "_" * (len(found[0]) - 1), text)
+    return _CI_COMMAND.sub(lambda match: "#" + "_" * (len(match[0]) - 1), text)
 
 
 def is_exact(text: str) -> bool:
@@ -109,7 +109,7 @@ def plain(value: Any, digits: int = 3) -> Any:
 
 def fields(record: object, *names: str) -> dict[str, Any]:
     """These fields of a record as JSON has them, each under its own name; `path` is cleaned as one."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in names:
         value = getattr(record, name)
         kind = value.__class__
@@ -119,5 +119,5 @@ def fields(record: object, *names: str) -> dict[str, Any]:
             value = clean_path(value) if name == "path" else clean(value)
         elif kind is not int and value is not None:
             value = plain(value)
-        found[name] = value
-    return found
+        result[name] = value
+    return result

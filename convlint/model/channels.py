@@ -165,43 +165,43 @@ class _Walk:
     def operation(self, number: int, operation: Operation) -> Axis | None:
         """The axis of the tensor that an operation hands on; None where its channels are unknown."""
         kind = operation.kind
-        given = [self.axes[index] for index in operation.inputs]
+        axes = [self.axes[index] for index in operation.inputs]
         if kind == "input":
             begun = self._fresh(operation.C)
             if begun is not None:
                 self.inputs.append((begun[0][0], number))
             return self._fixed(begun, THE_INPUT)
         if kind == "conv" and operation.layer is not None:
-            begun = self._conv(operation.layer, given[0] if given else self._alone(operation.layer))
+            begun = self._conv(operation.layer, axes[0] if axes else self._alone(operation.layer))
             if operation.weights is not None:
                 self._tie(operation.weights, operation.layer)
             return begun
-        known = [axis for axis in given if axis is not None]
-        if given and len(known) == len(given) and kind != "reshape":
-            kept = self._kept(operation, known)
-            self.parts += 0 if kept is None else len(kept)
-            if kept is not None and len(kept) <= MOST_PARTS and self.parts <= MOST_PARTS_OF_ALL:
-                return kept
+        known = [axis for axis in axes if axis is not None]
+        if axes and len(known) == len(axes) and kind != "reshape":
+            axis = self._kept(operation, known)
+            self.parts += 0 if axis is None else len(axis)
+            if axis is not None and len(axis) <= MOST_PARTS and self.parts <= MOST_PARTS_OF_ALL:
+                return axis
         return self._opaque(operation, known)
 
-    def _kept(self, operation: Operation, given: list[Axis]) -> Axis | None:
+    def _kept(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """The axis of an operation that hands on the channels of its inputs; None where it has to be opaque."""
         kind, C = operation.kind, operation.C
-        if len(given) > 1 and kind not in ("add", "concat"):
+        if len(axes) > 1 and kind not in ("add", "concat"):
             return None
         if kind == "concat":
-            joined = tuple(part for axis in given for part in axis)
+            joined = tuple(part for axis in axes for part in axis)
             return joined if C in (None, self._of(joined)) else None
         if kind in ("pixel_shuffle", "pixel_unshuffle"):
             by = reshaping(operation)
-            scaled = tuple((number, scale * by) for number, scale in given[0])
-            whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
-            return scaled if whole else None
-        widest = max(map(self._of, given))
+            scaled = tuple((number, scale * by) for number, scale in axes[0])
+            is_whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
+            return scaled if is_whole else None
+        widest = max(map(self._of, axes))
         if C not in (None, widest):
             return None
-        wide = [axis for axis in given if self._of(axis) == widest]
-        for axis in given:
+        wide = [axis for axis in axes if self._of(axis) == widest]
+        for axis in axes:
             if self._of(axis) != widest:  # one channel for all
                 self.fix(axis, Text("{name} spreads it over other channels", name=_named(operation)))
         for axis in wide[1:]:
@@ -210,10 +210,10 @@ class _Walk:
             self._divisible(wide[0], operation.groups, _named(operation))
         return wide[0]
 
-    def _opaque(self, operation: Operation, given: list[Axis]) -> Axis | None:
+    def _opaque(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """A new axis, for an operation that may do anything; it and the inputs cannot change."""
         reason = Text("{name} depends on it", name=_named(operation))
-        for axis in given:
+        for axis in axes:
             self.fix(axis, reason)
         return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
 
@@ -224,27 +224,27 @@ class _Walk:
         axis = self._fresh(self.layers[index].C)
         return self._fixed(axis, THE_INPUT) if self.layers[index].first else axis
 
-    def _conv(self, index: int, given: Axis | None) -> Axis | None:
+    def _conv(self, index: int, axis: Axis | None) -> Axis | None:
         """The axis of a convolution's output: that of its input if it is depthwise, else one of its own."""
         layer = self.layers[index]
-        if given is not None and self._of(given) != layer.C:
-            self.fix(given, Text("{name} does not fit it", name=layer.name))
-            given = None
-        if given is not None and index in self.read:
-            self._equal(self.read[index], given, layer.name)
-        elif given is not None:
-            self.read[index] = given
+        if axis is not None and self._of(axis) != layer.C:
+            self.fix(axis, Text("{name} does not fit it", name=layer.name))
+            axis = None
+        if axis is not None and index in self.read:
+            self._equal(self.read[index], axis, layer.name)
+        elif axis is not None:
+            self.read[index] = axis
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
-            if given is None:
+            if axis is None:
                 return self._fixed(
                     self._fresh(layer.K), Text("{name} reads channels that are not known", name=layer.name)
                 )
             if layer.head:
-                self.fix(given, Text("{name} is a head: the task fixes it", name=layer.name))
+                self.fix(axis, Text("{name} is a head: the task fixes it", name=layer.name))
             times = layer.K // layer.C
-            return tuple((number, scale * times) for number, scale in given)
-        if layer.groups > 1 and given is not None:
-            self._divisible(given, layer.groups, layer.name)
+            return tuple((number, scale * times) for number, scale in axis)
+        if layer.groups > 1 and axis is not None:
+            self._divisible(axis, layer.groups, layer.name)
         if index not in self.written:
             begun = self._fresh(layer.K)
             if begun is None:
@@ -256,14 +256,14 @@ class _Walk:
                 self.fix(begun, Text("{name} is a head: the task fixes it", name=layer.name))
         return self.written[index]
 
-    def _tie(self, one: int, other: int) -> None:
+    def _tie(self, first: int, other: int) -> None:
         """Makes two layers with the same weights read the same number of channels, and write the same."""
         for axes in (self.read, self.written):
-            if one in axes and other in axes:
-                self._equal(axes[one], axes[other], self.layers[other].name)
-            elif one in axes or other in axes:
-                given = axes[one if one in axes else other]
-                self.fix(given, Text("{name} has the same weights", name=self.layers[other].name))
+            if first in axes and other in axes:
+                self._equal(axes[first], axes[other], self.layers[other].name)
+            elif first in axes or other in axes:
+                axis = axes[first if first in axes else other]
+                self.fix(axis, Text("{name} has the same weights", name=self.layers[other].name))
 
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Makes every part of an axis a multiple of `groups`, so that their sum is one."""
@@ -288,19 +288,19 @@ class _Walk:
 
     def fix(self, axis: Axis, reason: Text) -> None:
         """Notes that no part of an axis can change, with up to MOST_REASONS reasons."""
-        given = self.fixed.setdefault(id(axis), (axis, set()))[1]
-        if len(given) < MOST_REASONS and reason not in given:
-            given.add(reason)
+        reasons = self.fixed.setdefault(id(axis), (axis, set()))[1]
+        if len(reasons) < MOST_REASONS and reason not in reasons:
+            reasons.add(reason)
             self.reasons += [(number, reason) for number in {number: None for number, _ in axis}]
 
-    def _equal(self, one: Axis, other: Axis, name: str) -> None:
+    def _equal(self, known: Axis, other: Axis, name: str) -> None:
         """Unites the parts of two axes, one by one; if these do not match, neither axis can change."""
-        sizes = [[(self.width[self.find(number)], scale) for number, scale in axis] for axis in (one, other)]
-        if one is other or sizes[0] == sizes[1]:
-            for (first, _), (second, _) in zip(one, other, strict=True):
+        sizes = [[(self.width[self.find(number)], scale) for number, scale in axis] for axis in (known, other)]
+        if known is other or sizes[0] == sizes[1]:
+            for (first, _), (second, _) in zip(known, other, strict=True):
                 self.parent[self.find(second)] = self.find(first)
         else:
-            for axis in (one, other):
+            for axis in (known, other):
                 self.fix(axis, Text("{name} joins it with channels that are composed in another way", name=name))
 
     def _of(self, axis: Axis) -> int:

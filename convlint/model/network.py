@@ -132,24 +132,24 @@ class RecordedStep(WireRecord, frozen=True, kw_only=True):
     @property
     def parts(self) -> dict[Part, float]:
         """What its kernels took, in us."""
-        found: dict[Part, float] = {}
+        parts: dict[Part, float] = {}
         for work in self.works:
-            found[work.part] = found.get(work.part, 0.0) + work.us
-        return found
+            parts[work.part] = parts.get(work.part, 0.0) + work.us
+        return parts
 
     @property
     def predicted(self) -> dict[Part, float]:
         """What is predicted of the parts that have a prediction, in us: of nearly all that was measured in them."""
-        found: dict[Part, float] = {}
+        predicted: dict[Part, float] = {}
         measured: dict[Part, float] = {}
         for work in self.works:
             if work.predicted_us is not None:
-                found[work.part] = found.get(work.part, 0.0) + work.predicted_us
+                predicted[work.part] = predicted.get(work.part, 0.0) + work.predicted_us
                 measured[work.part] = measured.get(work.part, 0.0) + work.us
         for part, us in self.parts.items():
             if measured.get(part, 0.0) < _NEARLY_ALL * us:
-                found.pop(part, None)
-        return found
+                predicted.pop(part, None)
+        return predicted
 
 
 class Edge(WireRecord, frozen=True, kw_only=True):
@@ -182,8 +182,8 @@ def leaders(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
             leader[number] = number = leader[leader[number]]
         return number
 
-    for one, other in pairs:
-        leader[of(one)] = of(other)
+    for number, other in pairs:
+        leader[of(number)] = of(other)
     return [of(number) for number in range(count)]
 
 

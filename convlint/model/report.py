@@ -247,12 +247,12 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
     @property
     def waits(self) -> bool:
         """Whether the times of the convolutions, with no step beside them, are what the host needs to start them."""
-        return bool(self.networks) and all(one.step is None and one.waits for one in self.networks)
+        return bool(self.networks) and all(network.step is None and network.waits for network in self.networks)
 
     @property
     def gpu_us(self) -> float:
         """What the GPU needs for the convolutions, for which it waits for the host."""
-        return sum((one.gpu_us or 0.0) - one.following_us for one in self.networks)
+        return sum((network.gpu_us or 0.0) - network.following_us for network in self.networks)
 
     @property
     def step_parts(self) -> Mapping[Part, float]:

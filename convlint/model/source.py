@@ -63,8 +63,8 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
 
     def rests_on(self, defaults: Collection[Location], fields: Iterable[str] = "CK") -> bool:
         """Whether one of the fields comes from one of these defaults of parameters."""
-        literals = (each for field in fields for each in self.stated.get(field, ()))
-        return self.certainty == "with defaults" and any(each.default and each.at in defaults for each in literals)
+        literals = (literal for field in fields for literal in self.stated.get(field, ()))
+        return self.certainty == "with defaults" and any(item.default and item.at in defaults for item in literals)
 
     @property
     def only_if(self) -> str:

@@ -35,9 +35,9 @@ class Text(str):
     @classmethod
     def of(cls, template: str, values: Mapping[str, str] = _NO_VALUES, code: str = "") -> Text:
         """A text from values that are printed already, by field."""
-        made = super().__new__(cls, fill(template, values))
-        made.template, made.values, made.code = template, values, code
-        return made
+        text = super().__new__(cls, fill(template, values))
+        text.template, text.values, text.code = template, values, code
+        return text
 
     def __add__(self, other: str, /) -> Text:
         return Text.of("{0}{1}", {"0": self, "1": other}) if other else self

@@ -33,8 +33,8 @@ class Catalogue:
 
     def __init__(self, language: str, entries: tuple[Translation, ...]) -> None:
         self.language = language
-        self._rules = {(each.section, each.english): each.other for each in entries if each.of_rule}
-        self._sentences: Mapping[str, str] = {each.english: each.other for each in entries if not each.of_rule}
+        self._rules = {(entry.section, entry.english): entry.other for entry in entries if entry.of_rule}
+        self._sentences: Mapping[str, str] = {entry.english: entry.other for entry in entries if not entry.of_rule}
         # Fragments of a rule are joined as in their own language, so a rule that is not translated keeps its commas.
         self._rules.update({(code, COMMA): self.sentence(COMMA) for code, _ in self._rules})
 
@@ -53,11 +53,11 @@ def entries_of(language: str) -> Iterator[Translation]:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     folder = files(__package__).joinpath(language)
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yaml"):
             for section, pairs in yaml.load(file.read_text("utf-8"), loader).items():
-                for each in pairs:
-                    yield Translation(file=file.name, section=section, english=each["en"], other=each[language])
+                for pair in pairs:
+                    yield Translation(file=file.name, section=section, english=pair["en"], other=pair[language])
 
 
 @cache
