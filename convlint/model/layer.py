@@ -23,16 +23,14 @@ def equal_without(*names: str) -> Callable[[type[_T]], type[_T]]:
 
     def decorated(kind: type[_T]) -> type[_T]:
         shown = [name for name in kind.__struct_fields__ if name not in names]
-        values_of = attrgetter(*shown)
+        key_of = attrgetter(*shown)
 
         def written(self: object) -> str:
             return f"{kind.__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
         namespace = {
-            "__eq__": lambda self, other: (
-                values_of(self) == values_of(other) if type(other) is kind else NotImplemented
-            ),
-            "__hash__": lambda self: hash(values_of(self)),
+            "__eq__": lambda self, other: key_of(self) == key_of(other) if type(other) is kind else NotImplemented,
+            "__hash__": lambda self: hash(key_of(self)),
             "__repr__": written,
         }
         for name, method in namespace.items():

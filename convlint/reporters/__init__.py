@@ -46,15 +46,15 @@ class Style(Struct, frozen=True, kw_only=True):
 
     @property
     def table_width(self) -> int:
-        """Columns of tables, and of what is said beside them: longer lines are hard to read."""
+        """Columns of tables and of the text around them: longer lines are hard to read."""
         return min(max(self.width, 60), 120)
 
 
 class Reporter(Struct, frozen=True, kw_only=True):
     """What a reporter module offers.
 
-    `annotations`: its text is made of a CI system's commands. `edits`: it writes the edits of fixes. `for_people`: it
-    speaks the language that was chosen; every other format is English, whatever was.
+    `annotations`: its text is made of a CI system's commands. `edits`: it writes the edits of fixes. `for_people`: its
+    text is in the chosen language; that of all other formats is English.
     """
 
     render: Callable[[Report, Style], str]

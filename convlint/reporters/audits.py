@@ -23,7 +23,7 @@ _BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, w
 
 
 def headline(summary: Summary) -> str:
-    """How much is lost, and of what; empty where no time is known."""
+    """The share of time that advice would save, and of how much; empty where no time is known."""
     ranking = summary.ranking
     if not ranking.counted:
         return ""
@@ -39,13 +39,13 @@ def headline(summary: Summary) -> str:
 
 
 def pairs(count: int, summary: Summary) -> str:
-    """Models, or what else is counted where they are audited for several GPUs each."""
+    """The number of models, or of pairs of a model and a GPU where models are audited for several GPUs."""
     what = "model" if summary.ranking.pairs == summary.tally.models else "pair"
     return plural(count, what) + (" of a model and a GPU" if what == "pair" else "")
 
 
 def notes(summary: Summary) -> Iterator[str]:
-    """What has to be known beside the numbers."""
+    """Notes on the numbers: what they leave out, and what they rest on."""
     ranking, unused = summary.ranking, summary.unused
     if ranking.stored.pairs:
         yield (
@@ -114,7 +114,7 @@ def _hours_of(some: Some, summary: Summary) -> str:
 
 
 def hours(value: float) -> str:
-    """Three figures that matter: 1,234, 12.3, 0.0123, and the same below 0."""
+    """Three significant digits: 1,234, 12.3, 0.0123, also below 0."""
     size = abs(value)
     if size >= 100:
         return f"{value:,.0f}"
@@ -176,7 +176,7 @@ def _tables(summary: Summary, paint: ink.Paint, width: int) -> list[list[str]]:
     of_hours: Columns = [("hours", "r", lambda entry: hours(entry.hours))]
 
     def group(own: Columns, more: Columns) -> Columns:
-        """The columns of groups of findings; those of models have a share of their own, and hours where there are."""
+        """The columns of a table of groups of findings; those of models add a share (`own`) and hours (`more`)."""
         return [*changes[:1], *own, *changes[2:4], *more, ("", "m", lambda entry: clean(entry.what))]
 
     of_rules, of_models = group([], []), group(share, of_hours if weighed else [])
@@ -219,7 +219,7 @@ _DIGITS = 6
 
 
 def render_json(summary: Summary, style: Style) -> str:
-    """The answer as one object on one line. Without weights, hours are one for each model."""
+    """The answer as one object on one line. Without weights, each model counts one hour."""
     tally, ranking, unused = summary.tally, summary.ranking, summary.unused
     document = {
         "schema_version": 1,

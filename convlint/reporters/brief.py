@@ -1,4 +1,4 @@
-"""The report as it is read first: the verdict, what to do first and what it gives, a line for each other warning."""
+"""The short report: the verdict, what to do first and what that saves, a line for each other warning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Brief:
         self._extrapolated = all(estimate.basis == "extrapolated" for estimate in known)
 
     def verdict(self) -> None:
-        """A line for each target and mode: step, convolutions, grade, and what all advice makes of them.
+        """Adds a line for each target and mode: step, convolutions, grade, and the same with all advice taken.
 
         Of several networks a line for each on each target: nobody can time the sum of their steps.
         """
@@ -75,12 +75,12 @@ class _Brief:
         self._but_compiled()
 
     def _but_compiled(self) -> None:
-        """Below a table: the step has torch.compile in it, where that is advised, and the convolutions have not."""
+        """Adds a note to a table: where torch.compile is advised, the step includes it, and convolutions do not."""
         if any(words.is_to_compile(self.report, gpu) for gpu in self.targets):
             self._more(say("Convolutions are those before torch.compile."))
 
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
-        """Heads and rows, without what is empty or does not fit; of long names in the first column the ends."""
+        """Adds heads and rows without columns that are empty or do not fit; long names in the first keep their ends."""
         rows = [[ink.shown(cell, self.glyphs) for cell in cells] for cells in rows]
         places = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
         widths = ink.column_sizes(rows)
@@ -95,7 +95,7 @@ class _Brief:
         self.lines += [f"  {ink.row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
 
     def _networks(self, networks: Sequence[NetworkReport]) -> None:
-        """The networks that take longest on any target, each with all targets."""
+        """Adds a table of the networks that take longest on any target, each with all targets."""
         modes = len({network.mode for network in networks}) > 1
         by_path: dict[str, list[NetworkTotal]] = {}
         for network in networks:
@@ -116,7 +116,7 @@ class _Brief:
         self._but_compiled()
 
     def first(self, found: Sequence[Cause]) -> None:
-        """What saves most, each with what it saves on each target."""
+        """Adds the causes that save most, with what each saves on each target."""
         if not found:
             return
         gpus: Sequence[str | None] = self.targets or (None,)
@@ -152,7 +152,7 @@ class _Brief:
             self._more(say("These overlap: the step with all of them stands above."))
 
     def listed(self, title: str, found: Sequence[Cause], most: int, *, saves: bool = False) -> None:
-        """A line for each cause: the rule, where, and what is wrong; for what `saves`, by what and how much."""
+        """Adds a line for each cause: rule, place and message; with `saves`, also the fix and what it saves."""
         if not found:
             return
         self._title(ink.shown(title, self.glyphs))
@@ -204,7 +204,7 @@ class _Brief:
 
 
 def _heads(*, modes: bool) -> list[str]:
-    """What stands above the cells of a total."""
+    """The heads of the columns that `_cells` fills."""
     return [
         say("time of") if modes else "", say("step"), say("images/s"), say("advised"), say("convolutions"),
         say("grade"), say("advised"),
@@ -212,7 +212,7 @@ def _heads(*, modes: bool) -> list[str]:
 
 
 def _cells(total: NetworkTotal, *, modes: bool) -> list[str]:
-    """One target: its step, images a second, the step as advised; its convolutions and their grade, as advised."""
+    """The cells of one target: step, images a second, step as advised; convolutions, grade, grade as advised."""
     us, after_us, times = total.step_us, total.step_after_us, total.times
     batch = total.networks[0].batch if len(total.networks) == 1 else None
     now = "" if us is None else duration(us)

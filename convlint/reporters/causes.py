@@ -1,4 +1,4 @@
-"""Findings by their cause: one entry for all layers and targets that the same change mends."""
+"""Findings by their cause: one entry for all layers and targets with the same fix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACES = 2  # that are named of one cause
 class Cause(Struct, frozen=True, kw_only=True):
     """Findings of one rule with one fix, the gravest and dearest first.
 
-    `most_us` is what less work for the GPU can save on a target, where the host then sets the pace.
+    `most_us` has, by target, the most that less work for the GPU can save before the host sets the pace.
     """
 
     findings: tuple[Finding, ...]
@@ -41,7 +41,7 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> Severity:
-        """That of the gravest finding."""
+        """The severity of the gravest finding."""
         return self.first.severity
 
     @property
@@ -65,7 +65,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         return sum(known) if known else None
 
     def share(self, gpu: str | None) -> float | None:
-        """The same as percent of the step where that is known, else of the convolutions."""
+        """The time saved on a target, in percent of the step where that is known, else of the convolutions."""
         shares = [
             finding.lost_percent if finding.lost_step_percent is None else finding.lost_step_percent
             for finding in self._on(gpu)
@@ -82,13 +82,13 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     @property
     def beside_us(self) -> float:
-        """What the change of an info saves on the only target, no part of what all advice saves; of several, 0."""
+        """The time that fixes save which are not advised, but for those that set a batch."""
         fixes = (finding.fix for finding in self.findings if finding.fix is not None and "N" not in finding.fix.set)
         return sum(max(0.0, -(fix.time_change_us or 0.0)) for fix in fixes if not fix.advised)
 
     @property
     def alike(self) -> bool:
-        """Whether all have one message, but for names of layers."""
+        """Whether all findings have the same message, but for names of layers."""
         return len({_shared(finding.message, finding) for finding in self.findings}) == 1
 
     @property
@@ -143,13 +143,13 @@ def ranked(report: Report) -> Ranked:
         total_us[total.gpu] = total_us.get(total.gpu, 0.0) + (time_us or 0.0)
 
     def largest_part(cause: Cause) -> float:
-        """What it saves, as a part of all that was checked, on the target where that is most."""
+        """The largest share of a target's total time that the cause saves."""
         return max((saved / us for gpu, us in total_us.items() if us and (saved := cause.saved_us(gpu))), default=0.0)
 
     ordered = sorted(causes(report), key=lambda cause: -largest_part(cause))
 
     def saves_much(cause: Cause) -> bool:
-        """Whether an info that the rule states as such, whatever it costs, says how to save a good part of the time."""
+        """Whether an info of a rule without a price saves a good part of the time of the only target."""
         free = cause.rule.loss == "none"
         return free and len(total_us) == 1 and cause.beside_us >= _LEAST_BESIDE * sum(total_us.values()) > 0
 
@@ -160,7 +160,7 @@ def ranked(report: Report) -> Ranked:
 
 
 def overlap(report: Report, found: Sequence[Cause]) -> bool:
-    """Whether they save more of a target's step, added up, than all advice does."""
+    """Whether the causes, added up, save more of a target's step than all advice together."""
     for total in totals(report):
         now, after = total.step_us, total.step_after_us
         added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
@@ -178,7 +178,7 @@ def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:
 
 
 def causes(report: Report) -> list[Cause]:
-    """All causes, the gravest first; what costs nothing is left out."""
+    """All causes, the gravest first, without findings that ask for nothing."""
     modes = {network.path: network.mode for network in report.networks}
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in report.findings:
@@ -193,7 +193,7 @@ def causes(report: Report) -> list[Cause]:
 
 
 def _most_us(report: Report) -> dict[str | None, float]:
-    """By target, how much shorter the step of the only network there can be before it waits for its host."""
+    """By target with only one network, the time that its step can lose before it waits for its host."""
     most_us: dict[str | None, float] = {}
     for total in totals(report):
         if len(total.networks) == 1 and len(report.networks) <= len(report.targets):

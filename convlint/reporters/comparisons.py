@@ -1,4 +1,4 @@
-"""Two checks held against each other, as text, JSON and Markdown."""
+"""A comparison of two checks, as text, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def figures(pair: Pair) -> Iterator[tuple[str, str, str, str]]:
 
 
 def slower_first(pair: Pair) -> list[tuple[str, list[LayerChange]]]:
-    """The layers that changed, by what became of them; those that count most first."""
+    """The layers that changed, by kind of change; in each kind the largest changes first."""
     kinds: tuple[tuple[str, Sequence[LayerChange]], ...] = (
         ("slower", [item for item in pair.layers if item.kind == "kept" and item.change_us > 0]),
         ("faster", [item for item in pair.layers if item.kind == "kept" and item.change_us < 0]),
@@ -89,7 +89,7 @@ def _time(time_us: float | None) -> str:
 
 
 def verdict(comparison: Comparison) -> str:
-    """What it comes to, in one line."""
+    """The result of the comparison in one line."""
     words = [_verdict(comparison)] if comparison.pairs else []
     if comparison.broken:
         broken = sum(len(pair.broken) for pair in comparison.broken)
@@ -207,7 +207,7 @@ def said(finding: FindingFigures) -> str:
 
 
 def render_json(comparison: Comparison) -> str:
-    """All of it as one JSON object on one line; times in us, `null` for what is not known."""
+    """The comparison as one JSON object on one line; times in us, `null` for what is not known."""
     document = {
         "schema_version": 3,
         "convlint": __version__,

@@ -19,7 +19,7 @@ from convlint.model.network import RecordedStep, RecordedWork
 from convlint.model.report import LayerReport, NetworkTotal, Report
 from convlint.reporters import Style, ink, words
 
-# What a step does for no operation of its own, by the part that it counts to.
+# Work of a step that belongs to no single operation, by the part that it counts to.
 _BESIDE_OPERATIONS: Mapping[Part, str] = {
     "copy": "casts for convolutions", "pointwise": "sums of gradients", "optimizer": "update of weights",
 }  # fmt: skip
@@ -46,7 +46,7 @@ class EstimateTotal(Struct, kw_only=True):
 
     @property
     def hardware(self) -> str:
-        """How close all of it comes to the hardware: share of the peak, launches, copies, and what the dtype leaves."""
+        """How close the time comes to the hardware's limit: share of the peak, launches, copies, peak in 16 bits."""
         text = f"{100 * self.at_peak_us / self.time_us:.0f} % of peak"
         if self.at_half_us and self.at_peak_us > _WORTH_SAYING * self.at_half_us:
             text += f", which in 16 bits is {self.at_peak_us / self.at_half_us:.1f} times as high"
@@ -186,7 +186,7 @@ def _table(
 
 
 def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
-    """The operators of a trace's step, the slowest first: its product, what it took and what is predicted."""
+    """The operators of a trace's step, the slowest first, with their products, measured times and predicted ones."""
     merged: dict[tuple[str, tuple[int, ...], Part], list[RecordedWork]] = {}
     for work in recorded.works:
         merged.setdefault((work.op, work.gemm, work.part), []).append(work)
@@ -478,7 +478,7 @@ def bar(share: float, width: int, *, ascii_: bool) -> str:
 
 
 def product(layer: ConvLayer, which: Pass, times: str) -> str:
-    """The GEMM as `802816x64x576`, with `96 of` before it where there is one per group; no size is `-`."""
+    """The GEMM as `802816x64x576`, with `96 of` before it where there is one per group; unknown sizes are `-`."""
     dimensions = gemm(layer, which)
     if dimensions is not None:
         sizes: tuple[int | None, ...] = (dimensions.M, dimensions.N, dimensions.K)

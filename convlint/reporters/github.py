@@ -45,7 +45,7 @@ def summary(report: Report) -> str:
 
 
 def _of_each_file(cause: Cause) -> list[Cause]:
-    """The same in each file, whose lines alone a pull request that changes it shows."""
+    """The cause split by file, as a pull request shows annotations only on files that it changes."""
     files: dict[str, list[Finding]] = {}
     for finding in cause.findings:
         files.setdefault(finding.location.path, []).append(finding)
@@ -53,7 +53,7 @@ def _of_each_file(cause: Cause) -> list[Cause]:
 
 
 def _cause(command: str, cause: Cause, several_targets: bool) -> str:
-    """The gravest finding, and where else its cause is."""
+    """The annotation of the gravest finding, which names other places of the cause."""
     title = f"{clean(cause.rule.code)} {clean(cause.rule.name)}"
     text, others = said(cause.first, several_targets), cause.others
     if others:

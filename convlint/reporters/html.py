@@ -1,4 +1,4 @@
-"""The report as a page to look at: one file that asks nothing of anybody."""
+"""The report as an HTML page: one file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from convlint.reporters import Reporter, Style
 
 
 def render(report: Report, style: Style) -> str:
-    """The whole page; a browser knows its own width and colours."""
+    """The whole page; of `style` only `unicode` matters."""
     from convlint.reporters.page.assembling import page
 
     return page(report, unicode=style.unicode)

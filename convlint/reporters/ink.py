@@ -149,7 +149,7 @@ def _coloured(ink: str, text: str) -> str:
 
 
 def linker(links: bool) -> Link:
-    """A function (address, text) -> text, as a link of a terminal or as it was; so it is too without an address."""
+    """A function (address, text) -> text, as a link of a terminal, or as it was without `links` or an address."""
     return _linked if links else _plain
 
 
@@ -196,7 +196,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """What is not broken, and what stands before it: words, a number with its percent sign, single wide characters."""
+    """(gap before it, piece that is not broken): words, a number with its percent sign, single wide characters."""
     words: list[str] = []
     for word in text.split():
         if word.startswith("%") and words and words[-1][-1].isdigit():

@@ -140,7 +140,7 @@ def _total(times: LayerTimes | None) -> dict[str, Any]:
 
 
 def _steps(total: NetworkTotal | None) -> dict[str, Any]:
-    """The whole step, where all operations are known."""
+    """The times of the whole step; null where not all operations are known."""
     if total is None or not total.steps:
         return dict.fromkeys(("step_us", "step_after_us", "host_us", "step_parts", "unpriced_operations"))
     return {
@@ -151,7 +151,7 @@ def _steps(total: NetworkTotal | None) -> dict[str, Any]:
 
 
 def _recorded_operations(path: str, recorded: RecordedStep) -> Iterator[dict[str, Any]]:
-    """The operators of a trace's step: what they took on the GPU that it ran on, and what is predicted there."""
+    """The operators of a trace's step: their measured times on the GPU that it ran on, and the predicted ones."""
     for work in recorded.works:
         yield {
             "name": clean(work.op),
@@ -224,7 +224,7 @@ def _network(network: NetworkReport) -> dict[str, Any]:
 
 
 def _recorded(network: NetworkReport) -> dict[str, Any]:
-    """What all kernels of a step took where a trace was recorded, beside what is predicted; nothing without a trace."""
+    """The measured time of all kernels of a trace's step beside the predicted one; nothing without a trace."""
     if network.recorded is None:
         return {}
     result: dict[str, Any] = {}
@@ -235,7 +235,7 @@ def _recorded(network: NetworkReport) -> dict[str, Any]:
 
 
 def _versions(networks: Sequence[NetworkReport]) -> dict[str, Any]:
-    """The versions that all of them have, each with who says so."""
+    """The versions that all networks have in common, each with its origin."""
     shared: dict[str, tuple[str, str]] = dict(networks[0].versions) if networks else {}
     for network in networks:
         shared = {name: own for name, own in shared.items() if network.versions.get(name) == own}
@@ -271,7 +271,7 @@ def _sizes(layer: ConvLayer) -> Iterator[str]:
 
 
 def _measured_on(layer: ConvLayer, gpu: str) -> Measured | None:
-    """What a trace says of the layer, unless it was recorded on another GPU."""
+    """The measured times of the layer; None where they are those of another GPU."""
     if layer.measured is None:
         return None
     from convlint.gpus.gpu import load_gpu  # reads tables, which most reports need not
@@ -305,7 +305,7 @@ def _estimate(
 
 
 def _measured(measured: Measured, which: Pass, predicted_us: float | None) -> dict[str, Any]:
-    """What a call of the pass took beside what was predicted; nothing where it was not recorded."""
+    """The measured time of a call of the pass beside the predicted one; nothing where it was not recorded."""
     timing = measured.of(which)
     if timing is None:
         return {}

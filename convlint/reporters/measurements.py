@@ -25,7 +25,7 @@ VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell"
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """All of one run. `reused` passes come from the file at `csv`, `waiting` ones were not begun in time.
+    """The result of one run. `reused` passes come from the file at `csv`, `waiting` ones were not begun in time.
 
     `clocks` are the least and the greatest SM clock in MHz that were seen.
     """
@@ -71,7 +71,7 @@ def percent(share: float) -> str:
 
 
 def agreed(found: Agreement, gpu: str) -> str:
-    """How predictions agree."""
+    """How predictions agree with measured times."""
     passes = "1 pass" if found.count == 1 else f"{found.count} passes"
     return (
         f"predicted for {gpu} over measured: {found.bias:.2f} on average of {passes}; half of them within "
@@ -99,7 +99,7 @@ def tally(one: Measurement) -> str:
 
 
 def notes(one: Measurement) -> Iterator[str]:
-    """What else has to be said."""
+    """Further notes for the user."""
     ratios = [(f"{compared.layer} {compared.which}", compared.ratio) for compared in one.compared if compared.ratio]
     if one.agreement is not None and (off := far_off(ratios)):
         yield clean(off)

@@ -67,7 +67,7 @@ def _graded(state: State) -> str:
 
 
 def verdict(plan: NetworkPlan) -> str:
-    """What all steps come to."""
+    """The result of all steps, in one line."""
     now, after = plan.now, plan.after
     if not plan.steps:
         words = "no step is needed" if plan.is_reached else _NO_STEP
@@ -89,7 +89,7 @@ def _missed(plan: NetworkPlan) -> str:
 
 
 def notes(planned: Planned) -> Iterator[str]:
-    """What else has to be said."""
+    """Further notes for the user."""
     yield from planned.notes
     if planned.plan is None:
         return

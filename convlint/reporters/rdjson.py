@@ -42,7 +42,7 @@ def render(report: Report, style: Style) -> str:
 
 
 def _suggestion(finding: Finding, report: Report) -> dict[str, Any] | None:
-    """The lines of a finding as its fix has them; None where the fix changes other lines too, or is no one's to see.
+    """The lines of a finding as its fix has them; None where the fix changes other lines, or its text cannot be shown.
 
     Several suggestions of a diagnostic are alternatives, so that one has to be the whole fix. It is of whole lines:
     of columns, reviewdog takes no notice on some forges, and would put a single number in the place of a line.

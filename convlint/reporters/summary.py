@@ -56,7 +56,7 @@ def ending(report: Report) -> list[str]:
 
 
 def _quiet(report: Report) -> list[str]:
-    """That nothing was judged, where all Python is of tests and their like."""
+    """A note that nothing was judged, where all Python files are tests and the like."""
     source = report.source
     if source is None or not source.quiet or source.quiet < len(source.files):
         return []

@@ -133,7 +133,7 @@ def severity_word(severity: Severity) -> str:
 
 
 def partly_read(report: Report) -> frozenset[str]:
-    """The inputs of which layers, or code, were read, whatever else is wrong with them."""
+    """The paths of inputs of which layers or code were read, also where they have errors."""
     reached = (network.path for network in report.networks if network.parameters)
     source = report.source
     code = () if source is None else (*source.files, *(cell.at.path for cell in source.unread_cells))
@@ -141,7 +141,7 @@ def partly_read(report: Report) -> frozenset[str]:
 
 
 def step(mode: Mode) -> str:
-    """What the times of a mode are the times of."""
+    """What times of a mode are of: a training step or a forward pass."""
     return say("training step") if mode == "training" else say("forward pass")
 
 
@@ -253,19 +253,19 @@ def company(own: str, codes: Iterable[str]) -> list[str]:
 
 
 def two_digits(percent: float) -> str:
-    """`0.12`, `4.3`, `99`, `100`: of the numbers that people compare, no more than they can be held to."""
+    """`0.12`, `4.3`, `99`, `100`: the number with at most two significant digits."""
     return f"{float(f'{percent:.2g}'):g}"
 
 
 def _of_step(lost_us: float, percent: float | None) -> str:
-    """What a flaw of the whole step costs; its share where all of the step is known."""
+    """The time that a flaw of the whole step costs, and its share where the step is known."""
     if percent is None:
         return say("{time} of the step", time=duration(lost_us))
     return say("{time}, {share} % of the step", time=duration(lost_us), share=two_digits(percent))
 
 
 def _how_much(lost_us: float, alone_us: float | None) -> str:
-    """Of a price, how much comes only with other fixes: of joined layers, some may pay alone."""
+    """The words for how much of a price needs other fixes too: of joined layers, some may pay alone."""
     if alone_us is None or not _is_something(alone_us):
         return sentence(", only together with {codes}")
     if alone_us < lost_us / 2:
@@ -373,7 +373,7 @@ def gravest_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def totals(report: Report) -> tuple[NetworkTotal, ...]:
-    """What the layers come to on each target and in each mode; of one alone, what the report says of the whole run."""
+    """The totals for each target and mode; where there is one at most, that of the whole run."""
     if len(report.totals) > 1:
         return report.totals
     return () if report.total is None else (report.total,)
@@ -543,7 +543,7 @@ LIBRARIES = {"framework_version": "framework", "cuda": "CUDA", "cudnn": "cuDNN",
 
 
 def version_notes(report: Report) -> list[str]:
-    """The versions that nobody stated, and where each is from; what else is to be said of how networks were read."""
+    """The versions that nobody stated, and where each is from; and the notes of the networks."""
     versions = dict.fromkeys(
         (LIBRARIES[name], value, origin)
         for network in report.networks
@@ -663,7 +663,7 @@ def host_notes(report: Report) -> list[str]:
 def dtype_notes(report: Report) -> list[str]:
     """How many times rest on a dtype that is only that of stored weights or of modules as they are built.
 
-    An engine is told which one it runs, and autocast stands around a module, where nobody sees it.
+    A file does not say what an engine runs it in, nor a module whether autocast is around it.
     """
     of = Counter(
         entry.layer.dtype_source
@@ -697,7 +697,7 @@ def batch_notes(report: Report) -> list[str]:
 
 
 def layout_notes(report: Report) -> list[str]:
-    """Of which networks nobody says the layout, and what they are priced as."""
+    """A note for each network whose layout is not stated: what it is priced as."""
     paths = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
     return [
         say(
@@ -709,7 +709,7 @@ def layout_notes(report: Report) -> list[str]:
 
 
 def batch_note(sizes: str, path: str = "") -> str:
-    """That an input states no N, with what to write instead; `path` names it among several."""
+    """A note that an input states no N, with what to write instead; `path` names it among several."""
     where = say(" of {path}", path=path) if path else ""
     return say(
         "batch{where}: an input of {sizes} states no N, and is priced as N = 1; write 64x{sizes}, say, for another",

@@ -48,7 +48,7 @@ class PlanStep(Struct, frozen=True, kw_only=True):
 
 
 class PlanView(Struct, frozen=True, kw_only=True):
-    """The plan of one network on one GPU; without steps there is nothing to change, or `says` why not."""
+    """The plan of one network on one GPU; `says` has its headline and verdict, or why there is no plan."""
 
     title: str
     says: str = "No plan: no layer's time is known."
@@ -69,7 +69,7 @@ class StepBar(Struct, frozen=True, kw_only=True):
 
 
 class TargetVerdict(Struct, frozen=True, kw_only=True):
-    """What the layers come to on one target in one mode."""
+    """The total of the layers on one target in one mode."""
 
     gpu: str
     device: str
@@ -78,8 +78,8 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     time: str  # empty where some layer's is unknown
     after: str  # with all advice taken: the time, or what is saved, where `is_saving`; empty without advice
     is_saving: bool
-    asks_for_a_batch: bool  # which is no part of `after`, and neither is
-    is_to_compile: bool  # torch.compile, which the step counts
+    asks_for_a_batch: bool  # a warning asks for another batch, whose gain is no part of `after`
+    is_to_compile: bool  # a warning asks for torch.compile, whose gain only the step has
     batch: int | None  # where all networks have one
     costs: Costs
     basis: str  # what the times rest on
@@ -89,7 +89,7 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
 
 
 def cards(report: Report) -> list[TargetVerdict]:
-    """One for each target and mode."""
+    """The verdict for each target and mode."""
     batches: dict[tuple[str, Mode], set[int | None]] = {}
     for network in report.networks:
         batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
@@ -132,7 +132,7 @@ def _parts(total: NetworkTotal) -> tuple[StepBar, ...]:
 
 
 def _pace(networks: Sequence[NetworkReport]) -> str:
-    """Of the networks that wait for the host, how long both need; empty where none does."""
+    """The times of the host and the GPU for the networks that wait for the host; empty where none does."""
     waiting = [network for network in networks if network.waits]
     if not waiting:
         return ""
@@ -151,7 +151,7 @@ def grades() -> str:
 
 
 def plan_command(report: Report) -> str:
-    """What prints the plan of the network, ready for a shell; a word to fill in stands for what is not one thing."""
+    """The shell command for the network's plan; FILE or GPU stands for an input or a GPU that is not the only one."""
     if not any(total.times for total in words.totals(report)):
         return ""  # a plan is made of times
     model = _only({entry.layer.model for entry in report.layers})
@@ -181,14 +181,14 @@ _BY = {
     "baseline": sentence("by baseline"),
 }
 _SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "roofline.js", "page.js")
-# Of the libraries, and of what is built into them; every page is a copy of those.
+# Of the libraries and of what is built into them: every page holds a copy of those.
 _LICENCES = tuple(
     f"vendor/{name}.LICENSE" for name in ("d3", "plot", "isoformat", "interval-tree-1d", "binary-search-bounds")
 )
 _STYLES = ("page.css", "charts.css", "tiles.css")
 _NARROW, _OF_TARGET = 48, 6  # rem: below this width a table has no room for bars, nor has one of more GPUs below more
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-# The style that Plot adds to a chart of the class "plot"; its hash lets that one in.
+# The style that Plot adds to a chart of the class "plot"; its hash allows it in the page's policy.
 _OF_PLOT = """:where(.plot) {
   --plot-background: white;
   display: block;
@@ -203,7 +203,7 @@ _OF_PLOT = """:where(.plot) {
 
 
 def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
-    """The HTML of a report, without `unicode` in ASCII; of one that was estimated and not `judged` without findings."""
+    """The HTML of a report, without `unicode` in ASCII; without findings where it is an estimate (not `judged`)."""
     findings = items(report)
     covered = coverage(report)
     return _rendered(
@@ -230,7 +230,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
 
 
 def render_plan(planned: Planned, style: Style) -> str:
-    """The HTML of a plan, of one without steps and of none too."""
+    """The HTML of a plan, also of one without steps, and where there is no plan."""
     from convlint.reporters import plans  # the page of a report needs nothing of it
 
     plan, view = planned.plan, PlanView(title=f"Plan for {clean_path(planned.path)}")
@@ -321,7 +321,7 @@ def _file(name: str) -> str:
 
 @cache
 def _in_ascii(script: str) -> str:
-    r"""The script with `\u00ad` for what has no place in a file of ours as it is: its hash is that of every byte."""
+    r"""The script with characters beyond ASCII as escapes (`\u00ad`): its hash must be that of every byte."""
     return _BEYOND_ASCII.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _units(match[0])), script)
 
 

@@ -42,12 +42,12 @@ class FindingItem(Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> str:
-        """That of the finding."""
+        """The severity of the finding."""
         return self.finding.severity
 
     @property
     def advises(self) -> bool:
-        """Whether it has a fix, of more than an info."""
+        """Whether it is an error or a warning that has a fix."""
         return self.finding.fix is not None and self.severity != "info"
 
 
@@ -77,7 +77,7 @@ def by_layer(found: list[FindingItem]) -> dict[int, tuple[int, ...]]:
 
 
 def _drawn(report: Report, finding: Finding, layers: tuple[int, ...]) -> tuple[str, Drawing | None]:
-    """The tiles or waves of the layer that loses most to what the finding is about; of two of one name, of none."""
+    """(name, drawing) of the layer that loses most to what the finding is about; none where layers share a name."""
     names = {report.layers[number].layer.name for number in layers}
     if not shows_tiles(finding.rule) or len(names) < len(layers):
         return "", None
@@ -124,7 +124,7 @@ _ERRORS = 5  # among what to do first; the findings have all
 
 
 class FirstStep(Struct, frozen=True, kw_only=True):
-    """One thing to do first, as `check` has it: for all layers and targets that it mends. Texts are plain."""
+    """One change to make first, for all layers and targets that it fixes. Texts are plain."""
 
     number: int  # of the finding that speaks for all
     severity: str

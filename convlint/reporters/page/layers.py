@@ -36,7 +36,7 @@ def say_marked_up(english: str, **values: object) -> Markup:
 
 
 def said_by_scripts() -> dict[str, dict[str, str]]:
-    """The sentences of the scripts in the language that is spoken, for their data; of English, nothing is needed."""
+    """The translations of the scripts' sentences, for the data of the page; nothing where English is spoken."""
     return (
         {} if is_english() else {"say": {english: say(english) for english in (*script_sentences(), *BOUNDS.values())}}
     )
@@ -196,7 +196,7 @@ _DEAREST = 3  # layers at the top
 
 
 class Costs(Struct, frozen=True, kw_only=True):
-    """Of the layers of one mode on one target; shares are of those whose time is known."""
+    """What costs most of the layers of one mode on one target; shares are of the known times."""
 
     dearest: tuple[tuple[int, str], ...]  # numbers of the layers that cost most, and their shares
     bounds: tuple[tuple[str, str], ...]  # what bounds it, and the share of the time
@@ -205,7 +205,7 @@ class Costs(Struct, frozen=True, kw_only=True):
 
 
 def costs(report: Report, gpu: str, mode: Mode) -> Costs:
-    """What takes longest, of how much."""
+    """The costs of the layers of one mode on one target."""
     own = [number for number, entry in enumerate(report.layers) if entry.mode == mode]
     times = {number: known.time_us for number in own if (known := report.layers[number].times.get(gpu)) is not None}
     total = sum(times.values())

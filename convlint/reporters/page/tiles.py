@@ -71,7 +71,7 @@ def _picture(
     title: str, boxes: Sequence[Box], labels: Sequence[Label], edges: Iterable[Line], bottom: float,
     *, cuts: Iterable[Line] = (), right: float = 0.0,
 ) -> Picture:  # fmt: skip
-    """What is drawn down to `bottom`, with words that end at `right`."""
+    """A picture that reaches down to `bottom`, with labels that end at `right`."""
     return Picture(
         title=title, width=max(right, _SIDE / 2, *(box.x + box.width for box in boxes)) + _MARGIN,
         height=bottom + _MARGIN, boxes=tuple(boxes), labels=tuple(labels), edges=path(edges), cuts=path(cuts),
@@ -277,12 +277,12 @@ def waves_in_words(estimate: PassEstimate) -> str:
 
 
 def _channels(useful: float, side: int) -> str:
-    """Of a side that is channels: how many of them are the layer's."""
+    """A note on a side that is channels: how many there are without padded ones; empty where none are padded."""
     return "" if round(useful) >= side else say(" ({count:,} without padded channels)", count=round(useful))
 
 
 def _products(estimate: PassEstimate, grid: Grid, which: Pass) -> str:
-    """What there is one product for."""
+    """The words for what there is one product of: groups, taps, phases of the stride, points of the transform."""
     groups = estimate.gemm.batch
     if estimate.algorithm != "implicit-gemm":
         return sentence(" each of {count:,} points of the transform:")
