@@ -66,7 +66,7 @@ def audit_here(tasks: Iterator[Task]) -> Answers:
 
 
 def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
-    """The same from `jobs` processes, as they come; tasks are asked for as they are needed."""
+    """The outcomes from `jobs` processes, in the order in which they end; tasks are taken as they are needed."""
     jobs = min(jobs, _MOST)
     processes = Processes("convlint.audit.audit:work")
     pool = ThreadPoolExecutor(jobs)
@@ -86,7 +86,7 @@ def audit_in_processes(tasks: Iterator[Task], jobs: int) -> Answers:
 
 
 def audit_as_worth(tasks: Iterator[Task]) -> Answers:
-    """The same from as many processes as are worth it for the first tasks."""
+    """The outcomes from as many processes as are worth it for the first tasks."""
     first = list(islice(tasks, _LOOKED_AT))
     jobs = worth(task.subject.source for task in first)
     tasks = chain(first, tasks)
@@ -149,7 +149,7 @@ class Auditor:
         self.known = 0
 
     def audit(self, subjects: Iterator[Found], run: Run, on_done: Callable[[str], None]) -> None:
-        """Audits what is new or changed, in whatever order `run` answers; `on_done` hears the name of each model."""
+        """Audits what is new or changed, in whatever order `run` answers; `on_done` gets the name of each model."""
         for task, answer in run(self._tasks(subjects, on_done)):
             self._store.put(task.subject.name, answer)
             on_done(task.subject.name)
@@ -190,7 +190,7 @@ class Auditor:
 
 
 def summary_of(store: Store, weights: Weights, tally: Tally, *, known: int, most: int) -> Summary:
-    """The answer, once everything is told; `most` entries of each ranking."""
+    """The summary, once the ledger has all rows; `most` entries of each ranking."""
     ranking = ranking_of(store.base, most, weighed=weights.path is not None)
     unused = weights.unused(_MOST_UNUSED)
     return Summary(tally=tally, ranking=ranking, unused=unused, known=known, failing=store.is_failing())

@@ -130,7 +130,7 @@ def probing() -> Callable[[], tuple[str | None, str]]:
 
 
 def other_version(host: str, version: str | None, why: str = "") -> str:
-    """What is said of a node without this version of convlint."""
+    """The message on a node without this version of convlint."""
     if version == __version__:
         return f"convlint does not run on the node {host} of the cluster: {why}"
     has = "no convlint" if version is None else f"convlint {version}"
@@ -138,7 +138,7 @@ def other_version(host: str, version: str | None, why: str = "") -> str:
 
 
 def _judged(address: str) -> str:
-    """The address as Ray is to have it. Ray takes more words than these, some of which start a cluster."""
+    """The address for Ray. Raises UsageError for any other word: Ray takes more, some of which start a cluster."""
     ray_address = os.environ.get("RAY_ADDRESS", "").strip() or "auto" if address == "auto" else address
     match = _ADDRESS.fullmatch(ray_address)
     if ray_address != "auto" and (match is None or not 0 < int(match["port"]) < 1 << 16):
@@ -176,7 +176,7 @@ def _rehearse(address: str, ray_address: str) -> None:
 
 
 def rehearse(channel: Channel) -> None:
-    """The child's side."""
+    """The child of `_rehearse`: connects, and sends "connected" or what is wrong."""
     import ray
 
     channel.send(b"loaded")
@@ -193,7 +193,7 @@ def rehearse(channel: Channel) -> None:
 
 
 def _enter(ray: Any, address: str) -> None:
-    """Again where the head alone was too slow: each try has a server of its own."""
+    """Connects, and tries again where the head was only too slow: each try has a server of its own."""
     for tries_left in reversed(range(_CLIENT_TRIES)):
         try:
             _init(ray, address)
@@ -214,7 +214,7 @@ def _init(ray: Any, address: str) -> None:
 
 @contextmanager
 def _nowhere() -> Iterator[None]:
-    """Ray lets its workers import from the folder that a driver is in, which may be a stranger's checkout."""
+    """Moves to an empty folder: Ray's workers import from the one of the driver, maybe a stranger's checkout."""
     here = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="convlint-") as empty:
         os.chdir(empty)
@@ -233,7 +233,7 @@ def _unreached(address: str, reply: str) -> str:
 
 
 def _brief(text: str) -> str:
-    """In one line, without what only a stack trace says."""
+    """The text in one line, without most of a stack trace."""
     return " ".join(text.split())[:400]
 
 
@@ -270,14 +270,14 @@ class Common(Struct, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A model to audit; `stamp` is of its files as the process sees them that asks, and empty where it sees none."""
+    """A model to audit; `stamp` is that of its files where the process runs that asks, empty where there are none."""
 
     subject: Subject
     stamp: str = ""
 
 
 class ClusterAnswer(Struct, kw_only=True):
-    """What became of a request; without an outcome, this machine does not have the file as it is meant."""
+    """The answer to a request; without an outcome, this machine has no such file, or another version of it."""
 
     audited: Audited | None = None
     heard: str = ""  # from the code of modules
@@ -289,7 +289,7 @@ def answer(request: bytes, common: bytes, content: bytes | None = None) -> bytes
 
 
 class _Worker:
-    """What this process keeps from one task to the next: readers that have started, and what they say."""
+    """What this process keeps from one task to the next: readers that have started, and what their modules print."""
 
     def __init__(self) -> None:
         self._heard: list[str] = []
@@ -333,14 +333,14 @@ class _Worker:
 def is_alike(stamp: str, source: Input) -> bool:
     """Whether the files of an input have the sizes and times of a stamp; the rest of it differs between machines.
 
-    What nobody saw there is judged here.
+    An empty stamp is like any.
     """
     there, here = ([status[2:4] for status in literal_eval(text or "[]")] for text in (stamp, stamp_of(source)))
     return not stamp or there == here
 
 
 def _enter_folder(folder: str) -> bool:
-    """Goes to where paths are relative to; False where this machine has no such folder, and nothing lies near."""
+    """Changes to the folder that paths are relative to; to the root, and False, where there is no such folder."""
     try:
         os.chdir(folder)
     except OSError:
@@ -351,7 +351,7 @@ def _enter_folder(folder: str) -> bool:
 
 @contextmanager
 def _laid_down(source: Input, content: bytes) -> Iterator[Input]:
-    """The input with a copy that nobody else can read or foresee."""
+    """The input with a copy of its content where nobody else can read or foresee it."""
     with TemporaryDirectory(prefix="convlint-") as folder:
         path = os.path.join(folder, os.path.basename(source.name))
         with open(path, "xb") as file:
@@ -376,7 +376,7 @@ _OOM_RETRIES = "RAY_task_oom_retries"
 
 @contextmanager
 def on_cluster(address: str, ship_bytes: int) -> Iterator[Run]:
-    """What audits tasks on the cluster at `address`, once. Raises UsageError, before the first task where it can.
+    """A `Run` on the cluster at `address`, to be used once. Raises UsageError, before the first task where it can.
 
     Until it is left, standard output goes nowhere.
     """
@@ -521,7 +521,7 @@ class _Flight:
                 yield task, replace(answer.audited, stamp=sent.stamp, seen_ns=sent.seen_ns)
 
     def _said(self, done: list[Any]) -> list[tuple[Any, Any]]:
-        """The answer to each, or Ray's error; all are asked for at once, as each question takes its time."""
+        """(reference, answer or Ray's error) of each; all are asked for at once, as each request takes time."""
         ray = self._ray
         try:
             return list(zip(done, ray.get(done), strict=True))
@@ -535,7 +535,7 @@ class _Flight:
             return replies
 
     def _judged(self, error: Exception) -> str:
-        """What is said of a model for which Ray has no answer."""
+        """The message on a model for which Ray has no answer."""
         known = self._ray.exceptions
         if isinstance(error, known.LocalRayletDiedError):
             raise error
@@ -544,7 +544,7 @@ class _Flight:
         return f"the cluster could not audit it: {' '.join(str(error).split())[:400]}"
 
     def _end(self) -> None:
-        """Whatever they are at: Ray ends the workers of a driver that leaves.
+        """Ends all tasks, done or not: Ray ends the workers of a driver that leaves.
 
         Cancelling each task before that can crash this process, where one is just being done.
         """

@@ -176,7 +176,7 @@ def _share(part: float, total: float) -> float | None:
 WEIGHED = ("gpu_hours", "lost_gpu_hours")
 SHARED = (*WEIGHED, "convolution_share")
 Cells = tuple[object, ...]
-_MOST_SAID = 5  # errors that are said at once
+_MOST_SAID = 5  # errors that are listed
 
 
 class Tally(Struct, kw_only=True):

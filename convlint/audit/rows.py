@@ -16,7 +16,7 @@ from convlint.model.report import Finding, InputError, LayerReport, NetworkRepor
 
 
 def structure_of(layers: Iterable[ConvLayer]) -> str:
-    """What stays equal when a network runs with other images, on another GPU or in another dtype: 16 digits."""
+    """A hash of 16 digits that is equal for a network with other images, on another GPU or in another dtype."""
     sizes = [
         (layer.op, layer.C, layer.K, layer.T, layer.R, layer.S, layer.U, layer.V, layer.DilH, layer.DilW, layer.groups)
         for layer in layers
@@ -154,7 +154,7 @@ class Rows(Struct, array_like=True, kw_only=True):
     errors: list[ErrorRow] = []
 
     def of(self, table: Table) -> list[Row]:
-        """Those of one table."""
+        """The rows of one table."""
         rows: list[Row] = getattr(self, table)
         return rows
 

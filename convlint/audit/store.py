@@ -1,4 +1,4 @@
-"""What an audit has found so far, and the weights of usage, in a file of SQLite: so an audit can go on."""
+"""The rows that an audit has so far, and hours of use, in an SQLite file, so that an audit can go on."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class Ledger:
 
 
 def _setting(fix_set: str | None) -> str:
-    """What a fix sets, where it is the same in every model, such as a layout, whatever frameworks call it; else ""."""
+    """What a fix sets, where it has no numbers and so is the same in every model, such as a layout; else ""."""
     setting = json.loads(fix_set or "{}")
     if not isinstance(setting, dict) or any(type(value) in (int, float) for value in setting.values()):
         return ""
@@ -350,7 +350,7 @@ class Store:
             return "new"
 
     def put(self, name: str, audited: Audited) -> None:
-        """What the audit of a claimed subject came to."""
+        """Stores the outcome of a claimed subject."""
         blob = zlib.compress(msgspec.msgpack.encode(audited.rows), 1)  # rows repeat themselves: the fastest level does
         until = None if audited.until is None else audited.until.isoformat()
         with self.guarded():
@@ -363,13 +363,13 @@ class Store:
                 self._save()
 
     def fault(self, number: int, row: ErrorRow) -> None:
-        """What stands for no model."""
+        """Stores an error that belongs to no model."""
         blob = zlib.compress(msgspec.msgpack.encode(Rows(errors=[row])), 1)
         with self.guarded():
             self.base.execute("INSERT INTO faults VALUES (?, ?)", (number, blob))
 
     def finish(self) -> None:
-        """All subjects were claimed and all answers put: what is of no run but those before goes."""
+        """Removes the models of earlier runs alone, once all subjects are claimed and all outcomes put."""
         with self.guarded():
             self.base.execute("DELETE FROM models WHERE run <> ? OR found IS NULL", (self._run,))
             self._save()
@@ -385,7 +385,7 @@ class Store:
                 yield _DECODER.decode(_unpacked(blob))
 
     def refuse_foreign(self, paths: Iterable[str]) -> None:
-        """Raises UsageError where a file is there that is to become a table, and is none that these runs wrote."""
+        """Raises UsageError where a table would replace a file that is none of this audit."""
         with self.guarded():
             for path in paths:
                 sought = "SELECT 1 FROM outputs WHERE path = ?"
@@ -393,12 +393,12 @@ class Store:
                     raise UsageError(f"{path} exists, and is no table of the audit that goes on: name another file")
 
     def wrote(self, paths: Iterable[str]) -> None:
-        """These are tables of this audit, which it may write anew."""
+        """Records that these files are tables of this audit, which it may replace."""
         with self.guarded():
             self.base.executemany("INSERT OR IGNORE INTO outputs VALUES (?)", ((self._beside(path),) for path in paths))
 
     def _beside(self, path: str) -> str:
-        """As seen from the folder of the state, which may move with its tables."""
+        """The path from the folder of the state, which may move with its tables."""
         return os.path.relpath(path, os.path.dirname(self.path) or ".")
 
     def is_failing(self) -> bool:
@@ -419,7 +419,7 @@ class Store:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Around whatever uses the connection: says what is wrong with its files. Raises UsageError."""
+        """Surrounds all that uses the connection, and makes its errors UsageErrors that say what is wrong."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -431,7 +431,7 @@ class Store:
 
 
 def _unpacked(blob: bytes) -> bytes:
-    """The rows of one model, of which no sound one has more than so many bytes. Raises zlib.error."""
+    """The rows of one model. Raises zlib.error for more bytes than a sound one can have."""
     unpacking = zlib.decompressobj()
     rows = unpacking.decompress(blob, _MOST_BYTES)
     if unpacking.unconsumed_tail or not unpacking.eof:

@@ -158,7 +158,7 @@ def _module(
 
 
 def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the runtime, wherever the entry gives them."""
+    """The settings of the runtime, wherever the entry has them."""
     table = values.get("runtime", {})
     if not isinstance(table, dict):
         raise InputFault("runtime must be an object of settings; in a line or CSV, each is a key of its own")
@@ -394,7 +394,7 @@ def _all(
 
 
 def _wanted(path: str, planner: RunPlanner) -> bool:
-    """Whether a folder stands for this file. Where its config is wrong it does, and that is told of this model."""
+    """Whether a folder includes this file; it does where its config is wrong, which becomes an error of the model."""
     try:
         return included(path, planner)
     except UsageError:

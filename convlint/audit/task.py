@@ -48,7 +48,7 @@ def stamp_of(source: Input) -> str:
 
 
 def is_settled(stamp: str, now_ns: int) -> bool:
-    """Whether a change of the files after `now_ns`, when they had this stamp, cannot but have changed it.
+    """Whether any change of the files after `now_ns`, when they had this stamp, must change the stamp.
 
     A file that had only just been written may be written again within the same tick of the file system's clock.
     """
@@ -58,7 +58,7 @@ def is_settled(stamp: str, now_ns: int) -> bool:
 
 
 def digest_of(source: Input) -> str:
-    """The content of an input's files; empty where one of them cannot be read."""
+    """The digest of an input's files; empty where one of them cannot be read."""
     digest = blake2b(digest_size=16)
     try:
         for path in _files_of(source):
@@ -86,7 +86,7 @@ def _files_of(source: Input) -> list[str]:
 
 
 def fingerprint(subject: Subject, plan_digest: str) -> str:
-    """How a subject is asked for, under which config and version; of a module, also the code that it may come from."""
+    """The digest of a subject, its config and the version; of a module, also of the code that it may come from."""
     source = subject.source
     parts = (
         source.kind, source.name, subject.name, subject.architecture, subject.gpus, subject.mode, subject.batch,
@@ -108,7 +108,7 @@ def fingerprint(subject: Subject, plan_digest: str) -> str:
 
 
 def digest_of_plan(plan: RunPlan) -> str:
-    """The rules, the config's files, the calibrations and all that was asked for on the command line."""
+    """The digest of the rules, the config's files, the calibrations and the options of the command line."""
     job, selection, policy = plan.job, plan.selection, plan.selection.policy
     reading = job.reading
     parts = (
@@ -142,7 +142,7 @@ def _contents(paths: Iterable[str]) -> Iterator[bytes]:
 
 @cache
 def digest_of_code(folder: str) -> str:
-    """All Python below a folder, and what is installed: any of it may be what a module of the project imports."""
+    """The digest of all Python below a folder, and of what is installed: a module may import any of it."""
     digest = blake2b(digest_size=16)
     installed = {f"{distribution.metadata['Name']} {distribution.version}" for distribution in distributions()}
     digest.update("\n".join(sorted(installed)).encode())

@@ -105,7 +105,7 @@ def environment_in(path: str) -> Environment:
 
 
 def environment_of(release: str) -> Environment:
-    """That release of whichever framework runs, and nothing beside it."""
+    """An environment with that release for whichever framework runs, and nothing else."""
     pin = Pin(release, ASKED)
     return Environment(pins={name: pin for names in _FRAMEWORKS.values() for name in names})
 
@@ -127,7 +127,7 @@ def refuse_unknown(release: str, runtime: Runtime) -> None:
 
 @cache
 def environment_installed() -> Environment:
-    """What is installed where this runs, as a module that is read here has it."""
+    """The versions that are installed where this runs, and that modules which are read here have."""
     from importlib.metadata import PackageNotFoundError, version
 
     pins = {}
@@ -189,7 +189,7 @@ def _read(path: str, seen: tuple[str, ...]) -> _File:
 
 @lru_cache(maxsize=64)
 def _kept(path: str, _state: tuple[int, int]) -> _File:
-    """The pins of a file as long as it stays as it is: a folder of specs asks for each of them."""
+    """The pins of a file, kept while it does not change: each spec of a folder asks for them."""
     return _parsed(path, ())
 
 
@@ -243,7 +243,7 @@ _PLAIN_PIN = pattern(rf"[\w.-]+ ?== ?({_RELEASE})", re.ASCII)
 
 
 def _not_taken(version: str) -> str:
-    """Why a version says nothing; empty where it does."""
+    """Why a version is not taken; empty where it is."""
     if _PLAIN_VERSION.fullmatch(version):
         return ""
     from packaging.version import InvalidVersion

@@ -58,7 +58,7 @@ def tokens(text: str) -> Iterator[re.Match[str]]:
 
 
 def problem(text: str, marks: int = 0) -> tuple[int, str, int]:
-    """(marks counted, what is beyond the limits or nothing, where); `marks` are those of texts that belong to it."""
+    """(marks counted, the limit that is exceeded or "", where); `marks` are those of texts that belong to it."""
     nested = parts = 0
     dotted = False  # whether the last mark was a dot, so that a name goes on
     for match in tokens(text):
@@ -312,7 +312,7 @@ def unknown_key(key: str, known: Mapping[str, object], at: Spot) -> None:
 
 
 def text_of(value: Any, at: Spot) -> str:
-    """Text that is not empty and not endless."""
+    """A text that is neither empty nor longer than MOST_TEXT."""
     if not isinstance(value, str):
         at.fail(f"must be text, not {kind_of(value)}")
     if not value.strip() or len(value) > MOST_TEXT:
@@ -339,7 +339,7 @@ def choice_of(value: Any, at: Spot, known: Sequence[_T]) -> _T:
 
 
 def pattern_of(text: str, at: Spot) -> str:
-    """A pattern for paths or names that can be tried in no time."""
+    """A pattern for paths or names that is short enough to be tried."""
     from convlint.files.globs import refusal
 
     reason = refusal(text)

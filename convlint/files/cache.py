@@ -1,4 +1,4 @@
-"""What is worked out from files that rarely change, kept as marshal has it where nobody but the user can write.
+"""A cache of results from files that rarely change, as marshal writes them, where only the user can write.
 
 Opened files and folders are judged, never paths, so that nothing can be put in their place in between. A folder is
 private if this user owns it, nobody else may write to it, and nobody else may replace it: each folder above belongs to

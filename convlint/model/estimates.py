@@ -148,12 +148,12 @@ class StepEstimate(Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_us(self) -> float:
-        """What the GPU needs."""
+        """The GPU's time."""
         return sum(self.parts.values())
 
     @property
     def beside_us(self) -> float:
-        """What the GPU needs beside the convolutions."""
+        """The GPU's time beside the convolutions."""
         return self.gpu_us - self.parts.get("convolution", 0.0)
 
     @property

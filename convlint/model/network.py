@@ -131,7 +131,7 @@ class RecordedStep(WireRecord, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> dict[Part, float]:
-        """What its kernels took, in us."""
+        """The measured time of its kernels by part, in us."""
         parts: dict[Part, float] = {}
         for work in self.works:
             parts[work.part] = parts.get(work.part, 0.0) + work.us
@@ -139,7 +139,7 @@ class RecordedStep(WireRecord, frozen=True, kw_only=True):
 
     @property
     def predicted(self) -> dict[Part, float]:
-        """What is predicted of the parts that have a prediction, in us: of nearly all that was measured in them."""
+        """The predicted time by part, in us, of parts where nearly all of the measured time has a prediction."""
         predicted: dict[Part, float] = {}
         measured: dict[Part, float] = {}
         for work in self.works:
@@ -174,7 +174,7 @@ class Edge(WireRecord, frozen=True, kw_only=True):
 
 
 def leaders(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """For each of `count` numbers one that stands for all that `pairs` connect it with, however far."""
+    """For each of `count` numbers the one that stands for all that `pairs` connect it with, also over others."""
     leader = list(range(count))
 
     def of(number: int) -> int:

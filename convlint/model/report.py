@@ -140,7 +140,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """Those of what it joins."""
+        """The fingerprints of the findings that it joins."""
         return tuple(map(fingerprint, self.identities))
 
 
@@ -209,10 +209,10 @@ class LayerReport(Struct, frozen=True, kw_only=True):
 
 
 class NetworkTotal(Struct, frozen=True, kw_only=True):
-    """What the layers of one mode come to on one target; `times` is None where one of theirs is not predictable.
+    """The total of the layers of one mode on one target; `times` is None where one of theirs is not predictable.
 
-    `networks` are those that are added up. Of a step that is known of all of them there are `step_us` and what it is
-    made of.
+    `networks` are those that are added up. Where the step of each is known, there are `step_us` and the times of its
+    parts.
     """
 
     gpu: str
@@ -240,7 +240,7 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
 
     @property
     def host_us(self) -> float | None:
-        """What the host needs for them."""
+        """The host's time for the steps; None where one is unknown."""
         known = [step.host_us for step in self.steps if step.host_us is not None]
         return sum(known) if known and len(known) == len(self.steps) else None
 
@@ -251,12 +251,12 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
 
     @property
     def gpu_us(self) -> float:
-        """What the GPU needs for the convolutions, for which it waits for the host."""
+        """The GPU's time for the convolutions, for which it waits for the host."""
         return sum((network.gpu_us or 0.0) - network.following_us for network in self.networks)
 
     @property
     def step_parts(self) -> Mapping[Part, float]:
-        """What the GPU needs for each part; empty where the step is unknown."""
+        """The GPU's time for each part; empty where the step is unknown."""
         if not self.steps:
             return {}
         return {part: sum(step.parts.get(part, 0.0) for step in self.steps) for part in PARTS}
@@ -268,7 +268,7 @@ class NetworkTotal(Struct, frozen=True, kw_only=True):
 
     @property
     def grade(self) -> str | None:
-        """The letter of the whole."""
+        """The letter of all layers."""
         return None if self.times is None else self.times.grade
 
     @property

@@ -1,4 +1,4 @@
-"""Two checks held against each other: which networks and layers became slower, faster or heavier."""
+"""The comparison of two checks: which networks and layers became slower, faster or heavier."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LayerFigures(Struct, kw_only=True):
         return tuple(getattr(self, name) for name in SIZES)
 
     def time_us(self, gpu: str) -> float | None:
-        """On one GPU; None where it is not predictable."""
+        """The time on one GPU; None where it is not predictable."""
         return next((estimate.time_us for estimate in self.estimates if estimate.gpu == gpu), None)
 
 
@@ -93,12 +93,12 @@ class FindingFigures(Struct, kw_only=True):
 
     @property
     def priced(self) -> bool:
-        """Whether what it says is part of the times."""
+        """Whether it is an error, or has a price."""
         return self.severity == "error" or self.lost_us is not None or self.lost_step_us is not None
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The same for what is said of the same layer."""
+        """What is equal for findings of one rule on one layer."""
         return self.code, self.layer
 
 
@@ -125,7 +125,7 @@ class NetworkFigures(Struct, kw_only=True):
 
     @property
     def memory(self) -> int | None:
-        """Of a step at its fullest, in bytes."""
+        """The memory of a step at its fullest, in bytes."""
         return None if self.memory_bytes is None else self.memory_bytes.get("total")
 
 
@@ -241,7 +241,7 @@ class Pair(Struct, frozen=True, kw_only=True):
 
     @property
     def is_slower(self) -> bool:
-        """By more than may be."""
+        """Whether it became slower by more than the tolerance."""
         return self.change is not None and 100 * self.change > self.tolerance
 
     @property
@@ -387,7 +387,7 @@ def _findings(side: Side, network: NetworkFigures) -> list[FindingFigures]:
 
 
 def _beyond(findings: Iterable[FindingFigures], others: Iterable[FindingFigures]) -> Iterator[FindingFigures]:
-    """Those that the others do not have."""
+    """The findings that are not among the others."""
     unmatched = Counter(finding.key for finding in others)
     for finding in findings:
         if unmatched[finding.key]:

@@ -64,7 +64,7 @@ def chosen_models(config: Config, names: Sequence[str]) -> tuple[Input, ...]:
 
 
 def models_here(names: Sequence[str] | None) -> tuple[Input, ...]:
-    """The same by the config of the current folder; none where `names` is None."""
+    """The same from the config of the current folder; none where `names` is None."""
     return () if names is None else chosen_models(Configs().of_folder(os.getcwd()), names)
 
 
@@ -326,7 +326,7 @@ def _at(word: Word, look_up: Callable[[str], _T]) -> _T:
 def refuse_idle(options: ReadOptions, inputs: Iterable[Input]) -> None:
     """Raises UsageError for an option of reading, or a part of one, that none of the `inputs` takes.
 
-    So it does for a module that is not called with literals, and for an `--input` that is no shape.
+    Also for a module that is not called with literals, and for an `--input` that is no shape.
     """
     inputs = list(inputs)
     for source in inputs:

@@ -61,10 +61,10 @@ def check_tasks(
     on_done: Callable[[str], None] = lambda _: None,
     settled: Callable[[InputResult], InputResult] = lambda outcome: outcome,
 ) -> list[InputResult]:
-    """The outcome of each task, in their order whatever `jobs` is; `on_done` hears of each input that is done.
+    """The outcome of each task, in their order whatever `jobs` is; `on_done` gets the name of each input that is done.
 
     With 0 of them, as many as are worth it.
-    `settled` says what becomes of each outcome, one after the other, as soon as there is one.
+    `settled` returns the outcome that counts for each one, one after the other, as soon as there is one.
     """
     models = [task for task in tasks if is_mended_together(task[0], task[2])]
     if models:
@@ -239,7 +239,7 @@ def _with_known(job: Job, source: Input, every: Known, by_path: Mapping[str, Kno
 
 
 def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input], list[InputError]]:
-    """Every input once, and what stands for none; in folders, only what the configs include.
+    """Every input once, and errors of words that name none; in folders, only what the configs include.
 
     Where foreign files are passed over, a tool such as pre-commit has named the files: there that holds of all of them.
     """
@@ -335,7 +335,7 @@ def conclude(
 
 
 def _incomplete(results: Sequence[tuple[NetworkResult, RunPlan]], errors: Sequence[InputError]) -> Iterator[InputError]:
-    """What of the results is not complete, where no error says so already."""
+    """The errors of results that are not complete, where their input has no error yet."""
     broken = {error.path for error in errors}
     for result, plan in results:
         if result.path not in broken:
@@ -343,7 +343,7 @@ def _incomplete(results: Sequence[tuple[NetworkResult, RunPlan]], errors: Sequen
 
 
 def _unadvised(entry: LayerReport) -> LayerReport:
-    """The layer as it is where all advice is known: as good as before, and nothing is promised."""
+    """The layer without advice: its time with all advice taken is the time now."""
     times = {
         label: None if time is None else replace(time, after_us=time.time_us) for label, time in entry.times.items()
     }
@@ -356,7 +356,7 @@ def _place(entry: Suppressed) -> tuple[str, int, int, str]:
 
 
 class _Expired:
-    """Adds to the first result of each plan what its config no longer silences, and changes severities as it wants."""
+    """Adds to the first result of each plan what its config no longer silences, and sets severities as it states."""
 
     def __init__(self, known: Known) -> None:
         self.config_texts: dict[str, tuple[str, ...]] = {}

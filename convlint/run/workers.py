@@ -42,12 +42,12 @@ class Processes:
             raise
 
     def finish(self) -> None:
-        """All is done: what their modules printed last is still to come."""
+        """Ends all processes, whose work is done, and passes on what their modules printed last."""
         for child in self._all:
             child.finish()
 
     def end(self) -> None:
-        """Whatever they are at."""
+        """Ends all processes, whatever they do."""
         self.ended = True
         for child in self._all:
             child.close()

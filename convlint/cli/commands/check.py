@@ -95,7 +95,7 @@ def check(
 
 
 def _failing_infos(verdict: Verdict) -> Iterator[str]:
-    """What failed a run where infos alone did, of which reports in short do not list all."""
+    """A note on the infos that failed a run, where nothing else did: short reports do not list all of them."""
     failing = verdict.failing
     if verdict.exit_code == 1 and failing and all(finding.severity == "info" for finding in failing):
         texts = [f"{finding.rule.code} at {place_of(finding.location)}" for finding in failing]
@@ -170,7 +170,7 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
 
 
 def _is_of(folder: str, path: str) -> bool:
-    """Whether a file that is not there stands where its path is one from this folder."""
+    """Whether a path names no file from the current folder, but one from this folder."""
     return not os.path.exists(path) and os.path.exists(os.path.join(folder, path))
 
 

@@ -107,7 +107,7 @@ def _release(name: str, word: str) -> str:
 
 
 def _report(word: str, shown: Presentation) -> Side | None:
-    """A report as it stands; None for what is to be checked."""
+    """The report that a word names; None where it names what is to be checked."""
     try:
         if word == "-":
             content: bytes | None = sys.stdin.buffer.read(MOST_REPORT_BYTES + 1)

@@ -88,7 +88,7 @@ def with_unknown_times(report: Report) -> Report:
 
 
 def no_time(path: str, reason: str, layers: Sequence[ConvLayer], where: str = "") -> InputError:
-    """That no time is known of the layers, with the place of the first one."""
+    """The error that no time is known of the layers, with the place of the first one."""
     at = layers[0].locate()
     names = shortened([layer.name for layer in layers], _NAMES)
     return InputError(path=path, message=f"no time{where} for {names}: {reason}", line=at.line, column=at.column)

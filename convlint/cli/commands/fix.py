@@ -41,7 +41,7 @@ class Mender:
 
     @property
     def answers_stdin(self) -> bool:
-        """Whether standard output holds what standard input has become, so that reports go elsewhere."""
+        """Whether standard output gets the fixed standard input, so that reports go elsewhere."""
         return self._stdin is not None
 
     @property
@@ -75,7 +75,7 @@ class Mender:
         return outcome
 
     def show_diff(self, color: str) -> None:
-        """The diff of all inputs, to standard output."""
+        """Prints the diff of all inputs."""
         style = style_of(sys.stdout, color)
         for edited in self._edits:
             if not print_diff(edited, style):
@@ -83,7 +83,7 @@ class Mender:
                 self._notes.append(f"{name}: this diff cannot be applied: its lines hold what is not printed as it is")
 
     def answer_stdin(self) -> None:
-        """What standard input has become, byte for byte, to standard output."""
+        """Writes the fixed standard input, byte for byte, to standard output."""
         if self._stdin is None:
             return
         stream = bare(sys.stdout)

@@ -71,7 +71,7 @@ class TimingsFile:
             outputs.replace_file(self.path, "".join([header(), *map(line, self.rows)]))
 
     def add(self, row: TimingRow) -> None:
-        """One more. Raises UsageError where it cannot be written."""
+        """Adds a row. Raises UsageError where it cannot be written."""
         outputs.append(self.path, header() + line(row) if self._is_empty else line(row))
         self._is_empty = False
         self.rows.append(row)
@@ -98,7 +98,7 @@ INCOMPLETE = 3  # exit code: there was no time for all of it
 
 
 def run(source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, shown: outputs.Presentation) -> int:
-    """Times one input, writes what came of it, and returns the exit code. Raises UsageError."""
+    """Times one input, writes the result, and returns the exit code. Raises UsageError."""
     refuse_idle(job.reading, [source])
     files = {"the timings": asked.csv, "the calibration": asked.calibrate}
     written = outputs.files_of(shown.outputs)
@@ -118,7 +118,7 @@ def run(source: Input, job: checking.Job, kind: Kind, asked: TimingFlags, shown:
 def _measured(
     source: Input, job: checking.Job, kind: Kind, flags: TimingFlags, written: Sequence[outputs.FileUse], *, quiet: bool
 ) -> Measurement:
-    """All of it; everything wrong with the input or the device is a value. Raises UsageError and RuleError."""
+    """The measurement of one input, with what is wrong with it or the device. Raises UsageError and RuleError."""
     errors: list[InputError] = []
     measurement = Measurement(path=source.name)
     with checking.last_resort(errors, source.name):
@@ -177,7 +177,7 @@ def _recorded(trace: Network | None, device: Device | None, network: Network) ->
 
 
 def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Wanted:
-    """What the trace can tell: of an open layout the one that ran; of its own layers the passes that ran."""
+    """The wanted parts with the options that the trace has; where it is `whole`, without parts that have none."""
     parts = []
     for part in wants.parts:
         there = tuple(option for option in part.options if option in timer.timings)

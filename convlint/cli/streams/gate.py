@@ -173,7 +173,7 @@ class Gate(io.TextIOBase):
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """For bytes, which pass the same way."""
+        """A stream for bytes, which pass the gate as text."""
         return _Bytes(self)
 
     def isatty(self) -> bool:

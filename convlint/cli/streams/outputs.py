@@ -97,7 +97,7 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _swap(real: str, data: bytes, before: os.stat_result | None) -> None:
-    """A new file in the place of `real`. Raises OSError; PermissionError where its owner cannot be kept."""
+    """Puts a new file in the place of `real`. Raises OSError; PermissionError where its owner cannot be kept."""
     # The name cannot be foreseen, so that nobody can lay a link in its place.
     temporary = os.path.join(os.path.dirname(real), f".convlint-{os.urandom(8).hex()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -122,7 +122,7 @@ def _take_over(descriptor: int, before: os.stat_result) -> None:
 
 
 def _overwrite(real: str, data: bytes) -> None:
-    """The content of a file that stays the same one."""
+    """Writes a file in place, so that it stays the same one."""
     descriptor = os.open(real, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     _fill(descriptor, data, prepare=partial(_make_room, length=len(data)), cut=True)
 
@@ -152,7 +152,7 @@ def _fill(
     descriptor: int, data: bytes, *, prepare: Callable[[int], None] | None = None, lasting: bool = False,
     cut: bool = False,
 ) -> None:  # fmt: skip
-    """Has it prepared, writes all and closes, `lasting` once it is on the disk; `cut` removes what was behind it."""
+    """Calls `prepare`, writes all and closes; `lasting`: once it is on the disk; `cut`: removes the old end."""
     with open(descriptor, "wb", buffering=0) as file:
         if prepare is not None:
             prepare(descriptor)
@@ -254,7 +254,7 @@ def written_over(output: FileUse, source: FileUse) -> UsageError:
 
 
 def _standard_output() -> dict[Identity, FileUse]:
-    """Where the shell sends it, if that is a file."""
+    """The file that the shell sends standard output to, if it is one."""
     with suppress(OSError):
         status = os.fstat(1)
         if stat.S_ISREG(status.st_mode):

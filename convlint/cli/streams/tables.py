@@ -42,7 +42,7 @@ def refuse_lacking(form: str) -> None:
 
 @contextmanager
 def written(form: str, path: str) -> Iterator[Callable[[Table, Cells], None]]:
-    """What takes the rows of all tables of an audit, in one format, which are there once it is left without an error.
+    """A function that takes the rows of all tables, in one format; the files are there once it ends without an error.
 
     Raises UsageError where they cannot be written, as on a full disk.
     """

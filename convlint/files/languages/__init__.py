@@ -53,7 +53,7 @@ _spoken: Catalogue | None = None  # None: English
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """What is said within is in `language`."""
+    """Makes `language` the one that is spoken within."""
     global _spoken
     before = _spoken
     _spoken = None
@@ -85,7 +85,7 @@ def spoken() -> str:
 
 
 def is_english() -> bool:
-    """Whether that is English."""
+    """Whether English is spoken."""
     return _spoken is None
 
 
