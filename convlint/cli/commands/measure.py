@@ -177,7 +177,7 @@ def _recorded(trace: Network | None, device: Device | None, network: Network) ->
 
 
 def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Wanted:
-    """The wanted parts with the options that the trace has; where it is `whole`, without parts that have none."""
+    """The wanted parts with the options that the trace has; if `whole`, without parts that have none."""
     parts = []
     for part in wants.parts:
         there = tuple(option for option in part.options if option in timer.timings)
