@@ -83,9 +83,9 @@ class Items:
 
     def copied(self) -> Items:
         """The same in a cell of its own."""
-        found = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
-        found.also = self.also
-        return found
+        copy = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
+        copy.also = self.also
+        return copy
 
 
 class Entries(Struct, eq=False):
@@ -263,13 +263,13 @@ def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instanc
     """Return a new list, dict or object like `thing`, with that cell."""
     match thing:
         case List():
-            found: List | Table | Instance = List(thing.heap, thing.kind, [])
+            result: List | Table | Instance = List(thing.heap, thing.kind, [])
         case Table():
-            found = Table(thing.heap, {})
+            result = Table(thing.heap, {})
         case Instance():
-            found = Instance(thing.heap, thing.cls)
-    found.first = cell
-    return found
+            result = Instance(thing.heap, thing.cls)
+    result.first = cell
+    return result
 
 
 class Name(Struct, eq=False):
@@ -336,8 +336,8 @@ def all_true(truths: Collection[bool | None]) -> bool | None:
 
 def constants(values: list[Value]) -> list[Plain] | None:
     """Return the Python values of constants; None if any value is no constant."""
-    found = [value.value for value in values if isinstance(value, Const)]
-    return found if len(found) == len(values) else None
+    plain = [value.value for value in values if isinstance(value, Const)]
+    return plain if len(plain) == len(values) else None
 
 
 def text_of(value: Value | None) -> str | None:
@@ -371,17 +371,17 @@ def union(first: frozenset[StatedLiteral], second: frozenset[StatedLiteral]) -> 
 
 def stated_by(*values: Value) -> frozenset[StatedLiteral]:
     """Return the literals that the values were computed from."""
-    found = NOTHING_STATED
+    literals = NOTHING_STATED
     for value in values:
         if value.__class__ is Const:
-            found = union(found, value.stated)
-    return found
+            literals = union(literals, value.stated)
+    return literals
 
 
 def defaults_in(value: Value) -> frozenset[StatedLiteral]:
     """Return those of its literals that are defaults of parameters."""
     stated = value.stated if value.__class__ is Const else None
-    return frozenset([each for each in stated if each.default]) if stated else NOTHING_STATED
+    return frozenset([item for item in stated if item.default]) if stated else NOTHING_STATED
 
 
 def place_of(stated: StatedLiteral) -> tuple[str, int, int, str, bool, bool]:
@@ -430,13 +430,13 @@ def order_of(cls: Class) -> list[Value]:
         base.order if isinstance(base, Class) and base is not cls and base.order else [base] for base in cls.bases
     ]
     chains.append([base for base in cls.bases if base is not cls])
-    found: list[Value] = [cls]
-    while any(chains) and len(found) < _LONGEST_ORDER:
+    order: list[Value] = [cls]
+    while any(chains) and len(order) < _LONGEST_ORDER:
         chains = [chain for chain in chains if chain]
         head = next((chain[0] for chain in chains
-                     if not any(same(chain[0], each) for other in chains for each in other[1:])),
+                     if not any(same(chain[0], base) for other in chains for base in other[1:])),
                     chains[0][0])  # fmt: skip
         if head is not cls:
-            found.append(head)
+            order.append(head)
         chains = [[base for base in chain if not same(base, head)] for chain in chains]
-    return found
+    return order
