@@ -105,7 +105,7 @@ def plain(value: Value) -> Any:
 
 
 def _plain_within(value: Value, room: list[int], depth: int) -> Any:
-    """Return the same; `room` is how many more values there may be, as a list may hold another many times."""
+    """Return the same for at most `room[0]` values: a list may hold another many times."""
     room[0] -= 1
     if isinstance(value, Const) and room[0] >= 0:
         return value.value
@@ -260,13 +260,13 @@ def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall
 
 
 def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
-    """Return `receiver.get(key, default)`: one of both if the key may be missing."""
+    """Return `receiver.get(key, default)`: both values joined if the key may be missing."""
     key = call.args[0]
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
     if not isinstance(key, Const):
         if cell.complete and not cell.items:
             return default
-        why = reason(key)  # whoever calls what he gets takes it to be there
+        why = reason(key)  # code that calls the result assumes that the key is there
         return (machine.one_kind(cell.items.values(), why) if cell.complete else None) or unknown(why)
     value = cell.items.get(key.value)
     if value is None and cell.complete and cell.why == "parameter" and isinstance(default, Const):

@@ -456,7 +456,7 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
         if attribute is not None:
             return None if name in value.cell.may else True
         all_known = certain and all(isinstance(base, Class) for base in value.order or [value])
-        # Every class has special attributes that nobody wrote.
+        # Every class has special attributes that its source does not define.
         return False if all_known and not name.startswith("__") else None
     if isinstance(value, Module):
         return True if not isinstance(machine.modules.member(value.path, name), Unknown) else None

@@ -106,7 +106,7 @@ class Calls:
         return unknown(why)
 
     def ask(self, method: Value, *args: Value) -> Value:
-        """Return the result of a bound method, such as `__len__`, for which no call is written but its definition.
+        """Return the result of a bound method that the source defines but does not call itself, such as `__len__`.
 
         Unknown if it is no function of the source.
         """
@@ -302,7 +302,7 @@ class Calls:
     def defaults(self) -> tuple[frozenset[Location], frozenset[Location]]:
         """Return the literals in defaults of parameters that some call overrides, and those that some call does not.
 
-        A function that calls itself is no caller, and what unknown arguments may hold overrides nothing.
+        Recursive calls do not count, and unknown `*args` and `**kwargs` override nothing.
         """
         places: dict[bool, set[Location]] = {True: set(), False: set()}
         for node, (function, shapes) in self._callers.items():

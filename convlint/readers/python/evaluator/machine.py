@@ -80,7 +80,7 @@ class CallSite(Struct, frozen=True):
 class RootRun(Struct, frozen=True):
     """The result of a root, its records, and the results of inner functions that no code is seen to call.
 
-    `variables` are what those of its own body hold in the end.
+    `variables` are the values of its own variables at the end.
     """
 
     value: Value
@@ -112,7 +112,7 @@ class Machine:
         self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here
         self.skips: Callable[[Function], bool] | None = None  # whether a function is irrelevant, and need not be run
         self.root = ""  # path:name of the root that runs
-        self.steps = 0  # that are left
+        self.steps = 0  # steps that are left
         self.remembered = 0  # steps of the root that memory saved: they count for the root, but took no time
         self.height = 0  # Python frames below the current call, estimated: past DEEPEST, calls are not followed
         self.again = 0  # nested loops that are run a second time for what their first round changed
@@ -242,7 +242,7 @@ class Machine:
         return (*self.conditions, *self.modes)
 
     def by_defaults(self) -> frozenset[StatedLiteral]:
-        """Return the defaults of parameters but for which the current code might not run."""
+        """Return the defaults of parameters that decided the tests around the current code."""
         return NOTHING_STATED.union(*self.decided)
 
     def found(self) -> None:
@@ -250,7 +250,7 @@ class Machine:
         if self.floor:
             self.floor = max(self.steps - STEPS_OF_NOTHING, 0)
 
-    # What a library, and every other part, asks for
+    # Services for libraries and for the other parts
 
     def set_outside(self, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
         """Tell the library of `receiver.key = value` or `receiver[key] = value` outside the source."""

@@ -46,7 +46,7 @@ _DEEPEST = 3  # nested functions that return the manager of another
 
 
 def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], Answer]:
-    """Compile the question whether the manager that an expression gives swallows errors."""
+    """Compile a function that tells whether the manager that an expression gives swallows errors."""
     match node:
         case ast.Call(func=(ast.Name() | ast.Attribute()) as written):
             evaluate = compiler.expression(written)

@@ -180,7 +180,7 @@ class Modules:
         return self._set_by
 
     def _sets_from_elsewhere(self, name: str, paths: set[str], own: str) -> bool:
-        """Whether another file sets the attribute, and does not mean a class of its own by that name."""
+        """Whether another file sets the attribute, and defines no class of that name itself."""
         defines = re.compile(rb"^\s*class\s+%s\b" % name.encode(), re.MULTILINE)
         return any(path != own and not defines.search(self.machine.project.content(path) or b"") for path in paths)
 
@@ -260,7 +260,7 @@ class Modules:
         return Module(below) if below is not None else unknown("call")
 
     def put(self, path: str, name: Value, value: Value) -> None:
-        """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown when."""
+        """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown."""
         scope = self.scope(path)
         if scope is None:
             return

@@ -47,7 +47,7 @@ class BodyNames:
                 if node.ctx.__class__ is not ast.Load:
                     names.add(node.id)
                 continue
-            if node.__class__ not in _NAMING:  # nearly all others, which are told apart only by many questions
+            if node.__class__ not in _NAMING:  # nearly all others: `match` takes longer
                 continue
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -107,7 +107,7 @@ def changes_anything(functions: Iterable[ast.AST]) -> bool:
 def set_on_class(node: ast.ClassDef, content: bytes) -> set[str]:
     """Return the attributes of a class that its own methods set, whose values depend on the calls before.
 
-    `content` is the text of its file, which tells sooner than the tree where no method does.
+    `content` is the text of its file, whose search is faster than that of the tree.
     """
     attributes: set[str] = set()
     for method in node.body if _NAMES_CLASS.search(content) else ():
@@ -165,7 +165,7 @@ def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def asked_of(node: ast.AST, table: str) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what a function gets or pops of its `**table` where callers leave it out: each key and its default."""
+    """Yield each key that a function gets or pops from its `**table` with a default, and that default."""
     for part in within(ast.iter_child_nodes(node)) if table else ():
         match part:
             case ast.Call(

@@ -46,7 +46,7 @@ from convlint.readers.python.source_file import SourceFile
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-_MOST_LISTS = 8  # of which nobody knows which is meant, and a function is run with each
+_MOST_LISTS = 8  # of a OneOf: a function is run with each
 # Parts of names that stand for data and not for code: `torch.version.cuda` may be None.
 _SETTINGS = frozenset({"version", "backends", "cuda", "__version__", "environ", "config", "flags"})
 _KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator"}
@@ -72,7 +72,7 @@ UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
 
 
 def computed(stated: frozenset[StatedLiteral], operation: Callable[..., Any], *args: Any) -> Const | None:
-    """Return the result of an operation on plain values, which stems from these literals.
+    """Return the result of an operation on plain values, computed from the literals `stated`.
 
     None if the operation raises, or if its result is no plain value within the limits.
     """
@@ -330,7 +330,7 @@ def _contains(machine: Machine, container: Value, part: Value) -> bool | None:
             if not container.complete:
                 return None
             if container.kind == "iterator":
-                machine.heap.edit(container).complete = False  # it is left behind what was looked for
+                machine.heap.edit(container).complete = False  # the test consumes it up to the item
             return any_true(truths)
         case Table() if isinstance(part, Const):
             return has_key(container.cell, part.value)
@@ -585,7 +585,7 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
 def going_through(machine: Machine, value: Value, items: list[Value], most: int = ROUNDS) -> Iterator[Value]:
     """Yield the items of a loop over a list or iterator, which the rounds may change; `items` are those left now.
 
-    Of a list come `most` at most, however far the rounds make it grow.
+    Of a list that the rounds make grow, at most `most` items are yielded.
     """
     if not isinstance(value, List) or value.kind not in ("list", "iterator"):
         yield from items

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # How a statement ends; None if it goes on
 BREAKS, CONTINUES, RETURNS, RAISES = range(1, 5)
-RETURNED, YIELDED = "<return>", "<yield>"  # what a function gives, among its variables: so that paths join it as those
-MOST_AGAIN = 2  # loops within one another of which the body is run again for what its first round changed
+RETURNED, YIELDED = "<return>", "<yield>"  # variables of a function's results, which paths join like all others
+MOST_AGAIN = 2  # nested loops whose bodies are run a second time for what the first round changed
 
 
 class Scope(Object):
@@ -62,13 +62,13 @@ class Test(str):
 
 
 class Negation(Test):
-    """The condition of what stands behind `else`. `last` is the test there, if that is the last `elif` of a chain."""
+    """The condition of the `else` side. `last` is the test of that side if it is the last `elif` of a chain."""
 
     last = ""
 
 
 class KindTest(str):
-    """The condition under which a call of one of several kinds, nobody knows which, is a call of that one."""
+    """The condition under which a call of a OneKind calls a certain one of its classes."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class Choices(Struct):
 
 
 class Untaken:
-    """The lines of sides that some run left out and none took."""
+    """The lines of sides that some run left out and no run took."""
 
     def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
         self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
@@ -104,7 +104,7 @@ class Untaken:
 class Loop(Struct):
     """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
-    rounds: int = 1  # that are known before it begins
+    rounds: int = 1  # the number that is known before it begins
     again: list[HeapLayer] = []
     out: list[HeapLayer] = []
 
@@ -114,7 +114,7 @@ def nothing(_: Scope) -> None:
 
 
 def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int | None:
-    """Run both sides from the same state and join their states; return how the whole ends."""
+    """Run both sides from the same state and join their states; return how the statement ends."""
     heap, conditions = scope.heap, scope.machine.conditions
     base = heap.begin()
     recorded = len(scope.machine.recorded)

@@ -77,7 +77,7 @@ class Heap:
         self.oldest = float("inf")  # birth of the oldest object changed since the current call began
         self.watched: dict[tuple[Any, Any], int] | None = None  # changes within a `try`, and how often each
         self.losing: Callable[[Value], None] = lambda _: None  # called with values that no path keeps
-        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # what any of such values may be
+        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # the OneKind of such values
         self.follows_aliases = True
         self._loose = List(self, "list", [])  # objects whose names may refer to others too, since paths met
 
@@ -200,13 +200,13 @@ class Heap:
             self.layer = base
 
     def abandon(self, base: HeapLayer) -> None:
-        """Settle on `base` whatever waits, as an exhausted run leaves paths that nothing will gather."""
+        """Settle on `base` even if states wait: those of an exhausted run are never gathered."""
         for layer in self.layer.down(None):
             layer.kept = 0
         self.settle(base)
 
     def release(self, state: HeapLayer) -> HeapLayer:
-        """Return a kept state that nothing waits for any longer."""
+        """Release a kept state, and return it."""
         for layer in state.down(None):
             layer.kept -= 1
         return state
@@ -329,7 +329,7 @@ class Heap:
 
 
 _FIRST_TIME = -(10**12)
-_NEVER_LOST = frozenset((Const, Unknown))  # nobody asks what becomes of these
+_NEVER_LOST = frozenset((Const, Unknown))  # values that no library follows
 
 
 def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:

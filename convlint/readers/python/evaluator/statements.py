@@ -299,7 +299,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
         choices = scope.machine.choices
         if truth is None:
             asks_root = isinstance(value, Unknown) and value.why == "parameter" and not scope.machine.stack
-            if not asks_root:  # what a root is given nobody knows, which says nothing of those that call it
+            if not asks_root:  # a root's parameters are unknown, but its callers may know them
                 choices.taken.update(sides)
             if body_fails:  # then the program goes on by the other side alone
                 return under(scope, left_out, negated)
@@ -333,7 +333,7 @@ Learn = Callable[[Scope], None]
 
 
 def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
-    """Compile what an undecided test tells of a dict: a function for the path where it holds, one for the other."""
+    """Compile what an undecided test reveals of a dict: a function for the path where it holds, one for the other."""
     match test:
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if _is_plain(left, right):
             key, container = compiler.expression(left), compiler.expression(right)

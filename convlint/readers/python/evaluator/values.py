@@ -30,7 +30,7 @@ _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
 class Unknown(Struct, eq=False):
-    """A value that only a run of the program would show. `why` is one of `REASONS`."""
+    """A value that is known only when the program runs. `why` is one of `REASONS`."""
 
     why: str
 
@@ -47,7 +47,7 @@ class OneOf(Unknown):
 class OneKind(Unknown):
     """One of several classes that a library says are alike: `nn.Conv2d if flat else nn.Conv3d`.
 
-    They are its own, or those of the source that derive from them, or partials of them. A call constructs each. All
+    `kinds` are classes of the library, classes of the source derived from those, or partials. A call runs each. All
     other code treats it as unknown.
     """
 
@@ -82,7 +82,7 @@ class Items:
         self.also: tuple[Any, ...] = ()  # other objects that this one may be, once paths have met
 
     def copied(self) -> Items:
-        """The same in a cell of its own."""
+        """Return a copy."""
         copy = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
         copy.also = self.also
         return copy
@@ -106,7 +106,7 @@ class Entries(Struct, eq=False):
     also: tuple[Any, ...] = ()  # as of Items
 
     def copied(self) -> Entries:
-        """The same in a cell of its own."""
+        """Return a copy with items of its own."""
         return replace(self, items=self.items.copy())
 
 
@@ -135,17 +135,17 @@ class Object:
 
     @property
     def items(self) -> Any:
-        """What it holds."""
+        """The items of its cell on the current path."""
         return self.cell.items
 
     @property
     def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
+        """Whether it has no other items than these."""
         return self.cell.complete  # type: ignore[no-any-return]
 
     @property
     def why(self) -> str:
-        """Why more may be in it."""
+        """The reason for which it may have other items."""
         return self.cell.why  # type: ignore[no-any-return]
 
 
@@ -186,14 +186,14 @@ class Table(Object):
 
     @property
     def cell(self) -> Entries:
-        """What it holds on the path that runs now."""
+        """Its cell on the current path."""
         return self.heap.read(self.held)  # type: ignore[no-any-return]
 
 
 class Function(Struct, eq=False):
     """A function or lambda of the source; `bound` is its self or cls, `owner` the class that defines it.
 
-    `kind` is what a decorator made of it: static, class, property, or nothing.
+    `kind` is set by its decorator: `static`, `class` or `property`, otherwise empty.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -207,7 +207,7 @@ class Function(Struct, eq=False):
     kind: str = ""
 
     def to(self, bound: Value) -> Function:
-        """The function as a method of something."""
+        """Return the function bound to an object or class."""
         return replace(self, bound=bound)
 
 
@@ -215,7 +215,7 @@ class Class(Object):
     """A class of the source; `bases` are classes of the source, names of frameworks, or unknown.
 
     `fields` are those of a dataclass or named tuple, which make its __init__; `meta` is its metaclass. `described` are
-    attributes that an object with `__get__` or `__set__` stands for.
+    the attributes whose values are descriptors: objects with `__get__` or `__set__`.
     """
 
     __slots__ = (
@@ -226,7 +226,7 @@ class Class(Object):
         self._begin(heap, Entries({}))
         self.node, self.file, self.name, self.bases = node, file, name, bases
         self.fields: list[str] | None = None
-        self.order: list[Value] | None = None  # of the classes that attributes are looked for in
+        self.order: list[Value] | None = None  # in which attributes are looked up
         self.meta: Value | None = None
         self.described: frozenset[str] = frozenset()
 
@@ -239,7 +239,7 @@ class Class(Object):
 class Instance(Object):
     """An object of a class of the source, or of a framework's (`cls` is its Name then).
 
-    `extra` is what the framework's meaning of it is, as the package `nn` keeps it: a convolution, a container, ...
+    `extra` is the description of it by the package `nn`: a convolution, a container, ...
     """
 
     __slots__ = ("born", "cls", "first", "heap")
@@ -250,12 +250,12 @@ class Instance(Object):
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Those that were set, some of them perhaps."""
+        """The attributes that were set, some of them on other paths only."""
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
     @property
     def extra(self) -> Any:
-        """What a framework makes of it."""
+        """The library's description of it."""
         return self.heap.read(self).extra
 
 
@@ -385,7 +385,7 @@ def defaults_in(value: Value) -> frozenset[StatedLiteral]:
 
 
 def place_of(stated: StatedLiteral) -> tuple[str, int, int, str, bool, bool]:
-    """The path, line and column of a literal, and as what it stands there, to sort by: a process hashes as it likes."""
+    """Return the key by which literals are sorted: the order of a set differs from process to process."""
     return stated.at.path, stated.at.line or 0, stated.at.column or 0, stated.name, stated.default, stated.bound
 
 
