@@ -83,16 +83,16 @@ def _text_method(machine: Machine, receiver: Const, name: str, call: LibraryCall
     if not allowed:
         return None
     try:
-        found: Any = getattr(text, name)(*args, **keywords)
+        result: Any = getattr(text, name)(*args, **keywords)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError, MemoryError):
         return None
     stated = stated_by(receiver, *call.args)
     # Of a longer result, the first items are known.
-    if isinstance(found, (list, tuple)):
-        items: list[Value] = [Const(each, stated) for each in found[:LONGEST]]
-        kind = "list" if isinstance(found, list) else "tuple"
-        return machine.sequence(kind, items, complete=len(found) <= LONGEST)
-    return operations.constant(found, stated) or unknown("limit")
+    if isinstance(result, (list, tuple)):
+        items: list[Value] = [Const(item, stated) for item in result[:LONGEST]]
+        kind = "list" if isinstance(result, list) else "tuple"
+        return machine.sequence(kind, items, complete=len(result) <= LONGEST)
+    return operations.constant(result, stated) or unknown("limit")
 
 
 class NotPlain(Exception):
@@ -105,7 +105,7 @@ def plain(value: Value) -> Any:
 
 
 def _plain_within(value: Value, room: list[int], depth: int) -> Any:
-    """Return the same; `room` is how many more values there may be, as a list may hold another many times."""
+    """Return the same for at most `room[0]` values: a list may hold another many times."""
     room[0] -= 1
     if isinstance(value, Const) and room[0] >= 0:
         return value.value
@@ -141,15 +141,15 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
     args = call.args
     if name in _CHANGES_LIST and isinstance(receiver, List):
         machine.heap.edit(receiver)
-        found = _changed_list(machine, receiver, name, call)
-        if found is None:
+        result = _changed_list(machine, receiver, name, call)
+        if result is None:
             machine.heap.edit(receiver).complete = False
-        return found or unknown("call")
+        return result or unknown("call")
     match name, args:
         case "copy", _:
             return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
-        case (("index" | "count"), [wanted]) if receiver.complete:
-            same = [equal(item, wanted) for item in receiver.items]
+        case (("index" | "count"), [value]) if receiver.complete:
+            same = [equal(item, value) for item in receiver.items]
             if None in same:
                 return None
             if name == "count":
@@ -159,8 +159,8 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
             return Const(len(receiver.items))
         case "union", _ if receiver.kind == "set":
             more = [machine.iterate(arg) for arg in args]
-            held = [item for items in more if items is not None for item in items]
-            return machine.as_set([*receiver.items, *held], complete=receiver.complete and None not in more)
+            others = [item for items in more if items is not None for item in items]
+            return machine.as_set([*receiver.items, *others], complete=receiver.complete and None not in more)
         case "__iter__", _:
             return receiver
         case "__next__", _:
@@ -219,7 +219,7 @@ def _added(machine: Machine, cell: Items, name: str, value: Value) -> Value | No
 def _is_new(items: list[Value], last: Value) -> bool:
     """Whether the last item is a constant that equals none before it, so that the items still are a set."""
     return isinstance(last, Const) and not any(
-        each.__class__ is not Const or each.value == last.value for each in items[:-1]
+        item.__class__ is not Const or item.value == last.value for item in items[:-1]
     )
 
 
@@ -236,18 +236,18 @@ _CHANGES_DICT = frozenset({"clear", "pop", "popitem", "setdefault", "update", "m
 
 def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
     if name in _CHANGES_DICT:
-        found = _changed_dict(machine, receiver, name, call)
-        if found is None:
+        result = _changed_dict(machine, receiver, name, call)
+        if result is None:
             machine.heap.soften(receiver, "branch")
-        return found or unknown("call")
+        return result or unknown("call")
     cell = receiver.cell
     if name in ("get", "__getitem__") and call.args:
         return _got(machine, cell, call, unknown("call") if name == "__getitem__" else NONE)
     if name == "copy":
-        found_cell = cell.copied()
+        copy = cell.copied()
         # The copy of `obj.__dict__` is a plain dict, without what a library added.
-        found_cell.also, found_cell.extra, found_cell.ordered = (), None, False
-        return machine.table(found_cell)
+        copy.also, copy.extra, copy.ordered = (), None, False
+        return machine.table(copy)
     if name in ("keys", "values", "items"):
         listed: list[Value] = [*map(Const, cell.items)] if name == "keys" else [*cell.items.values()]
         if name == "items":
@@ -260,56 +260,56 @@ def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall
 
 
 def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
-    """Return `receiver.get(key, default)`: one of both if the key may be missing."""
+    """Return `receiver.get(key, default)`: both values joined if the key may be missing."""
     key = call.args[0]
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
     if not isinstance(key, Const):
         if cell.complete and not cell.items:
             return default
-        why = reason(key)  # whoever calls what he gets takes it to be there
+        why = reason(key)  # code that calls the result assumes that the key is there
         return (machine.one_kind(cell.items.values(), why) if cell.complete else None) or unknown(why)
-    found = cell.items.get(key.value)
-    if found is None and cell.complete and cell.why == "parameter" and isinstance(default, Const):
+    value = cell.items.get(key.value)
+    if value is None and cell.complete and cell.why == "parameter" and isinstance(default, Const):
         # Of a root's `**kwargs`: a default as that of a parameter.
-        return Const(default.value, frozenset([replace(each, default=True) for each in default.stated]))
-    if found is None:
+        return Const(default.value, frozenset([replace(literal, default=True) for literal in default.stated]))
+    if value is None:
         return default if cell.complete else unknown(cell.why)
     # `d[key]` raises without the key: code that goes on had it.
     is_error = isinstance(default, Unknown) and default is absent
-    return machine.heap.joined(found, default) if key.value in cell.may and not is_error else found
+    return machine.heap.joined(value, default) if key.value in cell.may and not is_error else value
 
 
 def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
-    heap, held, cell = machine.heap, receiver.held, receiver.cell
+    heap, owner, cell = machine.heap, receiver.held, receiver.cell
     match name, call.args:
         case "pop", [key, *_]:
-            found = _got(machine, cell, call, unknown("call"))
+            result = _got(machine, cell, call, unknown("call"))
             if isinstance(key, Const):
-                heap.remove(held, key.value)
+                heap.remove(owner, key.value)
             elif cell.items or not cell.complete:
                 heap.soften(receiver, "branch")
-            return found
+            return result
         case "setdefault", [Const() as key, *given]:
             default = given[0] if given else NONE
-            found = cell.items.get(key.value) or (default if cell.complete else unknown(cell.why))
+            result = cell.items.get(key.value) or (default if cell.complete else unknown(cell.why))
             if key.value in cell.may:
-                found = heap.joined(found, default)
-            if found is not cell.items.get(key.value) or key.value in cell.may:
-                heap.put(held, key.value, found)
-            return found
+                result = heap.joined(result, default)
+            if result is not cell.items.get(key.value) or key.value in cell.may:
+                heap.put(owner, key.value, result)
+            return result
         case "setdefault", [_, *_]:
-            heap.edit(held).complete = False  # another key may be there; those that are, stay what they are
+            heap.edit(owner).complete = False  # another key may be there; those that are, stay what they are
             return unknown("call")
         case "update", args:
-            mine = heap.edit(held)
+            mine = heap.edit(owner)
             # `self.__dict__.update(kwargs)` may set any attribute.
-            if receiver.of is not None and not (call.exact and all(isinstance(each, Table) for each in args)):
+            if receiver.of is not None and not (call.exact and all(isinstance(arg, Table) for arg in args)):
                 machine.calls.open_attributes(receiver.of)
                 return NONE
             for value in args:
                 machine.update(mine, value)
-            for given_name, value in call.keywords.items():
-                put_key(mine, Const(given_name), value)
+            for keyword, value in call.keywords.items():
+                put_key(mine, Const(keyword), value)
             if not call.exact:
                 mine.complete, mine.why = False, "caller"
                 mine.items = dict(call.keywords)
@@ -319,11 +319,11 @@ def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCal
             machine.put(receiver, key, value, call.node, call.file)
             return NONE
         case "clear", _:
-            mine = heap.edit(held)
+            mine = heap.edit(owner)
             mine.items, mine.may, mine.complete = {}, frozenset(), True
             return NONE
         case "popitem", [] if cell.complete and not cell.may and cell.items and not call.keywords:
-            last, value = heap.edit(held).items.popitem()
+            last, value = heap.edit(owner).items.popitem()
             return Items("tuple", [Const(last), value])
     return None
 
@@ -368,8 +368,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def is_instance(machine: Machine, value: Value, of: Value) -> bool | None:
     """Return `isinstance(value, of)`; None if it is unknown."""
     if isinstance(of, Items):
-        found = [is_instance(machine, value, each) for each in of.items]
-        return any_true(found if of.complete else [*found, None])
+        truths = [is_instance(machine, value, cls) for cls in of.items]
+        return any_true(truths if of.complete else [*truths, None])
     if isinstance(value, Unknown) or isinstance(of, Unknown):
         return None
     if isinstance(of, Class):

@@ -82,9 +82,9 @@ def _plain(function: Callable[..., Any]) -> Known:
             return None
         options = dict(zip(call.keywords, named, strict=True))
         # int() takes quadratic time in the digits, and raises past 4,300.
-        if any(isinstance(each, str) and len(each) > _LONGEST_NUMBER for each in raw):
+        if any(isinstance(value, str) and len(value) > _LONGEST_NUMBER for value in raw):
             return None
-        if function is round and any(isinstance(each, int) and abs(each) > _LONGEST_NUMBER for each in raw[1:]):
+        if function is round and any(isinstance(value, int) and abs(value) > _LONGEST_NUMBER for value in raw[1:]):
             return None  # it computes that power of ten
         return computed(stated_by(*call.values), lambda: function(*raw, **options))
 
@@ -106,10 +106,10 @@ def _folded(kind: type[ast.AST], start: int) -> Known:
         items = _first(machine, call, ordered=False)
         if items is None:
             return None
-        found = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(start))
+        result = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(start))
         for item in items:
-            found = binary(machine, kind, found, item, call.node)
-        return found
+            result = binary(machine, kind, result, item, call.node)
+        return result
 
     return run
 
@@ -121,16 +121,16 @@ def _extreme(*, largest: bool) -> Known:
             return None
         if not items:
             return call.keywords.get("default")
-        given = keys_of(machine, items, call)
+        key_values = keys_of(machine, items, call)
         try:
             # Keys are compared as Python values: an order of unknown ones would be a guess.
-            keys = [plain(key) for key in given]
-            found = items[(max if largest else min)(range(len(items)), key=lambda place: keys[place])]
+            keys = [plain(key) for key in key_values]
+            best = items[(max if largest else min)(range(len(items)), key=lambda place: keys[place])]
         except (NotPlain, TypeError, ValueError):
             return None
-        if isinstance(found, Const) and given is items:
-            return Const(found.value, stated_by(found, *(item for item in items if item is not found)))
-        return found
+        if isinstance(best, Const) and key_values is items:
+            return Const(best.value, stated_by(best, *(item for item in items if item is not best)))
+        return best
 
     return run
 
@@ -141,8 +141,8 @@ def _operated(*kinds: type[ast.AST]) -> Known:
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         if len(call.args) != 2:
             return None
-        found = [binary(machine, kind, call.args[0], call.args[1], call.node) for kind in kinds]
-        return found[0] if len(found) == 1 else Items("tuple", found)
+        results = [binary(machine, kind, call.args[0], call.args[1], call.node) for kind in kinds]
+        return results[0] if len(results) == 1 else Items("tuple", results)
 
     return run
 
@@ -182,7 +182,7 @@ def _range(_: Machine, call: LibraryCall) -> Value | None:
         return Items("range", [], complete=False, why="limit")
     # Numbers exist because the range goes as far as they do, but are made of its start and step.
     end = call.args[min(len(call.args), 2) - 1]
-    bounds = frozenset(replace(each, bound=True) for each in stated_by(end))
+    bounds = frozenset(replace(literal, bound=True) for literal in stated_by(end))
     stated = union(stated_by(*(value for value in call.args if value is not end)), bounds)
     return Items("range", [Const(number, stated) for number in over])
 
@@ -195,8 +195,8 @@ def _made(kind: str) -> Known:
         items = machine.iterate(value, ordered=kind != "set")
         if items is None:
             # What is known of an incomplete list is kept: its widths may be the ones that matter.
-            held = value.items[:] if isinstance(value, Items) else []
-            return machine.sequence(kind, held, complete=False, why=_why(value))
+            known = value.items[:] if isinstance(value, Items) else []
+            return machine.sequence(kind, known, complete=False, why=_why(value))
         if len(items) > LONGEST:
             return None
         return machine.as_set(items) if kind == "set" else machine.sequence(kind, items)
@@ -211,51 +211,51 @@ def _deque(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _entries(machine: Machine, call: LibraryCall, args: list[Value]) -> Entries:
-    found = Entries({})
+    entries = Entries({})
     if args:
-        machine.update(found, args[0])
-    found.items.update(call.keywords)
+        machine.update(entries, args[0])
+    entries.items.update(call.keywords)
     if not call.exact:
-        found.complete, found.why = False, "caller"
-    return found
+        entries.complete, entries.why = False, "caller"
+    return entries
 
 
 def _default_dict(machine: Machine, call: LibraryCall) -> Value | None:
-    found = _entries(machine, call, call.args[1:])
-    found.default = call.args[0] if call.args else None
-    return machine.table(found)
+    entries = _entries(machine, call, call.args[1:])
+    entries.default = call.args[0] if call.args else None
+    return machine.table(entries)
 
 
 def _from_keys(machine: Machine, call: LibraryCall) -> Value | None:
     keys = _first(machine, call)
     if keys is None:
         return None
-    found = Entries({})
+    entries = Entries({})
     for key in keys:
-        put_key(found, key, call.args[1] if len(call.args) > 1 else NONE)
-    return machine.table(found)
+        put_key(entries, key, call.args[1] if len(call.args) > 1 else NONE)
+    return machine.table(entries)
 
 
 def _all_items(machine: Machine, call: LibraryCall) -> list[list[Value]] | None:
     """Return the items of each argument; None if those of one are unknown."""
-    found: list[list[Value]] = []
+    lists: list[list[Value]] = []
     for value in call.args:
         items = machine.iterate(value)
         if items is None:
             return None
-        found.append(items)
-    return found if call.exact else None
+        lists.append(items)
+    return lists if call.exact else None
 
 
 def _rows(machine: Machine, call: LibraryCall) -> list[tuple[Value, ...]] | None:
     """Return the rows of `zip`; `zip(*[iter(a)] * 2)` takes both items of a row from one iterator."""
     first = call.args[0] if call.args else None
-    if isinstance(first, List) and first.kind == "iterator" and all(each is first for each in call.args):
+    if isinstance(first, List) and first.kind == "iterator" and all(arg is first for arg in call.args):
         items = machine.iterate(first)
-        several = [items[at :: len(call.args)] for at in range(len(call.args))] if items is not None else None
+        columns = [items[at :: len(call.args)] for at in range(len(call.args))] if items is not None else None
     else:
-        several = _all_items(machine, call)
-    return list(itertools.islice(zip(*several, strict=False), LONGEST)) if several is not None else None
+        columns = _all_items(machine, call)
+    return list(itertools.islice(zip(*columns, strict=False), LONGEST)) if columns is not None else None
 
 
 def _iterator(machine: Machine, call: LibraryCall, items: list[Value] | None) -> List:
@@ -326,11 +326,11 @@ def _filter(machine: Machine, call: LibraryCall) -> Value | None:
 
 def _sorted(machine: Machine, call: LibraryCall) -> Value | None:
     items = _first(machine, call, ordered=False)
-    found = ordered(machine, items, call) if items is not None else None
-    if found is None:
+    result = ordered(machine, items, call) if items is not None else None
+    if result is None:
         why = undecided(*call.args[:1], *(items or [])).why
         return machine.sequence("list", items or [], complete=False, why=why)
-    return machine.sequence("list", found)
+    return machine.sequence("list", result)
 
 
 def _iter(machine: Machine, call: LibraryCall) -> Value | None:
@@ -356,8 +356,8 @@ def _next(machine: Machine, call: LibraryCall) -> Value | None:
 
 @_lazily
 def _chain(machine: Machine, call: LibraryCall) -> list[Value] | None:
-    several = _all_items(machine, call)
-    return [item for items in several for item in items] if several is not None else None
+    lists = _all_items(machine, call)
+    return [item for items in lists for item in items] if lists is not None else None
 
 
 def _chained(machine: Machine, call: LibraryCall) -> Value | None:
@@ -373,13 +373,13 @@ def _repeat(machine: Machine, call: LibraryCall) -> Value | None:
 
 
 def _product(machine: Machine, call: LibraryCall) -> Value | None:
-    several = _all_items(machine, call)
-    if several is None or call.keywords:
+    lists = _all_items(machine, call)
+    if lists is None or call.keywords:
         return _iterator(machine, call, None)
     # Computed before the product itself, which may not fit into memory.
-    if math.prod(max(len(items), 1) for items in several) > LONGEST:
+    if math.prod(max(len(items), 1) for items in lists) > LONGEST:
         return List(machine.heap, "iterator", [], complete=False, why="limit")
-    return _iterator(machine, call, _tuples(itertools.product(*several)))
+    return _iterator(machine, call, _tuples(itertools.product(*lists)))
 
 
 @_lazily
@@ -387,15 +387,15 @@ def _accumulate(machine: Machine, call: LibraryCall) -> list[Value] | None:
     items, initial = _first(machine, call), call.keywords.get("initial", NONE)
     if items is None or not isinstance(initial, Const):
         return None
-    found: list[Value] = [] if initial.value is None else [initial]
+    results: list[Value] = [] if initial.value is None else [initial]
     for item in items:
-        if not found:
-            found.append(item)
+        if not results:
+            results.append(item)
         elif len(call.args) > 1:
-            found.append(machine.call(call.args[1], [found[-1], item], {}, call.node, call.file))
+            results.append(machine.call(call.args[1], [results[-1], item], {}, call.node, call.file))
         else:
-            found.append(binary(machine, ast.Add, found[-1], item, call.node))
-    return found
+            results.append(binary(machine, ast.Add, results[-1], item, call.node))
+    return results
 
 
 @_lazily
@@ -426,8 +426,8 @@ def _is_class(value: Value) -> bool | None:
 def _issubclass(_: Machine, call: LibraryCall) -> Value | None:
     match call.args:
         case [Class(order=order), of]:
-            wanted = of.items if isinstance(of, Items) else [of]
-            if any(same(base, each) for base in order or () for each in wanted):
+            classes = of.items if isinstance(of, Items) else [of]
+            if any(same(base, cls) for base in order or () for cls in classes):
                 return Const(True)
             return Const(False) if all(isinstance(base, Class) for base in order or ()) else None
     return None
@@ -442,22 +442,22 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
         if name in cell.items and name not in cell.may:
             return True
         if isinstance(value.cls, Class):
-            found, certain = machine.calls.find(value.cls, name)
-            if found is not None:
+            attribute, certain = machine.calls.find(value.cls, name)
+            if attribute is not None:
                 return True
             # A base outside the source may have any attribute.
             names = any(isinstance(base, Name) for base in value.cls.order or ())
             computed = machine.calls.find(value.cls, "__getattr__")[0] is not None
-            whole = certain and cell.complete and not names and not computed and name not in cell.may
-            return False if whole else None
+            all_known = certain and cell.complete and not names and not computed and name not in cell.may
+            return False if all_known else None
         return True if machine.library.attribute(machine, value, name) is not None else None
     if isinstance(value, Class):
-        found, certain = machine.calls.find(value, name)
-        if found is not None:
+        attribute, certain = machine.calls.find(value, name)
+        if attribute is not None:
             return None if name in value.cell.may else True
-        whole = certain and all(isinstance(base, Class) for base in value.order or [value])
-        # Every class has special attributes that nobody wrote.
-        return False if whole and not name.startswith("__") else None
+        all_known = certain and all(isinstance(base, Class) for base in value.order or [value])
+        # Every class has special attributes that its source does not define.
+        return False if all_known and not name.startswith("__") else None
     if isinstance(value, Module):
         return True if not isinstance(machine.modules.member(value.path, name), Unknown) else None
     return None
@@ -467,11 +467,11 @@ def _hasattr(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[1]) if len(call.args) == 2 else None
     if name is None:
         return None
-    value, found = call.args[0], _has(machine, call.args[0], name)
+    value, exists = call.args[0], _has(machine, call.args[0], name)
     # A layer of the library has attributes that the source never sets, such as `in_channels`.
-    if found is None and isinstance(value, Instance) and name not in value.cell.may:
-        found = True if machine.library.attribute(machine, value, name) is not None else None
-    return _known_truth(found)
+    if exists is None and isinstance(value, Instance) and name not in value.cell.may:
+        exists = True if machine.library.attribute(machine, value, name) is not None else None
+    return _known_truth(exists)
 
 
 def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
@@ -484,12 +484,12 @@ def _getattr(machine: Machine, call: LibraryCall) -> Value | None:
         if there is False:
             return call.args[2]
         if there is None:
-            given = machine.attribute(value, name)
+            attribute = machine.attribute(value, name)
             # Any name of such an object gives a method: that it exists is not known.
-            if isinstance(given, (Partial, Name)) and isinstance(value, Instance):
+            if isinstance(attribute, (Partial, Name)) and isinstance(value, Instance):
                 return unknown("call")
             may_lack = isinstance(value, (Instance, Class)) and name in value.cell.may
-            return machine.heap.joined(given, call.args[2]) if may_lack else given
+            return machine.heap.joined(attribute, call.args[2]) if may_lack else attribute
     return machine.attribute(value, name)
 
 
@@ -498,9 +498,9 @@ def _one_named(machine: Machine, call: LibraryCall) -> Value | None:
     text = call.node.args[1] if len(call.node.args) == len(call.args) == 2 else None
     if not isinstance(text, ast.JoinedStr) or not isinstance(call.args[0], Name):
         return None
-    parts = [each.value if isinstance(each, ast.Constant) else None for each in text.values]
+    parts = [part.value if isinstance(part, ast.Constant) else None for part in text.values]
     for unknown_part in (r"\d", r"(?:Transpose)?\d?"):
-        pattern = re.compile("".join(unknown_part if each is None else re.escape(str(each)) for each in parts))
+        pattern = re.compile("".join(unknown_part if part is None else re.escape(str(part)) for part in parts))
         kinds = machine.library.kinds(call.args[0].name, pattern)
         if kinds:
             return machine.one_kind(map(Name, kinds), reason(call.args[1]))
@@ -602,10 +602,10 @@ def _reduce(machine: Machine, call: LibraryCall) -> Value | None:
     rest = [*call.args[2:3], *(items or [])]
     if items is None or not rest:
         return None
-    found = rest[0]
+    result = rest[0]
     for item in rest[1:]:
-        found = machine.call(call.args[0], [found, item], {}, call.node, call.file)
-    return found
+        result = machine.call(call.args[0], [result, item], {}, call.node, call.file)
+    return result
 
 
 def _same(_: Machine, call: LibraryCall) -> Value | None:
@@ -623,9 +623,9 @@ def _named_tuple(machine: Machine, call: LibraryCall) -> Value | None:
     if isinstance(fields, Const) and isinstance(fields.value, str):
         names = fields.value.replace(",", " ").split()
     else:
-        held = [item.items[0] if isinstance(item, Items) and item.items else item
-                for item in machine.iterate(fields) or []]  # fmt: skip
-        texts = [text_of(item) for item in held]
+        name_values = [item.items[0] if isinstance(item, Items) and item.items else item
+                       for item in machine.iterate(fields) or []]  # fmt: skip
+        texts = [text_of(item) for item in name_values]
         names = [text for text in texts if text is not None]
         if len(names) != len(texts):
             return None
@@ -650,10 +650,10 @@ def _as_dict(machine: Machine, call: LibraryCall) -> Value | None:
 def _replaced(machine: Machine, call: LibraryCall) -> Value | None:
     if not call.args or not isinstance(call.args[0], Instance) or not call.exact:
         return None
-    found = machine.copied(call.args[0], deep=False)
+    copy = machine.copied(call.args[0], deep=False)
     for name, value in call.keywords.items():
-        machine.heap.put(found, name, value)
-    return found
+        machine.heap.put(copy, name, value)
+    return copy
 
 
 def _item(machine: Machine, call: LibraryCall) -> Value | None:
@@ -685,15 +685,15 @@ def _matching(function: Callable[..., Any]) -> Known:
         if not _is_harmless(texts[0]) or len(texts[-1]) > _LONGEST_SEARCHED:
             return None
         try:
-            found = function(*texts)
+            result = function(*texts)
         except (re.error, TypeError, ValueError, OverflowError, RecursionError, MemoryError):
             return None
         stated = stated_by(*call.args)
-        if isinstance(found, str):
-            return Const(found, stated) if len(found) <= LONGEST else None
-        if not all(isinstance(each, str) for each in found):
+        if isinstance(result, str):
+            return Const(result, stated) if len(result) <= LONGEST else None
+        if not all(isinstance(part, str) for part in result):
             return None
-        return machine.sequence("list", [Const(each, stated) for each in found[:LONGEST]])
+        return machine.sequence("list", [Const(part, stated) for part in result[:LONGEST]])
 
     return run
 
@@ -710,7 +710,7 @@ _OF_MATH = (
 )  # fmt: skip
 
 FUNCTIONS: Mapping[str, Known] = {
-    **{f"builtins.{each.__name__}": _plain(each) for each in (int, float, str, round, abs, ord, chr, hex, bin, repr)},
+    **{f"builtins.{item.__name__}": _plain(item) for item in (int, float, str, round, abs, ord, chr, hex, bin, repr)},
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},

@@ -83,9 +83,9 @@ class Calls:
                 return self._named(value.name, call)
             case Function():
                 if not self._trying:
-                    for each in call.values:
-                        if each.__class__ is OneOf:
-                            return self._with_each(value, each, call)
+                    for arg in call.values:
+                        if arg.__class__ is OneOf:
+                            return self._with_each(value, arg, call)
                 return self._in_source(value, call)
             case Class():
                 return self._in_source(value, call)
@@ -95,9 +95,9 @@ class Calls:
                 merged = {**value.keywords, **call.keywords} if value.keywords else call.keywords
                 return self.apply(value.function, call.with_args([*value.args, *call.args], merged))
             case Instance():
-                found = machine.library.call_instance(machine, value, call)
-                if found is not None:
-                    return found
+                result = machine.library.call_instance(machine, value, call)
+                if result is not None:
+                    return result
                 method = self.method_of(value, "__call__")
                 if method is not None:
                     return self.apply(method, call)
@@ -106,7 +106,7 @@ class Calls:
         return unknown(why)
 
     def ask(self, method: Value, *args: Value) -> Value:
-        """Return the result of a bound method, such as `__len__`, for which no call is written but its definition.
+        """Return the result of a bound method that the source defines but does not call itself, such as `__len__`.
 
         Unknown if it is no function of the source.
         """
@@ -114,38 +114,38 @@ class Calls:
             return unknown("call")
         return self.call(method, list(args), {}, self.machine.no_call(method.node), method.file)
 
-    def _with_each(self, value: Function, several: OneOf, call: LibraryCall) -> Value:
+    def _with_each(self, value: Function, choice: OneOf, call: LibraryCall) -> Value:
         """Run a function with each of several lists."""
 
-        def run(given: Value) -> Value:
-            args = [given if each is several else each for each in call.args]
-            named = {name: given if each is several else each for name, each in call.keywords.items()}
+        def run(items: Value) -> Value:
+            args = [items if arg is choice else arg for arg in call.args]
+            keywords = {name: items if arg is choice else arg for name, arg in call.keywords.items()}
             self._trying = True
             try:
-                return self._in_source(value, call.with_args(args, named))
+                return self._in_source(value, call.with_args(args, keywords))
             finally:
                 self._trying = False
 
-        return self._either([(test, "", partial(run, each)) for test, each in several.values], call.file)
+        return self._either([(test, "", partial(run, items)) for test, items in choice.values], call.file)
 
     def _of_each_kind(self, kinds: Sequence[Value], call: LibraryCall) -> Value:
         """Call each of several classes."""
         tests = [f"{ast.unparse(call.node.func)[:60]} is kind {number}" for number in range(len(kinds))]
-        calls = [partial(self.apply, each, call) for each in kinds]
-        ways = zip(map(KindTest, tests), [KindTest(f"not ({each})") for each in tests], calls, strict=True)
+        calls = [partial(self.apply, kind, call) for kind in kinds]
+        ways = zip(map(KindTest, tests), [KindTest(f"not ({test})") for test in tests], calls, strict=True)
         return self._either([*ways], call.file)
 
     def _either(self, ways: Sequence[tuple[str, str, Callable[[], Value]]], file: SourceFile) -> Value:
         """Run each of several ways from the same state, under its test or else the other one, and join the results."""
         (test, otherwise, run), *others = ways
-        found: list[Value] = []
+        results: list[Value] = []
 
         def rest(_: Scope) -> None:
             if others:
-                found.append(self._either(others, file))
+                results.append(self._either(others, file))
 
-        fork(Scope(self.machine, file, None, None), lambda _: found.append(run()), rest, test, otherwise)
-        return found[0] if len(found) == 1 else self.machine.heap.joined(found[0], found[1])
+        fork(Scope(self.machine, file, None, None), lambda _: results.append(run()), rest, test, otherwise)
+        return results[0] if len(results) == 1 else self.machine.heap.joined(results[0], results[1])
 
     def into_unknown(self, values: Sequence[Value], why: str = "call") -> None:
         """Give arguments to code that is unknown for the reason `why`, and may change all of them."""
@@ -174,7 +174,7 @@ class Calls:
     def _in_source(self, value: Function | Class, call: LibraryCall) -> Value:
         machine = self.machine
         machine.push(call.file, call.node)
-        held = machine.height
+        height = machine.height
         machine.height += _LIBRARY_FRAMES
         try:
             if machine.height > DEEPEST:
@@ -189,7 +189,7 @@ class Calls:
                 return run()
             return machine.memory.evaluate(value, call, run)
         finally:
-            machine.height = held
+            machine.height = height
             machine.stack.pop()
 
     def _named(self, name: str, call: LibraryCall) -> Value:
@@ -199,14 +199,14 @@ class Calls:
             return self.call_method(call.args[0], name.split(".")[-1], call.with_args(call.args[1:], call.keywords))
         known = builtins_table.FUNCTIONS.get(name)
         if known is not None:
-            found = known(machine, call)
-            if found is not None:
-                return found
+            result = known(machine, call)
+            if result is not None:
+                return result
         is_builtin = name.startswith("builtins.")
         if not is_builtin:
-            given = machine.library.call(machine, name, call)
-            if given is not None:
-                return given
+            answer = machine.library.call(machine, name, call)
+            if answer is not None:
+                return answer
             if builtins_table.is_config(name):
                 return unknown("config")
         machine.give_away(call.values)
@@ -235,10 +235,10 @@ class Calls:
         machine = self.machine
         match receiver:
             case Items() | Table() | Const():
-                found = builtin_types.method(machine, receiver, name, call)
-                if found is None:
+                result = builtin_types.method(machine, receiver, name, call)
+                if result is None:
                     machine.give_away(call.values)
-                return found or undecided(*call.values)
+                return result or undecided(*call.values)
             case Tensor():
                 return self._asked(receiver, name, call)
             case Module() if name in _CHANGES_NAMES and isinstance(
@@ -247,8 +247,8 @@ class Calls:
                 machine.modules.put(receiver.path, unknown("call"), unknown("call"))  # globals().update(...)
                 return unknown("call")
             case Instance():
-                held = self._of_instance(receiver, name)
-                return self.apply(held, call) if held is not None else self._asked(receiver, name, call)
+                attribute = self._of_instance(receiver, name)
+                return self.apply(attribute, call) if attribute is not None else self._asked(receiver, name, call)
         return self.apply(self.attribute(receiver, name), call)
 
     def _asked(self, receiver: Value, name: str, call: LibraryCall) -> Value:
@@ -256,20 +256,20 @@ class Calls:
         machine, args = self.machine, call.args
         if isinstance(receiver, Instance) and name == "__setattr__" and len(args) == 2:
             return builtins_table.set_named(machine, receiver, args[0], args[1], plainly=True)
-        found = machine.library.method(machine, receiver, name, call)
-        if found is None:
+        result = machine.library.method(machine, receiver, name, call)
+        if result is None:
             machine.give_away(call.values)
             self._may_change(call.values)
-        return found or unknown("call")
+        return result or unknown("call")
 
     # Functions of the source
 
     def code(self, function: Function) -> Code:
         """Return the compiled function."""
-        found = self._codes.get(function.node)
-        if found is None:
-            found = self._codes[function.node] = Code(function.node, function.file)
-        return found
+        code = self._codes.get(function.node)
+        if code is None:
+            code = self._codes[function.node] = Code(function.node, function.file)
+        return code
 
     def run(self, function: Function, args: list[Value], keywords: dict[str, Value], exact: bool) -> Value:
         """Run a function of the source and return its result."""
@@ -302,33 +302,33 @@ class Calls:
     def defaults(self) -> tuple[frozenset[Location], frozenset[Location]]:
         """Return the literals in defaults of parameters that some call overrides, and those that some call does not.
 
-        A function that calls itself is no caller, and what unknown arguments may hold overrides nothing.
+        Recursive calls do not count, and unknown `*args` and `**kwargs` override nothing.
         """
-        found: dict[bool, set[Location]] = {True: set(), False: set()}
+        places: dict[bool, set[Location]] = {True: set(), False: set()}
         for node, (function, shapes) in self._callers.items():
             code, args = self.code(function), node.args  # type: ignore[attr-defined]  # that of a function
             without = len(code.positional) - len(args.defaults)
-            named = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
-            named += [(_NOWHERE, *each) for each in zip(code.keyword_only, args.kw_defaults, strict=True)]
-            for at, name, default in (*named, *((_NOWHERE, *each) for each in names_of.asked_of(node, code.kwarg))):
-                literals = [each for each in every(default) if isinstance(each, _LITERALS)] if default else []
+            defaults = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
+            defaults += [(_NOWHERE, *pair) for pair in zip(code.keyword_only, args.kw_defaults, strict=True)]
+            for at, name, default in (*defaults, *((_NOWHERE, *pair) for pair in names_of.asked_of(node, code.kwarg))):
+                literals = [part for part in every(default) if isinstance(part, _LITERALS)] if default else []
                 for overridden in {at < count or name in keywords for count, keywords in shapes}:
-                    found[overridden].update(map(function.file.locate, literals))
-        return frozenset(found[True]), frozenset(found[False])
+                    places[overridden].update(map(function.file.locate, literals))
+        return frozenset(places[True]), frozenset(places[False])
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
         """Run the body in a scope whose parameters are bound."""
         machine, function = self.machine, scope.function
         node: ast.AST = function.node if function is not None else ast.Pass()
-        held, machine.height = machine.height, height
+        outer_height, machine.height = machine.height, height
         mark, modes, doubts = len(machine.conditions), len(machine.modes), len(machine.doubts)
         decided = len(machine.decided)
         machine.active[node] = machine.active.get(node, 0) + 1
         machine.memory.tallest = max(machine.memory.tallest, height)
         # A generator is run at once, to the end: its items are needed before its caller goes on anyway.
-        given = List(machine.heap, "iterator", []) if code.generator else None
-        if given is not None:
-            scope.first.items[YIELDED] = given
+        yielded = List(machine.heap, "iterator", []) if code.generator else None
+        if yielded is not None:
+            scope.first.items[YIELDED] = yielded
         try:
             machine.step()
             how = code.run(scope)
@@ -337,12 +337,12 @@ class Calls:
                     machine.heap.put(scope, RETURNED, NONE)
                 how = RETURNS if gather(machine.heap, scope.leaving, alive=how != RAISES) else RAISES
         finally:
-            machine.height = held
+            machine.height = outer_height
             # An early return leaves its test on the list; it holds only up to the end of the function.
             del machine.conditions[mark:], machine.doubts[doubts:], machine.modes[modes:], machine.decided[decided:]
             machine.active[node] -= 1
-        if given is not None:
-            return given
+        if yielded is not None:
+            return yielded
         return scope.variables[RETURNED] if how == RETURNS else NONE if how is None else unknown("call")
 
     def _bind(
@@ -385,20 +385,20 @@ class Calls:
     def _of_instance(self, instance: Instance, name: str) -> Value | None:
         """Return an attribute that was set on the object or by its class in the source; None if there is none."""
         cell, cls = instance.cell, instance.cls
-        found: Value | None = cell.items.get(name)
+        value: Value | None = cell.items.get(name)
         if not isinstance(cls, Class):
-            return found
+            return value
         if name in cls.described or self.find(cls, "__getattribute__")[0] is not None:
             return unknown("call")
-        if found is not None and name not in cell.may:
-            return found
+        if value is not None and name not in cell.may:
+            return value
         # Paths met where only one had set the attribute: on the other, the class's is read.
-        held, certain = self.find(cls, name)
-        if held is not None:
-            inherited = self.bind(held, instance, cls)
-            return inherited if found is None else self.machine.heap.joined(found, inherited)
-        if found is not None:
-            return found if self.find(cls, "__getattr__")[0] is None else unknown("call")
+        class_value, certain = self.find(cls, name)
+        if class_value is not None:
+            inherited = self.bind(class_value, instance, cls)
+            return inherited if value is None else self.machine.heap.joined(value, inherited)
+        if value is not None:
+            return value if self.find(cls, "__getattr__")[0] is None else unknown("call")
         return self._computed(instance, cls, name) if certain else unknown("call")
 
     def _computed(self, instance: Instance, cls: Class, name: str) -> Value | None:
@@ -425,8 +425,8 @@ class Calls:
             case Class():
                 return self._class_attribute(value, name)
             case Tensor():
-                given = machine.library.attribute(machine, value, name)
-                return given if given is not None else Partial(Name(f"convlint.method.{name}"), [value], {})
+                attribute = machine.library.attribute(machine, value, name)
+                return attribute if attribute is not None else Partial(Name(f"convlint.method.{name}"), [value], {})
             case Function():
                 return Const(value.name) if name in _NAMES else unknown("call")
             case Partial():
@@ -443,11 +443,11 @@ class Calls:
             return value.cls
         if name == "__dict__":
             return Table(machine.heap, {}, of=value)
-        found = self._of_instance(value, name)
-        if found is None:
-            found = machine.library.attribute(machine, value, name)
-        if found is not None:
-            return found
+        attribute = self._of_instance(value, name)
+        if attribute is None:
+            attribute = machine.library.attribute(machine, value, name)
+        if attribute is not None:
+            return attribute
         if isinstance(value.cls, Class) and machine.library.subclass_of(value.cls) is None:
             return unknown("call")
         return Partial(Name(f"convlint.method.{name}"), [value], {})
@@ -506,17 +506,17 @@ class Calls:
             if self.find(cls, name)[0] is not None:
                 cls.namespace[name] = unknown("caller")
         inherited = next((base.fields for base in parents if base.fields is not None), None)
-        named = _derives(cls, _MAKES_FIELDS)
-        if is_record or named or inherited is not None:
+        by_base = _derives(cls, _MAKES_FIELDS)
+        if is_record or by_base or inherited is not None:
             own = [
-                each.target.id
-                for each in cls.node.body
-                if isinstance(each, ast.AnnAssign)
-                and isinstance(each.target, ast.Name)
-                and "ClassVar" not in ast.dump(each.annotation)[:200]
+                statement.target.id
+                for statement in cls.node.body
+                if isinstance(statement, ast.AnnAssign)
+                and isinstance(statement.target, ast.Name)
+                and "ClassVar" not in ast.dump(statement.annotation)[:200]
             ]
             before = inherited or []
-            cls.fields = [*before, *(name for name in own if name not in before)] if is_record or named else before
+            cls.fields = [*before, *(name for name in own if name not in before)] if is_record or by_base else before
         if self.is_enum(cls):
             for name, value in list(cls.namespace.items()):
                 if not name.startswith("_") and not isinstance(value, Function):
@@ -527,12 +527,12 @@ class Calls:
     def _makers(self, cls: Class) -> list[ast.AST]:
         """Return the functions that take part in creating the class: of its metaclass, and `__set_name__`."""
         meta = cls.meta
-        found: list[Value | None] = [meta] if isinstance(meta, Function) else []
+        functions: list[Value | None] = [meta] if isinstance(meta, Function) else []
         if isinstance(meta, Class):
-            found += [self.find(meta, name)[0] for name in ("__new__", "__init__", "__prepare__")]
-        found += [self.find(value.cls, "__set_name__")[0] for value in cls.namespace.values()
-                  if isinstance(value, Instance) and isinstance(value.cls, Class)]  # fmt: skip
-        return [each.node for each in found if isinstance(each, Function)]
+            functions += [self.find(meta, name)[0] for name in ("__new__", "__init__", "__prepare__")]
+        functions += [self.find(value.cls, "__set_name__")[0] for value in cls.namespace.values()
+                      if isinstance(value, Instance) and isinstance(value.cls, Class)]  # fmt: skip
+        return [function.node for function in functions if isinstance(function, Function)]
 
     def _describes(self, value: Value) -> bool:
         if not isinstance(value, Instance):
@@ -553,12 +553,12 @@ class Calls:
         heap = self.machine.heap
         if after is not None or heap.in_module or heap.class_changed or cls.born > 0:
             return self._find(cls, name, after)
-        found = self._attributes.get((cls, name))
-        if found is None:
-            found = self._attributes[cls, name] = self._find(cls, name, None)
+        result = self._attributes.get((cls, name))
+        if result is None:
+            result = self._attributes[cls, name] = self._find(cls, name, None)
         else:
             heap.reads.update(cls.order or (cls,))
-        return found
+        return result
 
     def forget_attributes(self) -> None:
         """Clear the cache of attributes, as a module has run and may have changed classes."""
@@ -570,14 +570,14 @@ class Calls:
         for base in _behind(cls, after):
             if isinstance(base, Class):
                 cell = base.cell
-                found = cell.items.get(name)
-                if found is None:
+                value = cell.items.get(name)
+                if value is None:
                     continue
                 if open_ is not None:
                     return unknown("branch"), certain  # one of both
                 if name not in cell.may:
-                    return (found if certain else None), certain
-                open_ = found
+                    return (value if certain else None), certain
+                open_ = value
             elif isinstance(base, Unknown):
                 certain = False
         return (open_ if certain else None), certain
@@ -591,8 +591,8 @@ class Calls:
         """Return the bound method that the source defines; None if it defines none."""
         if not isinstance(instance.cls, Class):
             return None
-        found, _ = self.find(instance.cls, name)
-        return self.bind(found, instance, instance.cls) if found is not None else None
+        value, _ = self.find(instance.cls, name)
+        return self.bind(value, instance, instance.cls) if value is not None else None
 
     def bind(self, value: Value, instance: Instance | None, cls: Class) -> Value:
         """Bind a class attribute as reading it from an instance, or from the class itself, does."""
@@ -607,12 +607,12 @@ class Calls:
         return self.ask(method) if value.kind == "property" else method
 
     def _class_attribute(self, cls: Class, name: str) -> Value:
-        found, certain = self.find(cls, name)
+        value, certain = self.find(cls, name)
         # Descriptors compute what is read: only their code knows the value.
         if name in cls.described or self._answered_by_meta(cls, name):
             return unknown("call")
-        if found is not None:
-            return self.bind(found, None, cls)
+        if value is not None:
+            return self.bind(value, None, cls)
         if name in _NAMES:
             return Const(cls.name)
         if name == "__init__" and certain:
@@ -637,9 +637,9 @@ class Calls:
         cls = of.cls if isinstance(of, Instance) else of
         if not isinstance(start, Class) or not isinstance(cls, Class):
             return unknown("call")
-        found, _ = self.find(cls, name, start)
-        if found is not None:
-            return self.bind(found, of if isinstance(of, Instance) else None, cls)
+        value, _ = self.find(cls, name, start)
+        if value is not None:
+            return self.bind(value, of if isinstance(of, Instance) else None, cls)
         return Partial(Name(f"convlint.method.{name}"), [of], {})
 
     def call_inherited(self, start: Value, of: Value, name: str, call: LibraryCall) -> Value:
@@ -655,9 +655,9 @@ class Calls:
             if isinstance(above, Function):
                 return self.apply(above.to(of), call)
             return self.made(of, call) if name == "__call__" else unknown("call")
-        found, certain = self.find(cls, name, start)
-        if found is not None:
-            return self.apply(self.bind(found, of if isinstance(of, Instance) else None, cls), call)
+        value, certain = self.find(cls, name, start)
+        if value is not None:
+            return self.apply(self.bind(value, of if isinstance(of, Instance) else None, cls), call)
         if name == "__new__":
             return Instance(machine.heap, args[0]) if args and isinstance(args[0], Class) else unknown("call")
         if not isinstance(of, Instance):
@@ -741,8 +741,8 @@ class Calls:
     def _member(self, cls: Class, args: list[Value]) -> Value:
         for value in cls.namespace.values():
             if isinstance(value, Instance) and args and isinstance(args[0], Const):
-                held = value.attributes.get("value")
-                if isinstance(held, Const) and held.value == args[0].value:
+                member_value = value.attributes.get("value")
+                if isinstance(member_value, Const) and member_value.value == args[0].value:
                     return value
         return args[0] if args and isinstance(args[0], Instance) else unknown("call")
 
@@ -757,7 +757,7 @@ class Calls:
 
     def members(self, cls: Class) -> list[Value] | None:
         """Return the items of a loop over an enumeration; None if the class is none."""
-        return [each for each in cls.namespace.values() if isinstance(each, Instance)] if self.is_enum(cls) else None
+        return [value for value in cls.namespace.values() if isinstance(value, Instance)] if self.is_enum(cls) else None
 
     def _fill_fields(self, instance: Instance, cls: Class, call: LibraryCall) -> None:
         """Run the generated `__init__` of a dataclass or named tuple; and what Flax runs once its module is bound."""
@@ -789,7 +789,7 @@ class Calls:
 
 def _derives(cls: Class, bases: Collection[str]) -> bool:
     """Whether one of the classes of libraries that it derives from is among `bases`."""
-    return any(isinstance(each, Name) and each.name in bases for each in cls.order or ())
+    return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
 
 
 def _behind(cls: Class, after: Class | None) -> list[Value]:

@@ -72,18 +72,18 @@ class Compiler:
             return lambda _: why
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
-        found = make(self, node, name)
+        compiled = make(self, node, name)
         self.depth -= 1
-        return found
+        return compiled
 
     def store(self, node: ast.expr) -> Store:
         """Compile the target of an assignment to a function that binds a value to it."""
         if self.depth >= DEEPEST_CODE:
             return lambda _, __: None
         self.depth += 1
-        found = _store(self, node)
+        compiled = _store(self, node)
         self.depth -= 1
-        return found
+        return compiled
 
     def store_name(self, text: str) -> Store:
         """Compile the binding of a name, as by an assignment to it."""
@@ -132,18 +132,18 @@ def _name(compiler: Compiler, node: ast.Name, _: str) -> Eval:
         heap = scope.heap
         # Heap.read written out for the common case: variables are read more often than anything else.
         cell = scope.first if scope.born > heap.layer.start else heap.read(scope)
-        found: Value | None = cell.items.get(text)
-        if found is None or found.__class__ is Deferred:
+        value: Value | None = cell.items.get(text)
+        if value is None or value.__class__ is Deferred:
             return scope.machine.modules.lookup(scope, text)
-        return found
+        return value
 
     def outside(scope: Scope) -> Value:
         at = scope.parent or scope
         if at.parent is None:  # of the module, nearly always
             cell = at.heap.read(at)
-            found: Value | None = cell.items.get(text)
-            if found is not None and found.__class__ is not Deferred and not cell.may:
-                return found
+            value: Value | None = cell.items.get(text)
+            if value is not None and value.__class__ is not Deferred and not cell.may:
+                return value
         return scope.machine.modules.lookup(at, text)
 
     return local if text in compiler.own else outside
@@ -208,8 +208,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
     # A module's dict is the module itself here, so that items set in it are variables.
     if isinstance(func, ast.Name) and not node.args and not node.keywords and func.id in ("globals", "locals"):
         return lambda scope: Module(scope.file.path) if func.id == "globals" else unknown("call")
-    kept = name if isinstance(func, ast.Name) and func.id in _KEEPS_NAME else ""
-    given = _arguments(compiler, node, kept)
+    literal_name = name if isinstance(func, ast.Name) and func.id in _KEEPS_NAME else ""
+    arguments = _arguments(compiler, node, literal_name)
     if isinstance(func, ast.Attribute):
         attr = func.attr
         after_super = _after_super_call(compiler, func.value)
@@ -217,7 +217,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
             def call_inherited(scope: Scope) -> Value:
                 start, of = after_super(scope)
-                call = LibraryCall(node, scope.file, *given(scope))
+                call = LibraryCall(node, scope.file, *arguments(scope))
                 return scope.machine.calls.call_inherited(start, of, attr, call)
 
             return call_inherited
@@ -226,7 +226,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
         def call_method(scope: Scope) -> Value:
             machine, value = scope.machine, receiver(scope)
-            args, keywords, exact = given(scope)
+            args, keywords, exact = arguments(scope)
             if value.__class__ is Unknown:
                 handle = machine.give_away if attr in _CHANGES_NONE else machine.calls.into_unknown
                 handle([*args, *keywords.values()])
@@ -241,7 +241,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         value = function(scope)
-        return scope.machine.apply(value, LibraryCall(node, scope.file, *given(scope)))
+        return scope.machine.apply(value, LibraryCall(node, scope.file, *arguments(scope)))
 
     return run
 
@@ -278,7 +278,7 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
             table = machine.as_entries(value)
             exact = exact and table is not None and table.complete and not table.may
             if table is not None:
-                pairs.update((text, held) for text, held in table.items.items()
+                pairs.update((text, item) for text, item in table.items.items()
                              if isinstance(text, str) and text not in table.may)  # fmt: skip
         return values, pairs, exact
 
@@ -289,11 +289,11 @@ def _after_super_call(compiler: Compiler, node: ast.expr) -> Callable[[Scope], t
     """Compile `super()`: the result gives the class behind which it looks, and the object; None for other calls."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"):
         return None
-    given = [compiler.expression(arg) for arg in node.args]
+    args = [compiler.expression(arg) for arg in node.args]
 
     def find(scope: Scope) -> tuple[Value, Value]:
-        if len(given) == 2:
-            return given[0](scope), given[1](scope)
+        if len(args) == 2:
+            return args[0](scope), args[1](scope)
         at: Scope | None = scope
         while at is not None:
             function = at.function
@@ -352,17 +352,17 @@ def _display(compiler: Compiler, node: ast.List | ast.Tuple | ast.Set, name: str
         return lambda scope: List(scope.heap, kind, [make(scope) for make in plain])
 
     def run(scope: Scope) -> Value:
-        found: list[Value] = []
+        values: list[Value] = []
         complete, why = True, "branch"
         for make, starred in parts:
             value = make(scope)
             items = scope.machine.iterate(value) if starred else [value]
             if items is None and complete:
                 complete, why = False, undecided(value).why
-            found += items or []
+            values += items or []
         if kind == "set":
-            return scope.machine.as_set(found, complete=complete)
-        return scope.machine.sequence(kind, found, complete=complete, why=why)
+            return scope.machine.as_set(values, complete=complete)
+        return scope.machine.sequence(kind, values, complete=complete, why=why)
 
     return run
 
@@ -375,14 +375,14 @@ def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
         parts.append((compiler.expression(key) if key is not None else None, compiler.expression(value, text)))
 
     def run(scope: Scope) -> Value:
-        found = Entries({})
+        entries = Entries({})
         for make_key, make in parts:
             value = make(scope)
             if make_key is None:
-                scope.machine.update(found, value)
+                scope.machine.update(entries, value)
             else:
-                operations.put_key(found, make_key(scope), value)
-        return scope.machine.table(found)
+                operations.put_key(entries, make_key(scope), value)
+        return scope.machine.table(entries)
 
     return run
 
@@ -405,23 +405,23 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
     def run(outer: Scope) -> Value:
         machine = outer.machine
         scope = Scope(machine, outer.file, outer, None)
-        found, keyed = Items(kind, [], why="call"), Entries({}, why="call")
+        collected, keyed = Items(kind, [], why="call"), Entries({}, why="call")
 
         def visit(level: int, values: Value) -> None:
             items = machine.iterate(values, ordered=kind != "set")
             if items is not None:
-                each_of(level, operations.going_through(machine, values, items, LONGEST + 1))
+                visit_items(level, operations.going_through(machine, values, items, LONGEST + 1))
                 return
-            found.complete, found.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
+            collected.complete, collected.why = False, values.why if isinstance(values, (Unknown, Items)) else "call"
             # Of unknown items, one round shows what the element constructs.
-            once(scope, LoopChanges([]), found.why, lambda _: each_of(level, [unknown(found.why)]))
+            once(scope, LoopChanges([]), collected.why, lambda _: visit_items(level, [unknown(collected.why)]))
 
-        def each_of(level: int, items: Iterable[Value]) -> None:
+        def visit_items(level: int, items: Iterable[Value]) -> None:
             store, _, tests = rounds[level]
             for item in items:
                 machine.step()
-                if len(found.items) + len(keyed.items) >= LONGEST:
-                    found.complete = False
+                if len(collected.items) + len(keyed.items) >= LONGEST:
+                    collected.complete = False
                     return
                 store(scope, item)
                 open_ = ""
@@ -432,7 +432,7 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
                     open_ = open_ or (text if truth is None else "")
                 else:
                     if open_:
-                        found.complete = False
+                        collected.complete = False
                         fork(scope, lambda _: inside(level), nothing, open_)
                     else:
                         inside(level)
@@ -441,17 +441,17 @@ def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
             if level + 1 < len(rounds):
                 visit(level + 1, rounds[level + 1][1](scope))
             elif make_key is None:
-                found.items.append(make(scope))
+                collected.items.append(make(scope))
             else:
                 operations.put_key(keyed, make_key(scope), make(scope))
 
         visit(0, first(outer))
         if make_key is not None:
-            keyed.complete, keyed.why = keyed.complete and found.complete, found.why
+            keyed.complete, keyed.why = keyed.complete and collected.complete, collected.why
             return machine.table(keyed)
-        if kind == "set" and found.complete:
-            return machine.as_set(found.items)
-        return List(machine.heap, kind, found.items, complete=found.complete, why=found.why)
+        if kind == "set" and collected.complete:
+            return machine.as_set(collected.items)
+        return List(machine.heap, kind, collected.items, complete=collected.complete, why=collected.why)
 
     return run
 
@@ -488,8 +488,8 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
 def _acts(node: ast.expr) -> bool:
     """Whether an expression may have side effects."""
     return any(
-        isinstance(each, ast.NamedExpr) or (isinstance(each, ast.Call) and last_name(each.func) not in _QUESTIONS)
-        for each in every(node)
+        isinstance(part, ast.NamedExpr) or (isinstance(part, ast.Call) and last_name(part.func) not in _QUESTIONS)
+        for part in every(node)
     )
 
 
@@ -506,15 +506,15 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
             return value
         if truth is not None:
             return rest(scope, at + 1)
-        found: list[Value] = []
+        results: list[Value] = []
         # Most operands have no side effects, and a fork costs much more than their value.
         if acts[at + 1]:
             condition = f"not ({texts[at]})" if until else texts[at]
-            fork(scope, lambda inner: found.append(rest(inner, at + 1)), nothing, condition)
+            fork(scope, lambda inner: results.append(rest(inner, at + 1)), nothing, condition)
         else:
-            found.append(rest(scope, at + 1))
+            results.append(rest(scope, at + 1))
         # `unknown or True` is true, whatever the unknown is.
-        other = found[0]
+        other = results[0]
         return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
 
     return lambda scope: rest(scope, 0)
@@ -566,10 +566,10 @@ def _choice(compiler: Compiler, node: ast.IfExp, name: str) -> Eval:
             value = sides[not truth](scope)
             del modes[marks[0] :], decided[marks[1] :]
             return value
-        found: list[Value] = []
+        both: list[Value] = []
         before = scope.heap.now
-        fork(scope, lambda at: found.append(sides[0](at)), lambda at: found.append(sides[1](at)), text, f"not ({text})")
-        return scope.heap.joined(found[0], found[1], before)
+        fork(scope, lambda at: both.append(sides[0](at)), lambda at: both.append(sides[1](at)), text, f"not ({text})")
+        return scope.heap.joined(both[0], both[1], before)
 
     return run
 
@@ -590,10 +590,10 @@ def _joined_text(compiler: Compiler, node: ast.JoinedStr, _: str) -> Eval:
 
     def run(scope: Scope) -> Value:
         values = [part(scope) for part in parts]
-        held = constants(values)
-        if held is None:
+        plain_values = constants(values)
+        if plain_values is None:
             return undecided(*values)
-        return operations.constant("".join(map(str, held)), stated_by(*values)) or unknown("limit")
+        return operations.constant("".join(map(str, plain_values)), stated_by(*values)) or unknown("limit")
 
     return run
 
@@ -609,11 +609,11 @@ def _formatted(compiler: Compiler, node: ast.FormattedValue, _: str) -> Eval:
         if not isinstance(value, Const) or not isinstance(shape, Const):
             return undecided(value, shape)
         text = str(shape.value)
-        held = convert(value.value) if convert else value.value
+        converted = convert(value.value) if convert else value.value
         # A format such as `f"{1:{width}}"` may ask for a gigabyte.
         if not operations.is_small_format(text):
             return unknown("limit")
-        return operations.computed(value.stated, format, held, text) or unknown("call")
+        return operations.computed(value.stated, format, converted, text) or unknown("call")
 
     return run
 
@@ -624,16 +624,16 @@ def _awaited(compiler: Compiler, node: ast.Await | ast.Starred, name: str) -> Ev
 
 def _yielded(compiler: Compiler, node: ast.Yield | ast.YieldFrom, _: str) -> Eval:
     make = compiler.expression(node.value) if node.value is not None else lambda _: NONE
-    several = isinstance(node, ast.YieldFrom)
+    delegates = isinstance(node, ast.YieldFrom)
 
     def run(scope: Scope) -> Value:
         value = make(scope)
         at: Scope | None = scope
         while at is not None and YIELDED not in at.variables:
             at = at.parent
-        given = at.variables[YIELDED] if at is not None else None
-        if isinstance(given, List):
-            scope.machine.extend(given, value if several else Items("tuple", [value]))
+        yielded = at.variables[YIELDED] if at is not None else None
+        if isinstance(yielded, List):
+            scope.machine.extend(yielded, value if delegates else Items("tuple", [value]))
         return unknown("call")
 
     return run

@@ -39,18 +39,18 @@ class Library:
     """Meaning of functions and classes outside the source. A result of None always means that nothing is known."""
 
     def begin_module(self) -> object:
-        """Set aside what is known of the code that runs, as a module is imported now; return it for `end_module`."""
+        """Begin the records of a module that is imported now; return the previous ones for `end_module`."""
         return None
 
     def end_module(self, path: str, outer: object) -> None:
-        """Go on where the module at `path` was imported."""
+        """Keep the records of the module at `path`, and go on with the previous ones, `outer`."""
 
     def has(self, name: str) -> bool:
         """Whether it knows a class or function by this full name, which `from torch.nn import *` may bind."""
         return False
 
     def is_one_of_kinds(self, name: str) -> bool:
-        """Whether code that calls one of several such classes, nobody knows which, is run with each of them."""
+        """Whether a call of one of several such classes, of which none is certain, is run with each of them."""
         return False
 
     def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:

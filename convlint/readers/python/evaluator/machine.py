@@ -80,7 +80,7 @@ class CallSite(Struct, frozen=True):
 class RootRun(Struct, frozen=True):
     """The result of a root, its records, and the results of inner functions that no code is seen to call.
 
-    `variables` are what those of its own body hold in the end.
+    `variables` are the values of its own variables at the end.
     """
 
     value: Value
@@ -112,7 +112,7 @@ class Machine:
         self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here
         self.skips: Callable[[Function], bool] | None = None  # whether a function is irrelevant, and need not be run
         self.root = ""  # path:name of the root that runs
-        self.steps = 0  # that are left
+        self.steps = 0  # steps that are left
         self.remembered = 0  # steps of the root that memory saved: they count for the root, but took no time
         self.height = 0  # Python frames below the current call, estimated: past DEEPEST, calls are not followed
         self.again = 0  # nested loops that are run a second time for what their first round changed
@@ -134,10 +134,10 @@ class Machine:
         scope = self.modules.scope(path)
         if scope is None:
             return []
-        found = {id(value.node): value for value in scope.variables.values()
+        roots = {id(value.node): value for value in scope.variables.values()
                  if isinstance(value, (Function, Class)) and value.file.path == path}  # fmt: skip
-        found.update((id(each), each) for each in self.scripts(path) if not _is_bare_call(each.node))
-        return sorted(found.values(), key=lambda each: each.node.lineno)
+        roots.update((id(script), script) for script in self.scripts(path) if not _is_bare_call(script.node))
+        return sorted(roots.values(), key=lambda root: root.node.lineno)
 
     def scripts(self, path: str) -> list[Function]:
         """Return the code below `if __name__ == "__main__":`, as functions."""
@@ -153,12 +153,12 @@ class Machine:
         Objects that it created can be read until the next root runs, which starts from the state of the modules.
         """
         path = root.file.path
-        left = self.left_of_file.get(path, self.steps_of_file)
+        steps_left = self.left_of_file.get(path, self.steps_of_file)
         self.start()
-        if left <= 0:
+        if steps_left <= 0:
             self.steps = -1
             return RootRun(unknown("limit"), [], [])
-        self.steps = start = min(STEPS_OF_ROOT, left, self.left_of_run)
+        self.steps = start = min(STEPS_OF_ROOT, steps_left, self.left_of_run)
         self.floor = max(start - self.least_steps, 0)
         self.root = f"{path}:{root.name}"
         self.recorded, self.height, self.remembered = [], 0, 0
@@ -174,8 +174,8 @@ class Machine:
         except (Exhausted, RecursionError):
             value = unknown("limit")
         try:
-            for each in self._handed_out(frames, defaults):
-                besides.append(each)
+            for result in self._handed_out(frames, defaults):
+                besides.append(result)
         except (Exhausted, RecursionError):
             self.steps = -1
         self.heap.abandon(begun)
@@ -185,7 +185,7 @@ class Machine:
         self.charge(path, max(start - self.steps - self.remembered, STEPS_OF_ANY_ROOT))
         recorded, self.recorded = self.recorded, []
         self.root = ""
-        variables = [each for frame in frames for each in frame.variables.values()]
+        variables = [variable for frame in frames for variable in frame.variables.values()]
         return RootRun(value, recorded, besides, variables)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
@@ -193,9 +193,9 @@ class Machine:
         for frame in frames:
             for value in list(frame.variables.values()):
                 if isinstance(value, Function) and value.scope is frame and value.node not in self.active:
-                    found = self.calls.with_unknown(value, defaults, [])
-                    self.lost(found)
-                    yield found
+                    result = self.calls.with_unknown(value, defaults, [])
+                    self.lost(result)
+                    yield result
 
     def charge(self, path: str, taken: int) -> None:
         """Subtract steps from those of the file and of the whole run."""
@@ -242,7 +242,7 @@ class Machine:
         return (*self.conditions, *self.modes)
 
     def by_defaults(self) -> frozenset[StatedLiteral]:
-        """Return the defaults of parameters but for which the current code might not run."""
+        """Return the defaults of parameters that decided the tests around the current code."""
         return NOTHING_STATED.union(*self.decided)
 
     def found(self) -> None:
@@ -250,7 +250,7 @@ class Machine:
         if self.floor:
             self.floor = max(self.steps - STEPS_OF_NOTHING, 0)
 
-    # What a library, and every other part, asks for
+    # Services for libraries and for the other parts
 
     def set_outside(self, receiver: Value, key: Value, value: Value, node: ast.AST, file: SourceFile) -> None:
         """Tell the library of `receiver.key = value` or `receiver[key] = value` outside the source."""
@@ -266,11 +266,11 @@ class Machine:
         """Return one of several classes that the library says are alike; None if these are other values."""
         kinds: list[Name | Class | Partial] = []
         for value in values:
-            for each in value.kinds if isinstance(value, OneKind) else (value,):
-                if not isinstance(each, (Name, Class, Partial)) or not self._is_of_kind(each):
+            for kind in value.kinds if isinstance(value, OneKind) else (value,):
+                if not isinstance(kind, (Name, Class, Partial)) or not self._is_of_kind(kind):
                     return None
-                if not any(same(each, other) for other in kinds):
-                    kinds.append(each)
+                if not any(same(kind, other) for other in kinds):
+                    kinds.append(kind)
         return OneKind(why, tuple(kinds)) if 1 < len(kinds) <= MOST_KINDS else None
 
     def _is_of_kind(self, value: Value) -> bool:
@@ -288,9 +288,9 @@ class Machine:
 
     def table(self, cell: Entries) -> Table:
         """Return a dict with that cell."""
-        found = Table(self.heap, {})
-        found.first = cell
-        return found
+        table = Table(self.heap, {})
+        table.first = cell
+        return table
 
     def sequence(self, kind: str, items: list[Value], *, complete: bool = True, why: str = "branch") -> Items:
         """Return a list, tuple, set, range or iterator of these items."""
@@ -307,13 +307,13 @@ class Machine:
         """Whether a function is irrelevant and need not run; if it is `given` functions, it may call them, and runs."""
         if self.skips is None or not self.skips(function):
             return False
-        return not any(isinstance(each, (Function, Partial)) for each in given)
+        return not any(isinstance(value, (Function, Partial)) for value in given)
 
     def doomed(self, first: int, last: int) -> None:
         """Mark the records between two indices as made on a path that raises, or ends the program."""
         if first < last:
-            self.recorded[first:last] = [Recorded(each.thing, each.conditions, each.stack, (*each.doubts, DOOMED))
-                                         for each in self.recorded[first:last]]  # fmt: skip
+            self.recorded[first:last] = [Recorded(item.thing, item.conditions, item.stack, (*item.doubts, DOOMED))
+                                         for item in self.recorded[first:last]]  # fmt: skip
 
     def lost(self, value: Value, why: str = "call") -> None:
         """Tell the library that a value is no longer followed, as the code that gets it is unknown for that reason."""

@@ -46,14 +46,14 @@ _DEEPEST = 3  # nested functions that return the manager of another
 
 
 def swallowing(compiler: Compiler, node: ast.expr) -> Callable[[Scope, Value], Answer]:
-    """Compile the question whether the manager that an expression gives swallows errors."""
+    """Compile a function that tells whether the manager that an expression gives swallows errors."""
     match node:
         case ast.Call(func=(ast.Name() | ast.Attribute()) as written):
-            asked = compiler.expression(written)
-            return lambda scope, value: _of_call(scope, written, asked(scope), value, 0)
+            evaluate = compiler.expression(written)
+            return lambda scope, value: _of_call(scope, written, evaluate(scope), value, 0)
         case ast.IfExp(body=first, orelse=second):
-            one, other = swallowing(compiler, first), swallowing(compiler, second)
-            return lambda scope, value: any_true((one(scope, value), other(scope, value)))
+            if_true, if_false = swallowing(compiler, first), swallowing(compiler, second)
+            return lambda scope, value: any_true((if_true(scope, value), if_false(scope, value)))
         case ast.NamedExpr(value=inner):
             return swallowing(compiler, inner)
     return lambda scope, value: False if _passes(node) else _of_value(scope, value)
@@ -71,7 +71,7 @@ def _of_call(scope: Scope, written: ast.expr, function: Value, value: Value, dep
         case Partial(function=inner):
             return _of_call(scope, written, inner, value, depth)
         case Function():
-            if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in every(function.node)):
+            if any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in every(function.node)):
                 return _of_generator(function, depth)
             return _of_value(scope, value) if isinstance(value, Instance) else _of_returned(function, depth)
         case Unknown() if isinstance(written, ast.Attribute):
@@ -111,33 +111,33 @@ def _of_base(base: Value) -> Answer:
 
 def _of_exit(leave: Function) -> Answer:
     """Whether `__exit__` may return something true, by which it swallows the error."""
-    return not all(each is None or (isinstance(each, ast.Constant) and not each.value) for each in _results(leave))
+    return not all(node is None or (isinstance(node, ast.Constant) and not node.value) for node in _results(leave))
 
 
 def _of_generator(function: Function, depth: int) -> Answer:
     """Whether a `contextlib.contextmanager` has a `try` around its `yield` that catches what the block raises."""
-    found: list[Answer] = [False]
-    for each in every(function.node):
+    answers: list[Answer] = [False]
+    for node in every(function.node):
         # contextlib raises the block's error at the `yield`.
-        if isinstance(each, (ast.Try, ast.TryStar)) and _yields(each.body):
+        if isinstance(node, (ast.Try, ast.TryStar)) and _yields(node.body):
             # A `return` in a `finally` drops the error as well.
-            handled = any(not isinstance(handler.body[-1], ast.Raise) for handler in each.handlers)
-            found.append(handled or any(isinstance(last, ast.Return) for last in names_of.within(each.finalbody)))
-        elif isinstance(each, (ast.With, ast.AsyncWith)) and _yields(each.body):
-            found += [_written(function, item.context_expr, depth) for item in each.items]
-    return any_true(found)
+            handled = any(not isinstance(handler.body[-1], ast.Raise) for handler in node.handlers)
+            answers.append(handled or any(isinstance(last, ast.Return) for last in names_of.within(node.finalbody)))
+        elif isinstance(node, (ast.With, ast.AsyncWith)) and _yields(node.body):
+            answers += [_written(function, item.context_expr, depth) for item in node.items]
+    return any_true(answers)
 
 
 def _yields(body: list[ast.stmt]) -> bool:
-    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in names_of.within(body))
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in names_of.within(body))
 
 
 def _of_returned(function: Function, depth: int) -> Answer:
     """Whether a function returns a manager that swallows errors."""
-    given = _results(function)
-    if not given:
+    results = _results(function)
+    if not results:
         return None
-    return any_true([_written(function, each, depth) if each is not None else False for each in given])
+    return any_true([_written(function, node, depth) if node is not None else False for node in results])
 
 
 def _results(function: Function) -> list[ast.expr | None]:
@@ -145,7 +145,7 @@ def _results(function: Function) -> list[ast.expr | None]:
     node = function.node
     if isinstance(node, ast.Lambda):
         return [node.body]
-    return [each.value for each in names_of.within(node.body) if isinstance(each, ast.Return)]
+    return [statement.value for statement in names_of.within(node.body) if isinstance(statement, ast.Return)]
 
 
 def _written(function: Function, node: ast.expr, depth: int) -> Answer:

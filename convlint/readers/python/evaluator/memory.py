@@ -100,17 +100,17 @@ class CallMemory:
             )
         except NotCopied:
             return run()
-        found = self._calls.get(key)
+        entry = self._calls.get(key)
         if (
-            found is not None
-            and found.steps <= machine.steps
-            and machine.height + found.height <= DEEPEST
-            and machine.heap.changed.isdisjoint(found.reads)
-            and not (found.inactive and any(map(machine.active.get, found.inactive)))
+            entry is not None
+            and entry.steps <= machine.steps
+            and machine.height + entry.height <= DEEPEST
+            and machine.heap.changed.isdisjoint(entry.reads)
+            and not (entry.inactive and any(map(machine.active.get, entry.inactive)))
         ):
             self.hits += 1
             try:
-                return self._again(found, given)
+                return self._again(entry, given)
             except NotCopied:
                 return run()
         return self._first(key, given, run)
@@ -118,7 +118,7 @@ class CallMemory:
     def _first(self, key: Hashable, given: dict[int, Value], run: Callable[[], Value]) -> Value:
         machine, heap = self.machine, self.machine.heap
         steps = machine.steps
-        marks = [len(each) for each in (machine.recorded, machine.conditions, machine.stack, machine.doubts)]
+        marks = [len(values) for values in (machine.recorded, machine.conditions, machine.stack, machine.doubts)]
         outer, heap.oldest = heap.oldest, float("inf")
         outer_reads, heap.reads = heap.reads, set()
         taller, self.tallest, self.unique = self.tallest, 0, False
@@ -135,45 +135,45 @@ class CallMemory:
             self.limited = limited | inactive
             reads, heap.reads = heap.reads, outer_reads
             outer_reads |= reads
-        taken, calls = steps - machine.steps, self._calls
-        if not pure or taken <= _FEW_STEPS or len(calls) >= _MOST or self._room <= 0:
+        steps_taken, calls = steps - machine.steps, self._calls
+        if not pure or steps_taken <= _FEW_STEPS or len(calls) >= _MOST or self._room <= 0:
             return value
         if len(machine.recorded) >= MOST_RECORDED:
             return value  # more may have been recorded than was kept
         if any(tensor.data.state() != state for tensor, state in tensors):
             return value  # something reads them
         try:
-            copying = Copying(heap, start, {id(each): each for each, _ in tensors}, _LARGEST, DEEPEST_VALUE)
-            kept = copying.copy(value)
+            copying = Copying(heap, start, {id(tensor): tensor for tensor, _ in tensors}, _LARGEST, DEEPEST_VALUE)
+            copy = copying.copy(value)
         except NotCopied:
             return value
         self._room -= len(copying.done)
         records: dict[tuple[int, tuple[str, ...]], Recorded] = {}
-        for each in machine.recorded[marks[0] :]:
-            here = Recorded(each.thing, each.conditions[marks[1] :], each.stack[marks[2] :], each.doubts[marks[3] :])
+        for item in machine.recorded[marks[0] :]:
+            here = Recorded(item.thing, item.conditions[marks[1] :], item.stack[marks[2] :], item.doubts[marks[3] :])
             records.setdefault((id(here.thing), here.conditions), here)
         seen = frozenset(reads)
         seen = self._reads.setdefault(seen, seen)
         calls[key] = _Remembered(
-            kept, tuple(given.values()), start, tuple(records.values()), taken, height, inactive, seen
+            copy, tuple(given.values()), start, tuple(records.values()), steps_taken, height, inactive, seen
         )
         return value
 
-    def _again(self, found: _Remembered, given: dict[int, Value]) -> Value:
+    def _again(self, entry: _Remembered, given: dict[int, Value]) -> Value:
         machine = self.machine
-        places = {id(old): new for old, new in zip(found.given, given.values(), strict=True)}
-        value = Copying(machine.heap, found.start, places, _LARGEST, DEEPEST_VALUE).copy(found.value)
-        machine.steps -= found.steps
-        machine.remembered += found.steps
-        self.tallest = max(self.tallest, machine.height + found.height)
-        self.limited |= found.inactive
-        machine.heap.reads |= found.reads
-        if found.records:
+        places = {id(old): new for old, new in zip(entry.given, given.values(), strict=True)}
+        value = Copying(machine.heap, entry.start, places, _LARGEST, DEEPEST_VALUE).copy(entry.value)
+        machine.steps -= entry.steps
+        machine.remembered += entry.steps
+        self.tallest = max(self.tallest, machine.height + entry.height)
+        self.limited |= entry.inactive
+        machine.heap.reads |= entry.reads
+        if entry.records:
             conditions, stack = tuple(machine.conditions), tuple(machine.stack)
             room = MOST_RECORDED - len(machine.recorded)
             doubts = tuple(machine.doubts)
-            machine.recorded += [Recorded(each.thing, conditions + each.conditions, stack + each.stack,
-                                          doubts + each.doubts) for each in found.records[: max(room, 0)]]  # fmt: skip
+            machine.recorded += [Recorded(item.thing, conditions + item.conditions, stack + item.stack,
+                                          doubts + item.doubts) for item in entry.records[: max(room, 0)]]  # fmt: skip
         return value
 
 
@@ -181,8 +181,8 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
     """Return a key that two values share if and only if no code can tell them apart. Raises NotCopied."""
     kind = value.__class__
     if kind is Const:
-        held = value.value  # type: ignore[union-attr]
-        return held.__class__, held or str(held), value.stated  # type: ignore[union-attr]  # 0.0 is not -0.0
+        plain = value.value  # type: ignore[union-attr]
+        return plain.__class__, plain or str(plain), value.stated  # type: ignore[union-attr]  # 0.0 is not -0.0
     if kind is Unknown:
         return value
     if depth > DEEPEST_VALUE:
@@ -191,7 +191,7 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
         case Name():
             return "name", value.name
         case OneKind():
-            return "one of", value.why, tuple([_frozen(each, given, depth + 1) for each in value.kinds])
+            return "one of", value.why, tuple([_frozen(cls, given, depth + 1) for cls in value.kinds])
         case Module():
             return "module", value.path
         case Class():
@@ -211,10 +211,10 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
             return "again", list(given).index(id(value))
         case List():
             given[id(value)] = value
-            held_items = tuple([_frozen(item, given, depth + 1) for item in value.items])
+            items = tuple([_frozen(item, given, depth + 1) for item in value.items])
             if value.cell.also:
                 raise NotCopied
-            return value.kind, value.complete, value.why, held_items
+            return value.kind, value.complete, value.why, items
         case Table():
             cell = value.cell
             if cell.default is not None or value.of is not None or cell.also:

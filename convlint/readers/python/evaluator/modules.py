@@ -79,8 +79,8 @@ class Modules:
         """Run a module's body with the state of the machine set aside, as imports take place anywhere."""
         machine = self.machine
         heap = machine.heap
-        kept = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
-                heap.class_changed)  # fmt: skip
+        heap_state = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
+                      heap.class_changed)  # fmt: skip
         state = (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
                  machine.again, machine.doubts, machine.modes, machine.decided)  # fmt: skip
         heap.layer, heap.in_module, heap.watched, heap.base.kept = heap.base, True, None, 0
@@ -114,7 +114,7 @@ class Modules:
         machine.left_of_run -= start - max(machine.steps, 0)
         machine.height = height
         (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
-         heap.class_changed) = kept  # fmt: skip
+         heap.class_changed) = heap_state  # fmt: skip
         # The module may have set attributes of classes of other modules.
         machine.calls.forget_attributes()
         (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
@@ -123,8 +123,8 @@ class Modules:
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:
         """Make unknown what functions of the module change: its value depends on the calls before."""
-        held = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
-        functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, held) else ()
+        data = {name for name, value in scope.variables.items() if not isinstance(value, _FIXED)}
+        functions = (*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef]) if _may_change(file, data) else ()
         imported = {name for name, value in scope.variables.items() if isinstance(value, (Name, Module))}
         names = names_of.OuterNames(functions)
         # `layers.add(...)` changes no imported module, although it looks like a change of a set.
@@ -141,10 +141,10 @@ class Modules:
             elif not isinstance(value, _FIXED) or name in changed:
                 scope.variables[name] = unknown("caller" if whole else "limit")
         # A script that called such a function says nothing of them to other files, which may be read without it.
-        for each in self._changing:
-            if each.complete or each.why != "caller":
-                each.heap.edit(each.held if isinstance(each, Table) else each).complete = True
-                each.heap.soften(each, "caller")
+        for collection in self._changing:
+            if collection.complete or collection.why != "caller":
+                collection.heap.edit(collection.held if isinstance(collection, Table) else collection).complete = True
+                collection.heap.soften(collection, "caller")
         self._open_classes(scope, file)
 
     def _open_classes(self, scope: Scope, file: SourceFile) -> None:
@@ -157,15 +157,15 @@ class Modules:
                 continue
             own: set[tuple[str, str]] | None = None
             for attr, paths in by_attribute.items():
-                held = value.namespace.get(attr)
-                if held is None or isinstance(held, (*_FIXED, Instance)):
+                attribute = value.namespace.get(attr)
+                if attribute is None or isinstance(attribute, (*_FIXED, Instance)):
                     continue
                 if file.path in paths and own is None:
                     own = _set_later(file)
                 if not self._sets_from_elsewhere(name, paths, file.path) and (name, attr) not in (own or ()):
                     continue
-                if isinstance(held, (List, Table)):
-                    held.heap.soften(held, "caller")
+                if isinstance(attribute, (List, Table)):
+                    attribute.heap.soften(attribute, "caller")
                 else:
                     value.namespace[attr] = unknown("caller")
 
@@ -180,7 +180,7 @@ class Modules:
         return self._set_by
 
     def _sets_from_elsewhere(self, name: str, paths: set[str], own: str) -> bool:
-        """Whether another file sets the attribute, and does not mean a class of its own by that name."""
+        """Whether another file sets the attribute, and defines no class of that name itself."""
         defines = re.compile(rb"^\s*class\s+%s\b" % name.encode(), re.MULTILINE)
         return any(path != own and not defines.search(self.machine.project.content(path) or b"") for path in paths)
 
@@ -189,9 +189,9 @@ class Modules:
         at: Scope = scope
         while at.parent is not None:
             cell = at.cell
-            found = cell.items.get(name)
-            if found is not None:
-                settled = self._settled(at, name, found)
+            value = cell.items.get(name)
+            if value is not None:
+                settled = self._settled(at, name, value)
                 if at.of_class and name in cell.may:
                     return at.heap.joined(settled, self.lookup(at.parent, name))
                 return settled
@@ -201,12 +201,12 @@ class Modules:
     def _settled(self, scope: Scope, name: str, value: Value) -> Value:
         if not isinstance(value, Deferred):
             return value
-        found = self._followed(self.member, value.path, value.name)
+        resolved = self._followed(self.member, value.path, value.name)
         # In a circle of imports, a package has only the modules below it before its own body ends.
-        found = found if found is not None else self._below(value.path, value.name)
-        if not isinstance(found, Deferred):
-            scope.variables[name] = found
-        return found
+        resolved = resolved if resolved is not None else self._below(value.path, value.name)
+        if not isinstance(resolved, Deferred):
+            scope.variables[name] = resolved
+        return resolved
 
     def _followed(self, find: Callable[[str, str], Value | None], path: str, name: str) -> Value | None:
         """Return what `find` finds; None if it is being looked for already, or too far away."""
@@ -222,9 +222,9 @@ class Modules:
     def variable(self, scope: Scope, name: str) -> Value | None:
         """Return a variable of a module, including those bound by `from m import *`; None if there is none."""
         cell = scope.cell
-        found = cell.items.get(name)
-        if found is not None:
-            settled = self._settled(scope, name, found)
+        value = cell.items.get(name)
+        if value is not None:
+            settled = self._settled(scope, name, value)
             other = self._builtins.get(name) if name in cell.may else None
             return scope.heap.joined(settled, other) if other is not None else settled
         if name.startswith("__"):
@@ -233,9 +233,9 @@ class Modules:
         doubtful = False
         for module in reversed(scope.stars):
             if isinstance(module, Module):
-                found = self._followed(self._exported, module.path, name)
-                if found is not None:
-                    return found
+                value = self._followed(self._exported, module.path, name)
+                if value is not None:
+                    return value
             elif self.machine.library.has(full := f"{module.name}.{name}"):
                 return unknown("call") if doubtful else Name(full)
             else:
@@ -248,9 +248,9 @@ class Modules:
 
     def member(self, path: str, name: str) -> Value:
         """Return `module.name`: a variable of the module, or a module below it."""
-        found = self._exported(path, name)
-        if found is not None:
-            return found
+        value = self._exported(path, name)
+        if value is not None:
+            return value
         return self._below(path, name) if self.scope(path) is not None else unknown("call")
 
     def _below(self, path: str, name: str) -> Value:
@@ -260,7 +260,7 @@ class Modules:
         return Module(below) if below is not None else unknown("call")
 
     def put(self, path: str, name: Value, value: Value) -> None:
-        """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown when."""
+        """Evaluate `module.name = value` or `globals()[name] = value`; set from another module, it is unknown."""
         scope = self.scope(path)
         if scope is None:
             return
@@ -269,9 +269,9 @@ class Modules:
         if isinstance(name, Const) and isinstance(name.value, str):
             scope.heap.put(scope, name.value, value)
             return
-        for each, held in list(scope.variables.items()):
-            if not isinstance(held, _FIXED):
-                scope.heap.put(scope, each, unknown("call"))
+        for variable, current in list(scope.variables.items()):
+            if not isinstance(current, _FIXED):
+                scope.heap.put(scope, variable, unknown("call"))
 
     def imported(self, name: str, file: SourceFile, *, whole: bool) -> Value:
         """Return what `import a.b` binds: `a`; with `whole`, as in `import a.b as c`, `a.b`."""
@@ -297,28 +297,28 @@ class Modules:
 
     def succeeds(self, statements: list[ast.stmt], file: SourceFile) -> bool:
         """Whether these imports surely succeed: of modules of the repository, or of a framework."""
-        wanted: list[tuple[str, int]] = []
+        imports: list[tuple[str, int]] = []
         for node in statements:
             if isinstance(node, ast.Import):
-                wanted += [(each.name, 0) for each in node.names]
+                imports += [(alias.name, 0) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                wanted.append((node.module or "", node.level))
+                imports.append((node.module or "", node.level))
         resolve = self.machine.project.resolve
         return all((not level and name.split(".")[0] in FRAMEWORKS) or resolve(name, file.path, level) is not None
-                   for name, level in wanted)  # fmt: skip
+                   for name, level in imports)  # fmt: skip
 
 
 def _set_later(file: SourceFile) -> set[tuple[str, str]]:
     """Return the attributes of the module's names that its functions set, or its code below the guard."""
-    found = names_of.OuterNames((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef])).attributes
-    return found.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
+    attributes = names_of.OuterNames((*file.nodes[ast.FunctionDef], *file.nodes[ast.AsyncFunctionDef])).attributes
+    return attributes.union(*(names_of.changed(node.body)[1] for node in file.tree.body if is_guard(node)))
 
 
 def _may_change(file: SourceFile, names: set[str]) -> bool:
     """Whether the text suggests that a function changes one of the names; a search of the tree is far slower."""
     if b"global " in file.content or b"globals()" in file.content or b"setattr(" in file.content:
         return True
-    held = {name.encode() for name in names}
-    if len(held) < _FEW:  # a name that stands there once is bound there, and changed nowhere
-        held = {name for name in held if file.content.count(name) > 1}
-    return bool(held) and not held.isdisjoint(_CHANGED.findall(file.content))
+    encoded = {name.encode() for name in names}
+    if len(encoded) < _FEW:  # a name that stands there once is bound there, and changed nowhere
+        encoded = {name for name in encoded if file.content.count(name) > 1}
+    return bool(encoded) and not encoded.isdisjoint(_CHANGED.findall(file.content))

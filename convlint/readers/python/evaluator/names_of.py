@@ -39,25 +39,25 @@ class BodyNames:
     __slots__ = ("bound", "declared", "yields")
 
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
-        found: set[str] = set()
-        self.bound, self.yields = found, False
+        names: set[str] = set()
+        self.bound, self.yields = names, False
         self.declared: set[str] = set()
         for node in within(nodes):
             if node.__class__ is ast.Name:
                 if node.ctx.__class__ is not ast.Load:
-                    found.add(node.id)
+                    names.add(node.id)
                 continue
-            if node.__class__ not in _NAMING:  # nearly all others, which are told apart only by many questions
+            if node.__class__ not in _NAMING:  # nearly all others: `match` takes longer
                 continue
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                    found.add(node.name)
+                    names.add(node.name)
                 case ast.alias():
-                    found.add((node.asname or node.name).split(".")[0])
+                    names.add((node.asname or node.name).split(".")[0])
                 case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
-                    found.update([node.name] if node.name else [])
+                    names.update([node.name] if node.name else [])
                 case ast.MatchMapping():
-                    found.update([node.rest] if node.rest else [])
+                    names.update([node.rest] if node.rest else [])
                 case ast.Global() | ast.Nonlocal():
                     self.declared.update(node.names)
                 case ast.Yield() | ast.YieldFrom():
@@ -96,7 +96,7 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
 
 def asks_mode(test: ast.expr) -> bool:
     """Whether a test reads the mode of a network, `training`, which is taken to be true."""
-    return any(isinstance(each, ast.Attribute) and each.attr == "training" for each in within([test]))
+    return any(isinstance(node, ast.Attribute) and node.attr == "training" for node in within([test]))
 
 
 def changes_anything(functions: Iterable[ast.AST]) -> bool:
@@ -107,23 +107,23 @@ def changes_anything(functions: Iterable[ast.AST]) -> bool:
 def set_on_class(node: ast.ClassDef, content: bytes) -> set[str]:
     """Return the attributes of a class that its own methods set, whose values depend on the calls before.
 
-    `content` is the text of its file, which tells sooner than the tree where no method does.
+    `content` is the text of its file, whose search is faster than that of the tree.
     """
-    found: set[str] = set()
+    attributes: set[str] = set()
     for method in node.body if _NAMES_CLASS.search(content) else ():
         # These three run while a class or an object is created, and are followed.
         if not isinstance(method, ast.FunctionDef) or method.name in ("__init_subclass__", "__new__", "__call__"):
             continue
-        for each in within(method.body):
-            if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load) and _is_class(each.value, method):
-                found.add(each.attr)
-    return found
+        for part in within(method.body):
+            if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) and _is_class(part.value, method):
+                attributes.add(part.attr)
+    return attributes
 
 
 def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:
     """Whether the expression is the class of a method: `cls`, `type(self)`, `self.__class__`."""
     if isinstance(node, ast.Name):
-        return any(getattr(each, "id", "") == "classmethod" for each in method.decorator_list) and (
+        return any(getattr(decorator, "id", "") == "classmethod" for decorator in method.decorator_list) and (
             bool(method.args.args) and method.args.args[0].arg == node.id
         )
     if isinstance(node, ast.Attribute):
@@ -152,7 +152,7 @@ class OuterNames:
             objects, attributes = changed(body)
             self.rebound |= rebound
             self.objects |= objects - own
-            self.attributes |= {each for each in attributes if each[0] not in own}
+            self.attributes |= {pair for pair in attributes if pair[0] not in own}
 
 
 def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -165,9 +165,9 @@ def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def asked_of(node: ast.AST, table: str) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what a function gets or pops of its `**table` where callers leave it out: each key and its default."""
-    for each in within(ast.iter_child_nodes(node)) if table else ():
-        match each:
+    """Yield each key that a function gets or pops from its `**table` with a default, and that default."""
+    for part in within(ast.iter_child_nodes(node)) if table else ():
+        match part:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="get" | "pop"),
                 args=[ast.Constant(value=str(key)), default],
@@ -178,8 +178,8 @@ def asked_of(node: ast.AST, table: str) -> Iterator[tuple[str, ast.expr]]:
 def parameters(node: Body) -> list[ast.arg]:
     """Return all parameters of a function, in no particular order."""
     arguments = node.args
-    found = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return found + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
+    args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return args + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
 
 
 def _add(node: ast.expr, objects: set[str], attributes: set[tuple[str, str]]) -> None:

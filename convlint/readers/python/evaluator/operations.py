@@ -46,7 +46,7 @@ from convlint.readers.python.source_file import SourceFile
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
 
-_MOST_LISTS = 8  # of which nobody knows which is meant, and a function is run with each
+_MOST_LISTS = 8  # of a OneOf: a function is run with each
 # Parts of names that stand for data and not for code: `torch.version.cuda` may be None.
 _SETTINGS = frozenset({"version", "backends", "cuda", "__version__", "environ", "config", "flags"})
 _KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator"}
@@ -72,7 +72,7 @@ UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
 
 
 def computed(stated: frozenset[StatedLiteral], operation: Callable[..., Any], *args: Any) -> Const | None:
-    """Return the result of an operation on plain values, which stems from these literals.
+    """Return the result of an operation on plain values, computed from the literals `stated`.
 
     None if the operation raises, or if its result is no plain value within the limits.
     """
@@ -123,17 +123,17 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
     if left.__class__ is Const and right.__class__ is Const:
         return _plain(kind, left.value, right.value, union(left.stated, right.stated))
     if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
-        found = machine.library.operator(machine, left, right, node)
-        if found is not None:
-            return found
+        result = machine.library.operator(machine, left, right, node)
+        if result is not None:
+            return result
     elif kind is ast.Mod and isinstance(left, Const) and isinstance(left.value, str):
         return _formatted(left, right)
     elif isinstance(left, Items) or isinstance(right, Items):
         return _sequences(machine, kind, left, right)
     elif isinstance(left, Table) and isinstance(right, Table) and kind is ast.BitOr:
-        found_cell = left.cell.copied()
-        machine.update(found_cell, right)
-        return machine.table(found_cell)
+        merged = left.cell.copied()
+        machine.update(merged, right)
+        return machine.table(merged)
     return unknown(reason(left, right))
 
 
@@ -146,10 +146,10 @@ def _plain(kind: type[ast.AST], left: Any, right: Any, stated: frozenset[StatedL
 
 def _formatted(left: Const, right: Value) -> Value:
     values = right.items if isinstance(right, Items) and right.kind == "tuple" else [right]
-    held = constants(values)
-    if held is None:
+    plain_values = constants(values)
+    if plain_values is None:
         return unknown(reason(*values))
-    return _plain(ast.Mod, left.value, tuple(held), stated_by(left, *values))
+    return _plain(ast.Mod, left.value, tuple(plain_values), stated_by(left, *values))
 
 
 def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
@@ -157,10 +157,10 @@ def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value)
         items, times = (left, right) if isinstance(left, Items) else (right, left)
         return _repeated(machine, items, times)
     if isinstance(left, Items) and isinstance(right, Items):
-        whole, why = left.complete and right.complete, right.why if left.complete else left.why
+        complete, why = left.complete and right.complete, right.why if left.complete else left.why
         if kind is ast.Add and len(left.items) + len(right.items) <= LONGEST:
-            return machine.sequence(left.kind, [*left.items, *right.items], complete=whole, why=why)
-        if kind in (ast.Sub, ast.BitAnd, ast.BitXor, ast.BitOr) and whole:
+            return machine.sequence(left.kind, [*left.items, *right.items], complete=complete, why=why)
+        if kind in (ast.Sub, ast.BitAnd, ast.BitXor, ast.BitOr) and complete:
             return _sets(machine, kind, left, right)
         return unknown("limit")
     known, other = (left, right) if isinstance(left, Items) else (right, left)
@@ -175,8 +175,8 @@ def _repeated(machine: Machine, items: Value, times: Value) -> Value:
         return unknown("call")
     number = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
     if number is not None and len(items.items) * number <= LONGEST:
-        held = items.items * max(number, 0)
-        return machine.sequence(items.kind, held, complete=items.complete, why=items.why)
+        repeated = items.items * max(number, 0)
+        return machine.sequence(items.kind, repeated, complete=items.complete, why=items.why)
     why = "limit" if number is not None else reason(times)
     return machine.sequence(items.kind, items.items[:], complete=False, why=why)
 
@@ -225,8 +225,8 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
     for name in ("__bool__", "__len__"):
         method = machine.calls.method_of(value, name)
         if method is not None:
-            found = machine.calls.ask(method)
-            return bool(found.value) if isinstance(found, Const) else None
+            result = machine.calls.ask(method)
+            return bool(result.value) if isinstance(result, Const) else None
     parts = machine.library.items(machine, value)
     if parts is not None:
         return bool(parts)
@@ -238,14 +238,14 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
     """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
     if kind is ast.NotIn or kind is ast.In:
-        found = _contains(machine, right, left)
+        result = _contains(machine, right, left)
     elif kind is ast.Is or kind is ast.IsNot:
-        found = _identical(left, right)
+        result = _identical(left, right)
     elif kind is ast.Eq or kind is ast.NotEq:
-        found = equal(left, right)
+        result = equal(left, right)
     else:
         return _ordered(_ORDERS[kind], left, right)
-    return not found if found is not None and kind in (ast.NotIn, ast.IsNot, ast.NotEq) else found
+    return not result if result is not None and kind in (ast.NotIn, ast.IsNot, ast.NotEq) else result
 
 
 def _identical(left: Value, right: Value) -> bool | None:
@@ -318,26 +318,26 @@ def _equal_items(left: Items, right: Items, depth: int) -> bool | None:
         return None
     if len(left.items) != len(right.items):
         return False
-    return all_true([equal(one, other, depth + 1) for one, other in zip(left.items, right.items, strict=True)])
+    return all_true([equal(first, second, depth + 1) for first, second in zip(left.items, right.items, strict=True)])
 
 
-def _contains(machine: Machine, whole: Value, part: Value) -> bool | None:
+def _contains(machine: Machine, container: Value, part: Value) -> bool | None:
     if isinstance(part, Unknown):
-        return False if isinstance(whole, (Items, Table)) and whole.complete and not whole.items else None
-    match whole:
+        return False if isinstance(container, (Items, Table)) and container.complete and not container.items else None
+    match container:
         case Items():
-            found = [equal(item, part) for item in whole.items]
-            if not whole.complete:
+            truths = [equal(item, part) for item in container.items]
+            if not container.complete:
                 return None
-            if whole.kind == "iterator":
-                machine.heap.edit(whole).complete = False  # it is left behind what was looked for
-            return any_true(found)
+            if container.kind == "iterator":
+                machine.heap.edit(container).complete = False  # the test consumes it up to the item
+            return any_true(truths)
         case Table() if isinstance(part, Const):
-            return has_key(whole.cell, part.value)
+            return has_key(container.cell, part.value)
         case Const(value=str() as text) if isinstance(part, Const) and isinstance(part.value, str):
             return part.value in text
         case Instance():
-            method = machine.calls.method_of(whole, "__contains__")
+            method = machine.calls.method_of(container, "__contains__")
             return machine.truth(machine.calls.ask(method, part)) if method is not None else None
     return None
 
@@ -354,15 +354,15 @@ def _ordered(order: Callable[[Any, Any], Any], left: Value, right: Value) -> boo
     theirs: Any
     if isinstance(left, Items) and isinstance(right, Items):
         mine, theirs = constants(left.items), constants(right.items)
-        whole = left.complete and right.complete and left.kind == right.kind != "set"
-        if not whole or mine is None or theirs is None:
+        comparable = left.complete and right.complete and left.kind == right.kind != "set"
+        if not comparable or mine is None or theirs is None:
             return None
     elif isinstance(left, Const) and isinstance(right, Const):
         mine, theirs = left.value, right.value
     else:
         return None
-    found = computed(NOTHING_STATED, order, mine, theirs)
-    return bool(found.value) if found is not None else None
+    result = computed(NOTHING_STATED, order, mine, theirs)
+    return bool(result.value) if result is not None else None
 
 
 # Items
@@ -416,9 +416,9 @@ def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, fi
         return (machine.one_kind(cell.items.values(), key.why) if cell.complete else None) or _one_of(cell, key, node)
     if not isinstance(key, Const):
         return unknown("call")
-    found = cell.items.get(key.value)
-    if found is not None:
-        return found if cell.default is None or key.value not in cell.may else unknown("branch")
+    item = cell.items.get(key.value)
+    if item is not None:
+        return item if cell.default is None or key.value not in cell.may else unknown("branch")
     # Reading a missing key of a defaultdict adds it.
     if cell.default is not None and cell.complete:
         value = machine.call(cell.default, [], {}, machine.no_call(node), file)
@@ -441,11 +441,11 @@ def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Sub
     method = machine.calls.method_of(receiver, "__getitem__")
     if method is not None:
         return machine.call(method, [key], {}, machine.no_call(node), file)
-    found = _asked(machine, receiver, "__getitem__", [key], node, file)
-    if not isinstance(found, Unknown):
-        return found
+    item = _asked(machine, receiver, "__getitem__", [key], node, file)
+    if not isinstance(item, Unknown):
+        return item
     items = machine.library.items(machine, receiver)
-    return _item(machine, Items("tuple", items), key) if items is not None else found
+    return _item(machine, Items("tuple", items), key) if items is not None else item
 
 
 def _asked(
@@ -567,16 +567,16 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
             cell = value.cell
             return [Const(key) for key in cell.items] if cell.complete and not cell.may else None
         case Const() if isinstance(value.value, str):
-            return [Const(each, value.stated) for each in value.value] if len(value.value) <= ROUNDS else None
+            return [Const(character, value.stated) for character in value.value] if len(value.value) <= ROUNDS else None
         case Instance():
-            found = machine.calls.fields_of(value)
-            if found is not None:
-                return found
+            fields = machine.calls.fields_of(value)
+            if fields is not None:
+                return fields
             method = machine.calls.method_of(value, "__iter__")
             if not isinstance(method, Function):
                 return machine.library.items(machine, value)
-            given = machine.calls.ask(method)
-            return given.items[:] if isinstance(given, Items) and given.complete else None
+            iterator = machine.calls.ask(method)
+            return iterator.items[:] if isinstance(iterator, Items) and iterator.complete else None
         case Class():
             return machine.calls.members(value)
     return None
@@ -585,7 +585,7 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
 def going_through(machine: Machine, value: Value, items: list[Value], most: int = ROUNDS) -> Iterator[Value]:
     """Yield the items of a loop over a list or iterator, which the rounds may change; `items` are those left now.
 
-    Of a list come `most` at most, however far the rounds make it grow.
+    Of a list that the rounds make grow, at most `most` items are yielded.
     """
     if not isinstance(value, List) or value.kind not in ("list", "iterator"):
         yield from items
@@ -597,8 +597,8 @@ def going_through(machine: Machine, value: Value, items: list[Value], most: int 
         return
     at = 0
     # Read anew in each round, as the body may append to the list.
-    while at < min(len(held := value.items if value.complete else items), most):
-        yield held[at]
+    while at < min(len(current := value.items if value.complete else items), most):
+        yield current[at]
         at += 1
 
 
@@ -636,13 +636,13 @@ def as_entries(machine: Machine, value: Value) -> Entries | None:
     pairs = machine.iterate(value) if isinstance(value, Items) else None
     if pairs is None:
         return None
-    found = Entries({})
+    entries = Entries({})
     for pair in pairs:
         both = machine.iterate(pair)
         if both is None or len(both) != 2:
             return None
-        put_key(found, both[0], both[1])
-    return found
+        put_key(entries, both[0], both[1])
+    return entries
 
 
 def update(machine: Machine, cell: Entries, value: Value) -> None:
@@ -653,29 +653,29 @@ def update(machine: Machine, cell: Entries, value: Value) -> None:
     if not more.complete:
         cell.complete, cell.why = False, more.why
         cell.items, cell.may = {}, frozenset()  # any of them may have been given anew
-    for key, held_value in more.items.items():
+    for key, new in more.items.items():
         before = cell.items.get(key)
         if key not in more.may:
-            put_key(cell, Const(key), held_value)
+            put_key(cell, Const(key), new)
         elif before is not None:
-            cell.items[key] = machine.heap.joined(before, held_value)
+            cell.items[key] = machine.heap.joined(before, new)
         else:
-            cell.items[key], cell.may = held_value, cell.may | {key}
+            cell.items[key], cell.may = new, cell.may | {key}
 
 
 def as_set(machine: Machine, items: list[Value], *, complete: bool = True) -> List:
     """Return a set of these items; equal constants share one item, with the literals of all."""
-    found: list[Value] = []
+    distinct: list[Value] = []
     at: dict[object, int] = {}
     for item in items:
         if isinstance(item, Const):
             if item.value in at:
-                before = found[at[item.value]]
+                before = distinct[at[item.value]]
                 if isinstance(before, Const):
-                    found[at[item.value]] = Const(before.value, union(before.stated, item.stated))
+                    distinct[at[item.value]] = Const(before.value, union(before.stated, item.stated))
                 continue
-            at[item.value] = len(found)
-        found.append(item)
+            at[item.value] = len(distinct)
+        distinct.append(item)
     # An unknown item may equal a known one: how many there are is unknown then.
-    whole = complete and not any(isinstance(item, Unknown) for item in items)
-    return List(machine.heap, "set", found, complete=whole)
+    all_known = complete and not any(isinstance(item, Unknown) for item in items)
+    return List(machine.heap, "set", distinct, complete=all_known)

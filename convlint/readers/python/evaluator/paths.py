@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # How a statement ends; None if it goes on
 BREAKS, CONTINUES, RETURNS, RAISES = range(1, 5)
-RETURNED, YIELDED = "<return>", "<yield>"  # what a function gives, among its variables: so that paths join it as those
-MOST_AGAIN = 2  # loops within one another of which the body is run again for what its first round changed
+RETURNED, YIELDED = "<return>", "<yield>"  # variables of a function's results, which paths join like all others
+MOST_AGAIN = 2  # nested loops whose bodies are run a second time for what the first round changed
 
 
 class Scope(Object):
@@ -62,13 +62,13 @@ class Test(str):
 
 
 class Negation(Test):
-    """The condition of what stands behind `else`. `last` is the test there, if that is the last `elif` of a chain."""
+    """The condition of the `else` side. `last` is the test of that side if it is the last `elif` of a chain."""
 
     last = ""
 
 
 class KindTest(str):
-    """The condition under which a call of one of several kinds, nobody knows which, is a call of that one."""
+    """The condition under which a call of a OneKind calls a certain one of its classes."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class Choices(Struct):
 
 
 class Untaken:
-    """The lines of sides that some run left out and none took."""
+    """The lines of sides that some run left out and no run took."""
 
     def __init__(self, left: AbstractSet[Side], taken: AbstractSet[Side]) -> None:
         self._spans: dict[str, list[tuple[int, int]]] = {}  # by path, in order, none within another
@@ -104,7 +104,7 @@ class Untaken:
 class Loop(Struct):
     """A running loop: the states of paths that continued with the next round, and of those that left by `break`."""
 
-    rounds: int = 1  # that are known before it begins
+    rounds: int = 1  # the number that is known before it begins
     again: list[HeapLayer] = []
     out: list[HeapLayer] = []
 
@@ -114,16 +114,16 @@ def nothing(_: Scope) -> None:
 
 
 def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: str = "") -> int | None:
-    """Run both sides from the same state and join their states; return how the whole ends."""
+    """Run both sides from the same state and join their states; return how the statement ends."""
     heap, conditions = scope.heap, scope.machine.conditions
     base = heap.begin()
     recorded = len(scope.machine.recorded)
     how_first = under(scope, first, if_first)
     between = len(scope.machine.recorded)
-    one, heap.layer = heap.layer, heap.layer_on(base)
+    first_layer, heap.layer = heap.layer, heap.layer_on(base)
     how_second = under(scope, second, if_second)
     if how_first == how_second:
-        heap.meet(one, base)
+        heap.meet(first_layer, base)
         return how_first
     # A path that raises ends here: what follows is the other side's state alone.
     if how_first == RAISES:
@@ -137,12 +137,12 @@ def fork(scope: Scope, first: Run, second: Run, if_first: str = "", if_second: s
             _send(scope, how_second)
             if if_first:
                 conditions.append(if_first)  # of all that follows
-        heap.layer = one
+        heap.layer = first_layer
         heap.settle(base)
         return how_first
-    two, heap.layer = heap.layer, one
+    second_layer, heap.layer = heap.layer, first_layer
     _send(scope, how_first)
-    heap.layer = two
+    heap.layer = second_layer
     if if_second:
         conditions.append(if_second)
     return how_second
@@ -272,8 +272,8 @@ def once(scope: Scope, changes: LoopChanges, why: str, body: Run) -> int | None:
     changes.blur(scope, why)
     if machine.again >= MOST_AGAIN:
         return _maybe(scope, body)
-    waiting = [scope.leaving, *(each for loop in scope.loops for each in (loop.again, loop.out))]
-    marks, recorded = [len(each) for each in waiting], len(machine.recorded)
+    waiting = [scope.leaving, *(states for loop in scope.loops for states in (loop.again, loop.out))]
+    marks, recorded = [len(states) for states in waiting], len(machine.recorded)
     before = heap.begin()
     machine.again += 1
     how = _maybe(scope, body)
@@ -313,33 +313,33 @@ def _maybe(scope: Scope, body: Run) -> int | None:
 
 def _unforeseen(heap: Heap, before: HeapLayer, why: str) -> list[Callable[[], None]]:
     """Return functions that make unknown what a round changed of older objects, such as attributes."""
-    found: list[Callable[[], None]] = []
+    changes: list[Callable[[], None]] = []
     for thing, old, new in heap.changed_since(before):
         if isinstance(old, Items):
             alike = new.complete and len(old.items) == len(new.items) and all(map(same, old.items, new.items))
             if old.complete and not alike:
-                found.append(partial(heap.soften, thing, why))
+                changes.append(partial(heap.soften, thing, why))
             continue
         changed = [key for key, value in old.items.items() if not same(value, new.items.get(key, unknown("branch")))]
-        found += [partial(_blur, heap, thing, key, why) for key in changed]
+        changes += [partial(_blur, heap, thing, key, why) for key in changed]
         if not isinstance(thing, Scope) and not new.ordered:
             added = [key for key in new.items if key not in old.items and not isinstance(new.items[key], Instance)]
-            found += [partial(_may_have, heap, thing, key, why) for key in added]
+            changes += [partial(_may_have, heap, thing, key, why) for key in added]
         if (
             isinstance(thing, (Table, Instance))
             and old.complete
             and (not new.complete or (isinstance(thing, Table) and len(old.items) != len(new.items)))
         ):
-            found.append(partial(_open, heap, thing, why))
-    return found
+            changes.append(partial(_open, heap, thing, why))
+    return changes
 
 
 def _blur(heap: Heap, thing: Any, key: Any, why: str) -> None:
-    held = heap.read(thing).items.get(key)
-    if held is None:
+    value = heap.read(thing).items.get(key)
+    if value is None:
         return  # what else it holds is unknown by now
-    if isinstance(held, List) or (isinstance(held, Table) and held.of is None):
-        heap.soften(held, why)
+    if isinstance(value, List) or (isinstance(value, Table) and value.of is None):
+        heap.soften(value, why)
     else:
         heap.put(thing, key, unknown(why))
 

@@ -57,7 +57,7 @@ class HeapLayer(Struct, eq=False):
 
     def began(self, base: HeapLayer) -> int:
         """Return the `start` of the layer right above `base`, when this path and others began; else its own."""
-        return next((each.start for each in self.down(base) if each.parent is base), self.start)
+        return next((layer.start for layer in self.down(base) if layer.parent is base), self.start)
 
 
 class Heap:
@@ -77,7 +77,7 @@ class Heap:
         self.oldest = float("inf")  # birth of the oldest object changed since the current call began
         self.watched: dict[tuple[Any, Any], int] | None = None  # changes within a `try`, and how often each
         self.losing: Callable[[Value], None] = lambda _: None  # called with values that no path keeps
-        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # what any of such values may be
+        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # the OneKind of such values
         self.follows_aliases = True
         self._loose = List(self, "list", [])  # objects whose names may refer to others too, since paths met
 
@@ -104,9 +104,9 @@ class Heap:
                 return thing.first
             self.oldest = min(self.oldest, born)  # what was read depends on more than it was called with
         while born <= at.start:
-            found = at.cells.get(thing)
-            if found is not None:
-                return found
+            cell = at.cells.get(thing)
+            if cell is not None:
+                return cell
             at = at.parent
         return thing.first
 
@@ -118,19 +118,19 @@ class Heap:
             self.watched[thing, key] = self.watched.get((thing, key), 0) + 1
         layer = self.layer
         if thing.born > layer.start:
-            found = thing.first
+            cell = thing.first
         else:
-            found = layer.cells.get(thing)
-            if found is None:
-                found = layer.cells[thing] = self.read(thing).copied()
+            cell = layer.cells.get(thing)
+            if cell is None:
+                cell = layer.cells[thing] = self.read(thing).copied()
                 if thing.born < 0:
                     self.changed.add(thing)
                     self.class_changed = self.class_changed or isinstance(thing, Class)
-        if found.also:
-            others, found.also = found.also, ()
-            for each in others:
-                self._forget(each)
-        return found
+        if cell.also:
+            others, cell.also = cell.also, ()
+            for other in others:
+                self._forget(other)
+        return cell
 
     def put(self, thing: Any, key: Any, value: Value) -> None:
         """Set an entry of the object's cell."""
@@ -162,9 +162,9 @@ class Heap:
     def changed_by_another_name(self, *, attribute: bool = False) -> None:
         """Handle a change of an unknown object, which may be any loose one; lists and dicts have no `attribute`."""
         # The program reader turns this off: such changes decide no test around a setting.
-        for each in self._loose.items if self.follows_aliases else ():
-            if not attribute or getattr(each, "of", None) is not None:
-                self._forget(each)
+        for thing in self._loose.items if self.follows_aliases else ():
+            if not attribute or getattr(thing, "of", None) is not None:
+                self._forget(thing)
 
     def _set(self, layer: HeapLayer, thing: Any, cell: Cell) -> None:
         if thing.born > layer.start:
@@ -182,8 +182,8 @@ class Heap:
 
     def keep(self) -> HeapLayer:
         """Return the current state for a path that goes on later; the caller must continue on another layer."""
-        for each in self.layer.down(None):
-            each.kept += 1
+        for layer in self.layer.down(None):
+            layer.kept += 1
         return self.layer
 
     def settle(self, base: HeapLayer) -> None:
@@ -194,21 +194,21 @@ class Heap:
         # The common cases first: forks end millions of times in a run.
         if layer.parent is base and not layer.kept and not layer.cells:  # nearly always
             self.layer = base
-        elif not any(each.kept for each in layer.down(base)):
+        elif not any(below.kept for below in layer.down(base)):
             for thing, cell in _changes(self.layer, base).items():
                 self._set(base, thing, cell)
             self.layer = base
 
     def abandon(self, base: HeapLayer) -> None:
-        """Settle on `base` whatever waits, as an exhausted run leaves paths that nothing will gather."""
-        for each in self.layer.down(None):
-            each.kept = 0
+        """Settle on `base` even if states wait: those of an exhausted run are never gathered."""
+        for layer in self.layer.down(None):
+            layer.kept = 0
         self.settle(base)
 
     def release(self, state: HeapLayer) -> HeapLayer:
-        """Return a kept state that nothing waits for any longer."""
-        for each in state.down(None):
-            each.kept -= 1
+        """Release a kept state, and return it."""
+        for layer in state.down(None):
+            layer.kept -= 1
         return state
 
     def go_on(self, state: HeapLayer) -> None:
@@ -220,15 +220,15 @@ class Heap:
 
         `base` is the layer from which both began, if the caller knows it.
         """
-        one = self.layer
-        if base is not None and one.parent is base and other.parent is base:  # nearly always
-            self._join(base, one.cells, other.cells, min(one.start, other.start))
+        current = self.layer
+        if base is not None and current.parent is base and other.parent is base:  # nearly always
+            self._join(base, current.cells, other.cells, min(current.start, other.start))
             return
-        below = set(map(id, one.down(None)))
-        base = next(each for each in other.down(None) if id(each) in below)
-        starts = [path.began(base) for path in (one, other) if path is not base]
+        below = set(map(id, current.down(None)))
+        base = next(layer for layer in other.down(None) if id(layer) in below)
+        starts = [path.began(base) for path in (current, other) if path is not base]
         if starts:
-            self._join(base, _changes(one, base), _changes(other, base), min(starts))
+            self._join(base, _changes(current, base), _changes(other, base), min(starts))
 
     def _join(self, base: HeapLayer, first: dict[Any, Cell], second: dict[Any, Cell], start: int) -> None:
         target = self.layer = self.layer_on(base) if base.kept else base
@@ -236,14 +236,14 @@ class Heap:
             return
         joining = _Joining(self, base, start, first, second)
         # Joined cells are stored after all are computed, as each is computed from both paths' cells.
-        found: list[tuple[Any, Cell]] = []
+        joined: list[tuple[Any, Cell]] = []
         for thing in dict.fromkeys((*first, *second)):
             if thing.born > start:  # made on one of the paths
                 thing.first = first.get(thing) or second[thing]
             else:
-                found.append((thing, joining.cells(*joining.both(thing, thing))))
+                joined.append((thing, joining.cells(*joining.both(thing, thing))))
         self.layer = target
-        for thing, cell in found:
+        for thing, cell in joined:
             self._set(target, thing, cell)
         self._end(joining)
 
@@ -253,9 +253,9 @@ class Heap:
         Objects created `since` the paths began have no other name: `{} if test else None`.
         """
         joining = _Joining(self, self.layer, self.time if since is None else since, {}, {})
-        found = joining.value(first, second)
+        value = joining.value(first, second)
         self._end(joining)
-        return found
+        return value
 
     def _end(self, joining: _Joining) -> None:
         before = self.oldest
@@ -271,10 +271,10 @@ class Heap:
         """Return the objects that changed since a state, each with its cell then and now."""
         here, self.layer = self.layer, before
         start = here.began(before)
-        found = [(thing, self.read(thing), cell)
-                 for thing, cell in _changes(here, before).items() if thing.born <= start]  # fmt: skip
+        changes = [(thing, self.read(thing), cell)
+                   for thing, cell in _changes(here, before).items() if thing.born <= start]  # fmt: skip
         self.layer = here
-        return found
+        return changes
 
     # Attempts: a handler runs from any point of the body
 
@@ -317,10 +317,10 @@ class Heap:
                                   for name, value in cell.items.items()}  # fmt: skip
             elif key in new.items or key in old.items:
                 cell = self.edit(thing, key)
-                held = [each.items[key] for each in (old, new) if key in each.items]
-                known = times == 1 and (young or held[0] is not held[-1] or len(held) == 1)
-                cell.items[key] = joining.value(held[0], held[-1]) if known else unknown("branch")
-                if len(held) == 1 or key in old.may or key in new.may:
+                values = [version.items[key] for version in (old, new) if key in version.items]
+                known = times == 1 and (young or values[0] is not values[-1] or len(values) == 1)
+                cell.items[key] = joining.value(values[0], values[-1]) if known else unknown("branch")
+                if len(values) == 1 or key in old.may or key in new.may:
                     unsure.setdefault(thing, set()).add(key)
         for thing, keys in unsure.items():
             cell = self.edit(thing)
@@ -329,16 +329,16 @@ class Heap:
 
 
 _FIRST_TIME = -(10**12)
-_NEVER_LOST = frozenset((Const, Unknown))  # nobody asks what becomes of these
+_NEVER_LOST = frozenset((Const, Unknown))  # values that no library follows
 
 
 def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
     """Return the cells that a path has changed since `base`."""
-    found: dict[Any, Cell] = {}
-    for each in layer.down(base):
-        for thing, cell in each.cells.items():
-            found.setdefault(thing, cell)
-    return found
+    cells: dict[Any, Cell] = {}
+    for below in layer.down(base):
+        for thing, cell in below.cells.items():
+            cells.setdefault(thing, cell)
+    return cells
 
 
 class _Joining(Struct, eq=False):
@@ -358,9 +358,9 @@ class _Joining(Struct, eq=False):
         """Return the cell of an object on the first path, and that of another on the second."""
         heap = self.heap
         here, heap.layer = heap.layer, self.base
-        found = self.first.get(one) or heap.read(one), self.second.get(other) or heap.read(other)
+        pair = self.first.get(one) or heap.read(one), self.second.get(other) or heap.read(other)
         heap.layer = here
-        return found
+        return pair
 
     def cells(self, first: Any, second: Any, depth: int = 0) -> Any:
         """Join the cells of one object."""
@@ -370,39 +370,39 @@ class _Joining(Struct, eq=False):
             return self._items(first, second, depth)
         # In a Sequential, a part that only one path added changes what every later part means.
         if first.ordered and first.items.keys() != second.items.keys():
-            found = Entries(_parts(first.items, second.items), complete=False, why=first.why)
+            joined = Entries(_parts(first.items, second.items), complete=False, why=first.why)
         else:
-            found = self._entries(first, second, depth)
-        found.extra = first.extra if first.extra is not None else second.extra
-        found.complete = found.complete and (first.extra is second.extra or bool(first.extra == second.extra))
-        found.default, found.ordered, found.also = first.default, first.ordered, first.also + second.also
-        return found
+            joined = self._entries(first, second, depth)
+        joined.extra = first.extra if first.extra is not None else second.extra
+        joined.complete = joined.complete and (first.extra is second.extra or bool(first.extra == second.extra))
+        joined.default, joined.ordered, joined.also = first.default, first.ordered, first.also + second.also
+        return joined
 
     def _entries(self, first: Entries, second: Entries, depth: int) -> Entries:
-        whole = first.complete and second.complete
+        complete = first.complete and second.complete
         left, right = first.items, second.items
-        found = Entries(left.copy(), complete=whole, why=second.why if first.complete else first.why)
-        both = found.items
+        joined = Entries(left.copy(), complete=complete, why=second.why if first.complete else first.why)
+        both = joined.items
         for key, value in right.items():
-            held = left.get(key)
-            if held is not value:
-                both[key] = value if held is None else self.value(held, value, depth + 1)
-        found.may = first.may | second.may if first.may or second.may else first.may
+            other = left.get(key)
+            if other is not value:
+                both[key] = value if other is None else self.value(other, value, depth + 1)
+        joined.may = first.may | second.may if first.may or second.may else first.may
         if len(both) == len(left) == len(right):
-            return found
+            return joined
         only = left.keys() ^ right.keys()
-        found.may |= only
+        joined.may |= only
         for key in only:
             if not (second if key in left else first).complete:  # where it may be there as well
                 both[key] = self.value(both[key], unknown("branch"), depth + 1)
-        return found
+        return joined
 
     def _items(self, first: Items, second: Items, depth: int) -> Items:
         left, right = first.items, second.items
         if len(left) == len(right) and first.kind != "iterator":
             pairs = zip(left, right, strict=True)
-            held = [self.value(one, other, depth + 1) for one, other in pairs]
-            return Items(first.kind, held, complete=first.complete and second.complete, why=first.why)
+            items = [self.value(mine, theirs, depth + 1) for mine, theirs in pairs]
+            return Items(first.kind, items, complete=first.complete and second.complete, why=first.why)
         shorter, longer = sorted((left, right), key=len)
         both = longer[:]
         if longer[: len(shorter)] != shorter:  # values are equal where they are one: nearly always, one path added some
@@ -419,9 +419,9 @@ class _Joining(Struct, eq=False):
         # Any reason tells a user more than "branch" does.
         if kind is Unknown and second.__class__ is Unknown:
             return first if first.why != "branch" else second  # type: ignore[union-attr]
-        found = self._value(first, second, depth) if kind is second.__class__ else None
-        if found is not None:
-            return found
+        joined = self._value(first, second, depth) if kind is second.__class__ else None
+        if joined is not None:
+            return joined
         one_kind = self.heap.choosing((first, second))
         if one_kind is not None:
             return one_kind
@@ -462,25 +462,25 @@ class _Joining(Struct, eq=False):
         key = id(first), id(second)
         if key in self.made:
             return self.made[key]
-        one, other = self.both(first, second)
-        if not (one.complete and other.complete) or getattr(first, "of", None) or getattr(second, "of", None):
+        cell, other = self.both(first, second)
+        if not (cell.complete and other.complete) or getattr(first, "of", None) or getattr(second, "of", None):
             return None
         if isinstance(first, List):
-            if one.kind != other.kind or one.kind == "iterator" or len(one.items) != len(other.items):
+            if cell.kind != other.kind or cell.kind == "iterator" or len(cell.items) != len(other.items):
                 return None
-        elif one.items.keys() != other.items.keys() or one.may or other.may:
+        elif cell.items.keys() != other.items.keys() or cell.may or other.may:
             return None
-        found = self.made[key] = another(first, one)  # known before its items are joined, which may hold it
-        found.first = self.cells(one, other, depth + 1)
-        older = tuple(each for each in (first, second) if 0 < each.born <= self.start)
-        self.also += [(found, older), *((each, (found,)) for each in older)] if older else []
-        return found
+        joined = self.made[key] = another(first, cell)  # known before its items are joined, which may hold it
+        joined.first = self.cells(cell, other, depth + 1)
+        older = tuple(value for value in (first, second) if 0 < value.born <= self.start)
+        self.also += [(joined, older), *((value, (joined,)) for value in older)] if older else []
+        return joined
 
     def _instance(self, first: Instance, second: Instance) -> Value | None:
         """Join two objects of a framework's classes into one, if their descriptions allow it."""
-        one, other = self.both(first, second)
-        either = getattr(one.extra, "either", None)
-        if either is None or one.items or other.items or not (isinstance(first.cls, Name) and one.extra is not None):
+        cell, other = self.both(first, second)
+        either = getattr(cell.extra, "either", None)
+        if either is None or cell.items or other.items or not (isinstance(first.cls, Name) and cell.extra is not None):
             return None
         extra = either(other.extra)
         return Instance(self.heap, first.cls, extra) if extra is not None and isinstance(second.cls, Name) else None
@@ -547,9 +547,9 @@ class Copying:
         self.depth += 1
         if self.depth > self.deepest or len(self.done) > self.most:
             raise NotCopied
-        found = self._new(value)
+        result = self._new(value)
         self.depth -= 1
-        return found
+        return result
 
     def _new(self, value: Any) -> Value:
         copy = self.copy
@@ -558,13 +558,13 @@ class Copying:
                 cell: Any = value.cell.copied()
                 if isinstance(value, Instance):
                     copy(value.cls)
-                found = self.done[id(value)] = another(value, cell)
+                result = self.done[id(value)] = another(value, cell)
                 if isinstance(cell, Items):
                     cell.items = [copy(item) for item in cell.items]
                 else:
                     cell.items = {key: copy(item) for key, item in cell.items.items()}
                     cell.default = copy(cell.default) if cell.default is not None else None
-                return found
+                return result
             case Items():
                 items = [copy(item) for item in value.items]
                 if all(new is old for new, old in zip(items, value.items, strict=True)):
@@ -576,14 +576,14 @@ class Copying:
                 tensor = self.done[id(value)] = Tensor(value.data.copied(self.done))
                 return tensor
             case Partial():
-                function, args = copy(value.function), [copy(held) for held in value.args]
-                keywords = {name: copy(held) for name, held in value.keywords.items()}
+                function, args = copy(value.function), [copy(arg) for arg in value.args]
+                keywords = {name: copy(arg) for name, arg in value.keywords.items()}
                 pairs = zip((function, *args, *keywords.values()),
                             (value.function, *value.args, *value.keywords.values()), strict=True)  # fmt: skip
                 if all(new is old for new, old in pairs):
                     return value
-                made = self.done[id(value)] = Partial(function, args, keywords)
-                return made
+                partial = self.done[id(value)] = Partial(function, args, keywords)
+                return partial
             case Function():
                 if self._young(value.scope):
                     raise NotCopied  # a closure over what the call bound

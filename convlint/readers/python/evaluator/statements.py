@@ -75,9 +75,9 @@ class BodyCompiler(Compiler):
             return None
         self.depth += 2
         self.deepest = max(self.deepest, self.depth)
-        found = make(self, node)
+        run = make(self, node)
         self.depth -= 2
-        return found
+        return run
 
     def block(self, nodes: Sequence[ast.stmt]) -> Run:
         """Compile a sequence of statements."""
@@ -157,7 +157,7 @@ def _assign(compiler: BodyCompiler, node: ast.Assign) -> Run:
                  for target, value in zip(first.elts, node.value.elts, strict=True)]  # fmt: skip
 
         def make(scope: Scope) -> Value:
-            return Items("tuple", [each(scope) for each in makes])
+            return Items("tuple", [evaluate(scope) for evaluate in makes])
     else:
         make = compiler.expression(node.value, _bound_name(first))  # type: ignore[assignment]
     if len(stores) == 1:
@@ -166,8 +166,8 @@ def _assign(compiler: BodyCompiler, node: ast.Assign) -> Run:
 
     def run(scope: Scope) -> None:
         value = make(scope)
-        for each in stores:
-            each(scope, value)
+        for store in stores:
+            store(scope, value)
 
     return run
 
@@ -187,32 +187,32 @@ def _augmented(compiler: BodyCompiler, node: ast.AugAssign) -> Run:
     make, kind = compiler.expression(node.value, _bound_name(target)), node.op.__class__
 
     def run(scope: Scope) -> None:
-        machine, held, value = scope.machine, read(scope), make(scope)
-        if isinstance(held, (List, Table)) and _in_place(machine, kind, held, value, node):
+        machine, current, value = scope.machine, read(scope), make(scope)
+        if isinstance(current, (List, Table)) and _in_place(machine, kind, current, value, node):
             return
         # A number on the right shows that the left is one too, and no list, set or dict.
         of_numbers = isinstance(value, Const) and isinstance(value.value, (int, float)) and kind is not ast.Mult
-        if isinstance(held, Unknown) and not of_numbers:
+        if isinstance(current, Unknown) and not of_numbers:
             machine.heap.changed_by_another_name()
-        put(scope, binary(machine, kind, held, value, node))
+        put(scope, binary(machine, kind, current, value, node))
 
     return run
 
 
-def _in_place(machine: Machine, kind: type[ast.AST], held: List | Table, value: Value, node: ast.AST) -> bool:
+def _in_place(machine: Machine, kind: type[ast.AST], current: List | Table, value: Value, node: ast.AST) -> bool:
     """Apply an operator that changes a list, set or dict in place; return whether it does."""
-    if isinstance(held, Table):
+    if isinstance(current, Table):
         if kind is ast.BitOr:
-            machine.update(machine.heap.edit(held.held), value)
+            machine.update(machine.heap.edit(current.held), value)
         return kind is ast.BitOr
-    if kind is (ast.Add if held.kind == "list" else ast.BitOr):
-        machine.extend(held, value)
+    if kind is (ast.Add if current.kind == "list" else ast.BitOr):
+        machine.extend(current, value)
         return True
-    if kind is ast.Mult or held.kind == "set":
-        found = binary(machine, kind, held, value, node)
-        cell = machine.heap.edit(held)
-        if isinstance(found, Items):
-            cell.items, cell.complete, cell.why = found.items[:], found.complete, found.why
+    if kind is ast.Mult or current.kind == "set":
+        result = binary(machine, kind, current, value, node)
+        cell = machine.heap.edit(current)
+        if isinstance(result, Items):
+            cell.items, cell.complete, cell.why = result.items[:], result.complete, result.why
         else:
             cell.complete = False
         return True
@@ -249,8 +249,8 @@ def _deleted(compiler: BodyCompiler, node: ast.Delete) -> Run:
     runs = [_deletion(compiler, target) for target in node.targets]
 
     def run(scope: Scope) -> None:
-        for each in runs:
-            each(scope)
+        for deletion in runs:
+            deletion(scope)
 
     return run
 
@@ -299,7 +299,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
         choices = scope.machine.choices
         if truth is None:
             asks_root = isinstance(value, Unknown) and value.why == "parameter" and not scope.machine.stack
-            if not asks_root:  # what a root is given nobody knows, which says nothing of those that call it
+            if not asks_root:  # a root's parameters are unknown, but its callers may know them
                 choices.taken.update(sides)
             if body_fails:  # then the program goes on by the other side alone
                 return under(scope, left_out, negated)
@@ -326,26 +326,26 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
 
 def _fails(body: Sequence[ast.stmt]) -> bool:
     """Whether the statements only raise."""
-    return bool(body) and all(isinstance(each, ast.Raise) for each in body)
+    return bool(body) and all(isinstance(statement, ast.Raise) for statement in body)
 
 
 Learn = Callable[[Scope], None]
 
 
 def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
-    """Compile what an undecided test tells of a dict: a function for the path where it holds, one for the other."""
+    """Compile what an undecided test reveals of a dict: a function for the path where it holds, one for the other."""
     match test:
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[right]) if _is_plain(left, right):
-            key, whole = compiler.expression(left), compiler.expression(right)
+            key, container = compiler.expression(left), compiler.expression(right)
 
             def there(scope: Scope) -> None:
-                table, at = whole(scope), key(scope)
+                table, at = container(scope), key(scope)
                 if _is_own(table) and isinstance(at, Const) and (at.value in table.cell.may or not table.complete):
                     value = table.items.get(at.value, unknown(table.why))
                     scope.heap.put(table.held, at.value, value)
 
             def absent(scope: Scope) -> None:
-                table, at = whole(scope), key(scope)
+                table, at = container(scope), key(scope)
                 if _is_own(table) and isinstance(at, Const) and at.value in table.cell.may:
                     scope.heap.remove(table.held, at.value)
 
@@ -369,7 +369,7 @@ def _is_own(value: Value) -> TypeGuard[Table]:
 
 
 def _is_plain(*nodes: ast.expr) -> bool:
-    return all(isinstance(each, (ast.Name, ast.Constant)) for each in nodes)
+    return all(isinstance(node, (ast.Name, ast.Constant)) for node in nodes)
 
 
 def _side(path: str, body: Sequence[ast.stmt]) -> Side:
@@ -382,24 +382,24 @@ def _side(path: str, body: Sequence[ast.stmt]) -> Side:
 def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
     """Compile `match`: the first case that fits, or all that may fit, each on a path of its own."""
     subject = compiler.expression(node.subject)
-    cases = [(each.pattern, _pattern_values(compiler, each.pattern),
-              compiler.expression(each.guard) if each.guard is not None else None,
-              compiler.block(each.body), f"case {ast.unparse(each.pattern)[:60]}") for each in node.cases]  # fmt: skip
+    cases = [(item.pattern, _pattern_values(compiler, item.pattern),
+              compiler.expression(item.guard) if item.guard is not None else None,
+              compiler.block(item.body), f"case {ast.unparse(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
 
     def case(scope: Scope, value: Value, at: int) -> int | None:
         if at == len(cases):
             return None
         pattern, values, guard, body, text = cases[at]
-        named: dict[str, Value] = {}
-        fits = _fits(scope, pattern, value, values, named)
+        captures: dict[str, Value] = {}
+        fits = _fits(scope, pattern, value, values, captures)
         if fits is False:
             return case(scope, value, at + 1)
         # Without a sure match, the names may be bound to any part of the subject.
-        bound = named if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
+        bound = captures if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
 
         def inside(inner: Scope) -> int | None:
-            for name, held in bound.items():
-                inner.heap.put(inner, name, held)
+            for name, part in bound.items():
+                inner.heap.put(inner, name, part)
             truth = inner.machine.truth(guard(inner)) if guard is not None else True
             if truth is None:
                 return fork(inner, body, lambda here: case(here, value, at + 1), text, f"not ({text})")
@@ -418,28 +418,28 @@ def _pattern_values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.ex
 
 
 def _fits(
-    scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval], named: dict[str, Value],
+    scope: Scope, pattern: ast.pattern, value: Value, values: dict[ast.expr, Eval], captures: dict[str, Value],
 ) -> bool | None:  # fmt: skip
-    """Whether the value matches the pattern; `named` receives the names that the pattern binds."""
+    """Whether the value matches the pattern; `captures` receives the names that the pattern binds."""
     match pattern:
         case ast.MatchValue():
             return equal(value, values[pattern.value](scope))
         case ast.MatchSingleton():
             return value.value is pattern.value if isinstance(value, Const) else equal(value, Const(pattern.value))
         case ast.MatchAs():
-            fits = _fits(scope, pattern.pattern, value, values, named) if pattern.pattern is not None else True
+            fits = _fits(scope, pattern.pattern, value, values, captures) if pattern.pattern is not None else True
             if fits and pattern.name:
-                named[pattern.name] = value
+                captures[pattern.name] = value
             return fits
         case ast.MatchOr():
-            return any_true([_fits(scope, each, value, values, named) for each in pattern.patterns])
+            return any_true([_fits(scope, inner, value, values, captures) for inner in pattern.patterns])
         case ast.MatchSequence() if isinstance(value, Items) and value.complete:
-            if any(isinstance(each, ast.MatchStar) for each in pattern.patterns):
+            if any(isinstance(inner, ast.MatchStar) for inner in pattern.patterns):
                 return None
             if len(pattern.patterns) != len(value.items):
                 return False
             pairs = zip(pattern.patterns, value.items, strict=True)
-            return all_true([_fits(scope, each, item, values, named) for each, item in pairs])
+            return all_true([_fits(scope, inner, item, values, captures) for inner, item in pairs])
     return None
 
 
@@ -487,7 +487,7 @@ def _attempted(compiler: BodyCompiler, node: ast.Try | ast.TryStar) -> Run:
         text = f"except {compiler.text(handler.type)}" if handler.type is not None else "except"
         put = compiler.store_name(handler.name) if handler.name else None
         handlers.append((compiler.block(handler.body), put, text))
-    imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in node.body)
+    imports = all(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in node.body)
 
     def run(scope: Scope) -> int | None:
         # `try: import a; except ImportError: a = None` is no doubt where the import succeeds.
@@ -532,9 +532,9 @@ def attempt(scope: Scope, body: Run, orelse: Run, handlers: list[Handler], *, su
             inner, lambda here: caught(at, here), lambda here: rest(at + 1, here), handlers[at][2], goes_through
         )
 
-    found = rest(0, scope)
+    result = rest(0, scope)
     heap.settle(before)
-    return found
+    return result
 
 
 # Loops
@@ -570,7 +570,7 @@ def _iterated(compiler: BodyCompiler, node: ast.For | ast.AsyncFor) -> Run:
 
 def _after_open(node: ast.For | ast.AsyncFor | ast.While, orelse: Run) -> Run:
     """Compile the `else` of a loop with an unknown number of rounds, which a `break` may skip."""
-    if node.orelse and any(isinstance(each, ast.Break) for part in node.body for each in every(part)):
+    if node.orelse and any(isinstance(inner, ast.Break) for part in node.body for inner in every(part)):
         return lambda scope: fork(scope, orelse, nothing, "the loop does not break")
     return orelse
 
@@ -610,17 +610,17 @@ def _repeated(compiler: BodyCompiler, node: ast.While) -> Run:
 
 def _function(compiler: BodyCompiler, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Run:
     defaults = function_defaults(compiler, node.args)
-    decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
+    decorators = [(compiler.expression(decorator), decorator) for decorator in reversed(node.decorator_list)]
     put = compiler.store_name(node.name)
 
     def run(scope: Scope) -> None:
-        found = Function(node, scope.file, _around(scope), node.name)
-        found.defaults, found.kw_defaults = defaults(scope)
-        value: Value = found
+        function = Function(node, scope.file, _around(scope), node.name)
+        function.defaults, function.kw_defaults = defaults(scope)
+        value: Value = function
         for make, written in decorators:
             # `@x.setter` defines a function of the same name, which must not replace the property.
             if isinstance(written, ast.Attribute) and written.attr in ("setter", "getter", "deleter"):
-                scope.heap.put(scope, f"{node.name}.{written.attr}", found)
+                scope.heap.put(scope, f"{node.name}.{written.attr}", function)
                 return
             value = _decorated(scope, make(scope), value, written)
         put(scope, value)
@@ -643,36 +643,36 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
     leaves_out = isinstance(decorator, Function) and scope.machine.leaves_out(decorator)
     if isinstance(decorator, (Function, Partial)) and not leaves_out:
         call = written if isinstance(written, ast.Call) else scope.machine.no_call(written)
-        found = scope.machine.call(decorator, [value], {}, call, scope.file)
-        if isinstance(found, Function) and _wraps(found) and _passes_on(found):
+        result = scope.machine.call(decorator, [value], {}, call, scope.file)
+        if isinstance(result, Function) and _wraps(result) and _passes_on(result):
             return value  # it looks like the original on purpose: checks, warnings
-        if isinstance(found, (Function, Class, Partial)):
-            return found
+        if isinstance(result, (Function, Class, Partial)):
+            return result
     return value
 
 
 def _wraps(function: Function) -> bool:
     """Whether the function is decorated with `functools.wraps`."""
-    made_by = [
-        each.func if isinstance(each, ast.Call) else each for each in getattr(function.node, "decorator_list", [])
+    decorators = [
+        node.func if isinstance(node, ast.Call) else node for node in getattr(function.node, "decorator_list", [])
     ]
-    return any(getattr(each, "attr", getattr(each, "id", "")) == "wraps" for each in made_by)
+    return any(getattr(node, "attr", getattr(node, "id", "")) == "wraps" for node in decorators)
 
 
 def _passes_on(function: Function) -> bool:
     """Whether a wrapper passes its own `*args` and `**kwargs` on to another function unchanged."""
     node = function.node
-    given = {each.arg for each in (node.args.vararg, node.args.kwarg) if each is not None}
-    if isinstance(node, ast.Lambda) or not given:
+    names = {arg.arg for arg in (node.args.vararg, node.args.kwarg) if arg is not None}
+    if isinstance(node, ast.Lambda) or not names:
         return False
     within = list(names_of.within(node.body))
-    if any(_sets_named(each, given) for each in within):
+    if any(_sets_named(inner, names) for inner in within):
         return False
-    passed = [each for each in within if isinstance(each, ast.Call) and _gets(each, given)]
+    passed = [call for call in within if isinstance(call, ast.Call) and _gets(call, names)]
     return bool(passed) and all(
-        all(isinstance(arg, ast.Starred) or getattr(arg, "id", "") in ("self", "cls") for arg in each.args)
-        and all(keyword.arg is None for keyword in each.keywords)
-        for each in passed
+        all(isinstance(arg, ast.Starred) or getattr(arg, "id", "") in ("self", "cls") for arg in call.args)
+        and all(keyword.arg is None for keyword in call.keywords)
+        for call in passed
     )
 
 
@@ -696,8 +696,8 @@ def _gets(call: ast.Call, names: set[str]) -> bool:
 
 def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
-    keywords = {each.arg: compiler.expression(each.value) for each in node.keywords if each.arg is not None}
-    decorators = [(compiler.expression(each), each) for each in reversed(node.decorator_list)]
+    keywords = {keyword.arg: compiler.expression(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+    decorators = [(compiler.expression(decorator), decorator) for decorator in reversed(node.decorator_list)]
     put = compiler.store_name(node.name)
     # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
@@ -707,22 +707,22 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
 
     def run(scope: Scope) -> None:
         machine = scope.machine
-        found = Class(machine.heap, node, scope.file, node.name, [base(scope) for base in bases])
+        cls = Class(machine.heap, node, scope.file, node.name, [base(scope) for base in bases])
         given = {name: make(scope) for name, make in keywords.items()}
-        found.meta = given.pop("metaclass", None)
+        cls.meta = given.pop("metaclass", None)
         within = Scope(machine, scope.file, _around(scope), None)
         within.of_class = True
         body(within)
-        cell = found.first
+        cell = cls.first
         cell.items, cell.may = dict(within.variables), within.cell.may
-        for member in found.namespace.values():
+        for member in cls.namespace.values():
             if isinstance(member, Function) and member.owner is None:
-                member.owner = found
-        machine.calls.finish_class(found, is_record=any(_is_record(make(scope)) for make, _ in decorators))
-        above, _ = machine.calls.find(found, "__init_subclass__", found)
+                member.owner = cls
+        machine.calls.finish_class(cls, is_record=any(_is_record(make(scope)) for make, _ in decorators))
+        above, _ = machine.calls.find(cls, "__init_subclass__", cls)
         if isinstance(above, Function):
-            machine.call(above.to(found), [], given, machine.no_call(node), scope.file)
-        value: Value = found
+            machine.call(above.to(cls), [], given, machine.no_call(node), scope.file)
+        value: Value = cls
         for make, written in decorators:
             value = _decorated(scope, make(scope), value, written)
         put(scope, value)
@@ -738,12 +738,12 @@ def _is_record(value: Value) -> bool:
 
 
 def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
-    names = [(each.name, each.asname is not None, compiler.store_name(each.asname or each.name.split(".")[0]))
-             for each in node.names]  # fmt: skip
+    names = [(alias.name, alias.asname is not None, compiler.store_name(alias.asname or alias.name.split(".")[0]))
+             for alias in node.names]  # fmt: skip
 
     def run(scope: Scope) -> None:
-        for name, whole, put in names:
-            put(scope, scope.machine.modules.imported(name, scope.file, whole=whole))
+        for name, has_alias, put in names:
+            put(scope, scope.machine.modules.imported(name, scope.file, whole=has_alias))
         scope.machine.library.imported(scope.machine, node, scope.file)
 
     return run
@@ -751,8 +751,8 @@ def _import(compiler: BodyCompiler, node: ast.Import) -> Run:
 
 def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
     module, level = node.module or "", node.level
-    names = [(each.name, compiler.store_name(each.asname or each.name)) for each in node.names if each.name != "*"]
-    star = any(each.name == "*" for each in node.names)
+    names = [(alias.name, compiler.store_name(alias.asname or alias.name)) for alias in node.names if alias.name != "*"]
+    star = any(alias.name == "*" for alias in node.names)
 
     def run(scope: Scope) -> None:
         modules = scope.machine.modules

@@ -30,7 +30,7 @@ _LONGEST_TEXT = 200  # characters of a text that a report may show
 
 
 class Unknown(Struct, eq=False):
-    """A value that only a run of the program would show. `why` is one of `REASONS`."""
+    """A value that is known only when the program runs. `why` is one of `REASONS`."""
 
     why: str
 
@@ -47,7 +47,7 @@ class OneOf(Unknown):
 class OneKind(Unknown):
     """One of several classes that a library says are alike: `nn.Conv2d if flat else nn.Conv3d`.
 
-    They are its own, or those of the source that derive from them, or partials of them. A call constructs each. All
+    `kinds` are classes of the library, classes of the source derived from those, or partials. A call runs each. All
     other code treats it as unknown.
     """
 
@@ -82,10 +82,10 @@ class Items:
         self.also: tuple[Any, ...] = ()  # other objects that this one may be, once paths have met
 
     def copied(self) -> Items:
-        """The same in a cell of its own."""
-        found = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
-        found.also = self.also
-        return found
+        """Return a copy."""
+        copy = Items(self.kind, self.items[:], complete=self.complete, why=self.why)
+        copy.also = self.also
+        return copy
 
 
 class Entries(Struct, eq=False):
@@ -106,7 +106,7 @@ class Entries(Struct, eq=False):
     also: tuple[Any, ...] = ()  # as of Items
 
     def copied(self) -> Entries:
-        """The same in a cell of its own."""
+        """Return a copy with items of its own."""
         return replace(self, items=self.items.copy())
 
 
@@ -135,17 +135,17 @@ class Object:
 
     @property
     def items(self) -> Any:
-        """What it holds."""
+        """The items of its cell on the current path."""
         return self.cell.items
 
     @property
     def complete(self) -> bool:
-        """Whether it holds nothing but what is known of it."""
+        """Whether it has no other items than these."""
         return self.cell.complete  # type: ignore[no-any-return]
 
     @property
     def why(self) -> str:
-        """Why more may be in it."""
+        """The reason for which it may have other items."""
         return self.cell.why  # type: ignore[no-any-return]
 
 
@@ -186,14 +186,14 @@ class Table(Object):
 
     @property
     def cell(self) -> Entries:
-        """What it holds on the path that runs now."""
+        """Its cell on the current path."""
         return self.heap.read(self.held)  # type: ignore[no-any-return]
 
 
 class Function(Struct, eq=False):
     """A function or lambda of the source; `bound` is its self or cls, `owner` the class that defines it.
 
-    `kind` is what a decorator made of it: static, class, property, or nothing.
+    `kind` is set by its decorator: `static`, `class` or `property`, otherwise empty.
     """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -207,7 +207,7 @@ class Function(Struct, eq=False):
     kind: str = ""
 
     def to(self, bound: Value) -> Function:
-        """The function as a method of something."""
+        """Return the function bound to an object or class."""
         return replace(self, bound=bound)
 
 
@@ -215,7 +215,7 @@ class Class(Object):
     """A class of the source; `bases` are classes of the source, names of frameworks, or unknown.
 
     `fields` are those of a dataclass or named tuple, which make its __init__; `meta` is its metaclass. `described` are
-    attributes that an object with `__get__` or `__set__` stands for.
+    the attributes whose values are descriptors: objects with `__get__` or `__set__`.
     """
 
     __slots__ = (
@@ -226,7 +226,7 @@ class Class(Object):
         self._begin(heap, Entries({}))
         self.node, self.file, self.name, self.bases = node, file, name, bases
         self.fields: list[str] | None = None
-        self.order: list[Value] | None = None  # of the classes that attributes are looked for in
+        self.order: list[Value] | None = None  # in which attributes are looked up
         self.meta: Value | None = None
         self.described: frozenset[str] = frozenset()
 
@@ -239,7 +239,7 @@ class Class(Object):
 class Instance(Object):
     """An object of a class of the source, or of a framework's (`cls` is its Name then).
 
-    `extra` is what the framework's meaning of it is, as the package `nn` keeps it: a convolution, a container, ...
+    `extra` is the description of it by the package `nn`: a convolution, a container, ...
     """
 
     __slots__ = ("born", "cls", "first", "heap")
@@ -250,12 +250,12 @@ class Instance(Object):
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Those that were set, some of them perhaps."""
+        """The attributes that were set, some of them on other paths only."""
         return self.heap.read(self).items  # type: ignore[no-any-return]
 
     @property
     def extra(self) -> Any:
-        """What a framework makes of it."""
+        """The library's description of it."""
         return self.heap.read(self).extra
 
 
@@ -263,13 +263,13 @@ def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instanc
     """Return a new list, dict or object like `thing`, with that cell."""
     match thing:
         case List():
-            found: List | Table | Instance = List(thing.heap, thing.kind, [])
+            result: List | Table | Instance = List(thing.heap, thing.kind, [])
         case Table():
-            found = Table(thing.heap, {})
+            result = Table(thing.heap, {})
         case Instance():
-            found = Instance(thing.heap, thing.cls)
-    found.first = cell
-    return found
+            result = Instance(thing.heap, thing.cls)
+    result.first = cell
+    return result
 
 
 class Name(Struct, eq=False):
@@ -336,8 +336,8 @@ def all_true(truths: Collection[bool | None]) -> bool | None:
 
 def constants(values: list[Value]) -> list[Plain] | None:
     """Return the Python values of constants; None if any value is no constant."""
-    found = [value.value for value in values if isinstance(value, Const)]
-    return found if len(found) == len(values) else None
+    plain = [value.value for value in values if isinstance(value, Const)]
+    return plain if len(plain) == len(values) else None
 
 
 def text_of(value: Value | None) -> str | None:
@@ -371,21 +371,21 @@ def union(first: frozenset[StatedLiteral], second: frozenset[StatedLiteral]) -> 
 
 def stated_by(*values: Value) -> frozenset[StatedLiteral]:
     """Return the literals that the values were computed from."""
-    found = NOTHING_STATED
+    literals = NOTHING_STATED
     for value in values:
         if value.__class__ is Const:
-            found = union(found, value.stated)
-    return found
+            literals = union(literals, value.stated)
+    return literals
 
 
 def defaults_in(value: Value) -> frozenset[StatedLiteral]:
     """Return those of its literals that are defaults of parameters."""
     stated = value.stated if value.__class__ is Const else None
-    return frozenset([each for each in stated if each.default]) if stated else NOTHING_STATED
+    return frozenset([item for item in stated if item.default]) if stated else NOTHING_STATED
 
 
 def place_of(stated: StatedLiteral) -> tuple[str, int, int, str, bool, bool]:
-    """The path, line and column of a literal, and as what it stands there, to sort by: a process hashes as it likes."""
+    """Return the key by which literals are sorted: the order of a set differs from process to process."""
     return stated.at.path, stated.at.line or 0, stated.at.column or 0, stated.name, stated.default, stated.bound
 
 
@@ -430,13 +430,13 @@ def order_of(cls: Class) -> list[Value]:
         base.order if isinstance(base, Class) and base is not cls and base.order else [base] for base in cls.bases
     ]
     chains.append([base for base in cls.bases if base is not cls])
-    found: list[Value] = [cls]
-    while any(chains) and len(found) < _LONGEST_ORDER:
+    order: list[Value] = [cls]
+    while any(chains) and len(order) < _LONGEST_ORDER:
         chains = [chain for chain in chains if chain]
         head = next((chain[0] for chain in chains
-                     if not any(same(chain[0], each) for other in chains for each in other[1:])),
+                     if not any(same(chain[0], base) for other in chains for base in other[1:])),
                     chains[0][0])  # fmt: skip
         if head is not cls:
-            found.append(head)
+            order.append(head)
         chains = [[base for base in chain if not same(base, head)] for chain in chains]
-    return found
+    return order
