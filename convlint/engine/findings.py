@@ -108,8 +108,8 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
         totals=tuple(
             total
             for label in targets
-            for each in MODES
-            if (total := _total(each, [(r, label) for r in timed if label in r.labels and r.mode == each])) is not None
+            for mode in MODES
+            if (total := _total(mode, [(r, label) for r in timed if label in r.labels and r.mode == mode])) is not None
         ),
     )
 
@@ -136,21 +136,21 @@ def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> NetworkT
     """The sums over these inputs, each on the target beside it; None where there is none."""
     if not results:
         return None
-    whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
-    networks = tuple(each for result, label in results for each in result.networks if each.gpu == label)
-    return NetworkTotal(gpu=results[0][1], mode=mode, times=whole, networks=networks)
+    total = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
+    networks = tuple(network for result, label in results for network in result.networks if network.gpu == label)
+    return NetworkTotal(gpu=results[0][1], mode=mode, times=total, networks=networks)
 
 
 def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:
     """The times of several layers together; None where one is not known, or there is none."""
-    known = [each for each in times if each is not None]
+    known = [part for part in times if part is not None]
     if not known or len(known) < len(times):
         return None
-    fixed = [each.after_fix_us for each in known if each.after_fix_us is not None]
+    fixed = [part.after_fix_us for part in known if part.after_fix_us is not None]
     return LayerTimes(
-        time_us=sum(each.time_us for each in known),
-        after_us=sum(each.after_us for each in known),
-        ideal_us=sum(each.ideal_us for each in known),
+        time_us=sum(part.time_us for part in known),
+        after_us=sum(part.after_us for part in known),
+        ideal_us=sum(part.ideal_us for part in known),
         after_fix_us=sum(fixed) if len(fixed) == len(known) else None,
     )
 
@@ -183,7 +183,7 @@ def network_report(
         times=times,
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),
-        flops=None if None in work else sum(each or 0 for each in work),
+        flops=None if None in work else sum(count or 0 for count in work),
         memory={} if needs else asdict(held.memory),
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
@@ -214,7 +214,7 @@ def _assumes_layout(network: Network, on_host: Hosted, mode: Mode) -> bool:
         return False
     return any(
         layer.layout == "auto" and not layer.depthwise and not layer.pointwise_map and not picks[layer.dims != 2]
-        and any(one.tensor_cores for one in estimate.passes.values())
+        and any(of_pass.tensor_cores for of_pass in estimate.passes.values())
         for layer, estimate in zip(network.layers, on_host.estimates, strict=True) if estimate is not None
     )  # fmt: skip
 
@@ -372,7 +372,7 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
             return layer.locate(*own)
     for name in places:
         if name == "N":  # that of the network stands at its first layer that has one
-            first = next((each for each in network.layers if "N" in each.spans), None)
+            first = next((candidate for candidate in network.layers if "N" in candidate.spans), None)
             if first is not None:
                 return first.locate("N")
         span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)

@@ -77,17 +77,17 @@ class Batches:
         """The hits, those on N with the one plan for their batch, and the severity that its gain leaves them."""
         hits = list(hits)
         present = [self._now(hit) for hit in hits]
-        wanted: dict[int, Counter[int]] = {}
+        all_votes: dict[int, Counter[int]] = {}
         heeded = {now for hit, now in zip(hits, present, strict=True) if self.details or hit.severity == "error"}
         for hit, now in zip(hits, present, strict=True):
             if now is not None:
-                votes = wanted.setdefault(now, Counter())
+                votes = all_votes.setdefault(now, Counter())
                 votes.update(int(changes["N"]) for changes in (hit.sets[0], hit.other) if "N" in changes)
         plans = {
             now: self.plan(now, [N for N, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0]))])
             if now in heeded
             else BatchPlan((), 0.0, 0.0)
-            for now, votes in wanted.items()
+            for now, votes in all_votes.items()
         }
         return [hit if at is None else self._with(hit, at, plans[at]) for hit, at in zip(hits, present, strict=True)]
 
@@ -189,8 +189,8 @@ class Batches:
         """The one in the middle, weighted so that it takes as long as all of them do now."""
         index, times = kinds[len(kinds) // 2]
         present = self._present_us(index)
-        whole = sum(count * self._present_us(each) for each, count in kinds)
-        return index, whole / present if present else times
+        total_us = sum(count * self._present_us(kind) for kind, count in kinds)
+        return index, total_us / present if present else times
 
     def _present_us(self, index: int) -> float:
         estimate = self.estimates[index]
@@ -227,24 +227,24 @@ def fix_of(
         if hit.follows:
             shared = first
         if (spec.other or is_alternative(hit)) and not hit.of_network and len(hit.indices) <= MOST_PRICED:
-            ways = [(said, sets) for said, sets in zip((shared, hit.other), _ways(hit), strict=True) if any(sets)]
+            ways = [(changes, sets) for changes, sets in zip((shared, hit.other), _ways(hit), strict=True) if any(sets)]
             if not shared:  # of layers that set different sizes, what the first value of each comes to
                 ways = ways[:1] if is_alternative(hit) and any(hit.sets) else []
             if ways:
                 known = [_effect(zip(hit.indices, sets, strict=True), pricer) for _, sets in ways]
-                offered = [(said, _in_words(effect)) for (said, _), effect in zip(ways, known, strict=True)]
+                offered = [(changes, _in_words(effect)) for (changes, _), effect in zip(ways, known, strict=True)]
                 if known[0] is not None and is_alternative(hit):  # layers that joined may share what changes
                     change_us = known[0].time_after - known[0].time_before
         if hit.changes_us:
             both = zip((shared, hit.other), hit.changes_us, strict=True)
-            offered = [(said, _time_in_words(us, network_us)) for said, us in both]
+            offered = [(changes, _time_in_words(us, network_us)) for changes, us in both]
     if is_alternative(hit):  # less work is an alternative, and no fix
         by_layer = next((tuple(way) for way in _ways(hit) if any(way) and _may_be_fix(hit, way, pricer)), ())
         if by_layer != hit.sets:
             change_us = _change_us(hit, by_layer, pricer) if by_layer else None
             shared = by_layer[0] if by_layer and all(changes == by_layer[0] for changes in by_layer) else {}
     describe = _with_effects(hit.flaw.describe or ("" if shared else _each(hit.sets)), offered)
-    asked = hit.sets_batch and bool(first) and "batch" in allow
+    is_allowed = hit.sets_batch and bool(first) and "batch" in allow
     if hit.follows:
         describe = Text("{fix}; {follows}", fix=describe, follows=hit.follows)
     return Fix(
@@ -256,8 +256,8 @@ def fix_of(
         time_change_us=change_us,
         states_effect=bool(offered),
         alone=_is_alone(hit.price),
-        advised=hit.price.advised or asked,
-        applicable=_is_applicable(hit) or asked,
+        advised=hit.price.advised or is_allowed,
+        applicable=_is_applicable(hit) or is_allowed,
     )
 
 
@@ -289,19 +289,19 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
         sides = [changes for changes in (*hit.sets[:1], hit.other) if "N" in changes]
         return tuple(_batch(hit, int(changes["N"]), batches) for changes in sides)
     if hit.changes_us:
-        named = Text("use {sizes}", sizes=_sizes(hit.other))
+        describe = Text("use {sizes}", sizes=_sizes(hit.other))
         change_us = hit.changes_us[-1]
-        return (Alternative(describe=named, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
+        return (Alternative(describe=describe, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
     if not is_alternative(hit) or len(hit.indices) > MOST_PRICED:
         return ()
-    found = []
+    alternatives = []
     for sets in _ways(hit):
         effect = _effect(zip(hit.indices, sets, strict=True), pricer) if any(sets) else None
         if effect is None or not effect.is_worth_naming:  # of layers that joined, what each gains may not add up
             continue
         first = sets[0]
         shared = first if hit.follows or all(changes == first for changes in sets) else {}
-        found.append(
+        alternatives.append(
             Alternative(
                 describe=Text("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe or _each(sets),
                 set=dict(shared),
@@ -309,7 +309,7 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
                 work_change=effect.work_after / effect.work_before - 1,
             )
         )
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _batch(hit: Hit, N: int, batches: Batches) -> Alternative:
@@ -325,7 +325,7 @@ def _with_effects(describe: str, ways: Sequence[tuple[Changes, str]]) -> str:
     if not ways:
         return describe
     (first, effect), *others = ways
-    offered = [_sizes(said) + words for said, words in others]
+    offered = [_sizes(changes) + words for changes, words in others]
     if describe and all(_sizes({name: value}) in describe for name, value in first.items()):
         return joined(Text(" or "), [describe + effect, *offered])
     effects = joined(Text(" or "), [_sizes(first) + effect, *offered])

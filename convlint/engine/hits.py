@@ -34,8 +34,8 @@ _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 def edge_after(edge: Edge, before: Sequence[ConvLayer], after: Sequence[ConvLayer]) -> Edge:
     """What arrives at a layer once it, and what it reads, has changed: of another width only if that fitted before."""
-    one, other = before[edge.consumer].C, after[edge.consumer].C
-    return replace(edge, C=other) if edge.C is not None and edge.C == one != other else edge
+    old, new = before[edge.consumer].C, after[edge.consumer].C
+    return replace(edge, C=new) if edge.C is not None and edge.C == old != new else edge
 
 
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
@@ -271,12 +271,12 @@ class Hit(Struct, frozen=True):
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
     """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
-    found = [(name, expr.evaluate(values)) for name, expr in pairs]
-    if all(is_size(name, value) for name, value in found):
-        return dict(found)
-    if any(_is_negative(name, value) for name, value in found) and _is_ours(rule):
-        found = [(name, value) for name, value in found if not _is_negative(name, value)]
-    changes = ((name, new_value(name, value)) for name, value in found)
+    new_values = [(name, expr.evaluate(values)) for name, expr in pairs]
+    if all(is_size(name, value) for name, value in new_values):
+        return dict(new_values)
+    if any(_is_negative(name, value) for name, value in new_values) and _is_ours(rule):
+        new_values = [(name, value) for name, value in new_values if not _is_negative(name, value)]
+    changes = ((name, new_value(name, value)) for name, value in new_values)
     return {name: value for name, value in changes if value is not None}
 
 
@@ -362,7 +362,7 @@ class Evaluator:
 
         Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
         """
-        found: list[Found] = []
+        violations: list[Found] = []
         flaws: list[Flaw] = []
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
@@ -378,13 +378,13 @@ class Evaluator:
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
                     case = _case(rule, facts)
-                    one = Found(rule, case, places_of(case, facts))
-                    if not _is_silenced(one, found):
-                        flaw = one.flaw(facts, batches=self._batches)
+                    violation = Found(rule, case, places_of(case, facts))
+                    if not _is_silenced(violation, violations):
+                        flaw = violation.flaw(facts, batches=self._batches)
                         if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
                             continue  # its C is the product's, which no width alone decides
                         flaws.append(flaw)
-                    found.append(one)
+                    violations.append(violation)
                 applicable.append(code)
             except UnknownValue:
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
@@ -394,7 +394,7 @@ class Evaluator:
                     continue
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, found)])
+        spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, violations)])
         return Evaluation(flaws=spoken, skipped=tuple(skipped), applicable=tuple(applicable))
 
     def broken(
@@ -404,25 +404,25 @@ class Evaluator:
 
         None that cannot be checked is among them; with `codes`, none but those is asked.
         """
-        found = []
-        for rule in self.rules if codes is None else [each for each in self.rules if each.info.code in codes]:
+        violations = []
+        for rule in self.rules if codes is None else [rule for rule in self.rules if rule.info.code in codes]:
             try:
                 right = rule.decision.evaluate(facts)
                 if right is not None and not right:
                     case = _case(rule, facts)
-                    found.append((rule, case, places_of(case, facts)))
+                    violations.append((rule, case, places_of(case, facts)))
             except (UnknownValue, ExprError):
                 continue
-        return found
+        return violations
 
 
 _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
-def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
+def _is_silenced(flaw: Found | Flaw, violations: Sequence[Found]) -> bool:
     yields_to = flaw.rule.yields_to
-    several = [each for each in found if each.rule.info.code in yields_to] if yields_to else ()
-    return any(_are_one(each, flaw) for each in several) if several else False
+    specific = [violation for violation in violations if violation.rule.info.code in yields_to] if yields_to else ()
+    return any(_are_one(violation, flaw) for violation in specific) if specific else False
 
 
 def _are_one(specific: Found, general: Found | Flaw) -> bool:
@@ -493,7 +493,7 @@ def priced_by_step(
     (it is negative), and do not warn where the step gets no shorter. Less work for the GPU shortens
     the step by no more than `most_us` (None: no host): then it waits for the host.
     """
-    found = []
+    result = []
     most_us = math.inf if most_us is None else most_us
     for hit in hits:
         lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
@@ -507,8 +507,8 @@ def priced_by_step(
             hit = replace(hit, price=replace(hit.price, lost_step_us=min(max(0.0, saved_us), most_us)))
         elif (hit.price.lost_us or 0.0) > most_us:
             hit = replace(hit, price=replace(hit.price, lost_step_us=most_us))
-        found.append(hit)
-    return found
+        result.append(hit)
+    return result
 
 
 def _is_weighed(hit: Hit) -> bool:

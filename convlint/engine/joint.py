@@ -60,15 +60,15 @@ class _Dealing:
             way = {kind: best.choices[kind] for i, kind in enumerate(kinds) if members >> i & 1}
             return search.total_us(way, best.levers if members >> len(kinds) & 1 else {})
 
-        found = shares(count, now_us, time_of)
+        all_shares = shares(count, now_us, time_of)
         of_sizes = tuple(sorted({lever.code for lever in best.levers.values()}))
         settings = {}
-        for (share, others), kind in zip(found, kinds, strict=False):
+        for (share, others), kind in zip(all_shares, kinds, strict=False):
             codes = {self.codes[kinds[i]] for i in others if i < len(kinds)}
             codes.update(of_sizes if len(kinds) in others else ())
             change_us = search.total_us({kind: best.choices[kind]}, {}) - now_us
             settings[kind] = Stake(change_us, True, share, tuple(sorted(codes - {self.codes[kind]})))
-        levers = self._divided(found[-1][0]) if best.levers else {}
+        levers = self._divided(all_shares[-1][0]) if best.levers else {}
         return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
@@ -80,16 +80,16 @@ class _Dealing:
         losses = {
             key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
         }
-        whole = sum(losses.values())
-        now, found = self.search.timing.now, {}
+        total_us = sum(losses.values())
+        now, stakes = self.search.timing.now, {}
         for key, lever in best.levers.items():
-            share = block_us * losses[key] / whole if whole > 0 else block_us / len(losses)
+            share = block_us * losses[key] / total_us if total_us > 0 else block_us / len(losses)
             alone_us = self._without(now, lever, {})
             pays_with: tuple[str, ...] = ()
             if max(0.0, alone_us) < share / 2:
                 pays_with = self._company(lever, share)
-            found[key] = Stake(-alone_us, True, share, pays_with)
-        return found
+            stakes[key] = Stake(-alone_us, True, share, pays_with)
+        return stakes
 
     def _near(self, lever: Lever) -> Levers:
         """The other sizes of B that change layers of this one."""
@@ -202,8 +202,8 @@ class _Joint:
         for hit in self.of_layer.values():
             if hit.number not in advised and hit.number not in self.in_place_of:
                 self.stakes[hit.number] = Stake(self._change_us({hit.indices[0]: hit.sets[0]}))
-        found = [each for hit in self.hits for each in self.in_place_of.get(hit.number, [hit])]
-        return Settled(found + self.new, self.stakes, self.bases, self.deal)
+        all_hits = [substitute for hit in self.hits for substitute in self.in_place_of.get(hit.number, [hit])]
+        return Settled(all_hits + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
         """Puts one hit, or none, in the place of the first of several."""
@@ -219,11 +219,11 @@ class _Joint:
         A dtype may be reached in two steps, where the rule on the first one speaks. What asks for another memory format
         never does.
         """
-        asked, found = choice.value, self.of_kind[choice.kind]
-        here = [hit for hit in found if not asked or hit.flaw.set.items() <= asked.items()]
-        codes = Counter(hit.rule.info.code for hit in here or (found if choice.kind != "layout" else ()))
+        value, hits = choice.value, self.of_kind[choice.kind]
+        here = [hit for hit in hits if not value or hit.flaw.set.items() <= value.items()]
+        codes = Counter(hit.rule.info.code for hit in here or (hits if choice.kind != "layout" else ()))
         codes = codes or Counter(flaw.rule.info.code for _, flaw in choice.asking)
-        return (codes or Counter(hit.rule.info.code for hit in found)).most_common(1)[0][0]
+        return (codes or Counter(hit.rule.info.code for hit in hits)).most_common(1)[0][0]
 
     def _settings(self, kind: Kind) -> None:
         choice = self.best.choices.get(kind)
@@ -268,16 +268,16 @@ class _Joint:
     def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
         """The words of the fix that leads to the setting; of one that leads on from another, both."""
         first = hits[0].flaw
-        wanted = choice.value
+        value = choice.value
         staying = self._staying(choice)
         if staying:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
             return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
-        if first.set.items() <= wanted.items() or not wanted:
+        if first.set.items() <= value.items() or not value:
             # Images, volumes and sequences have formats of their own.
-            several = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
-            return joined(Text("; "), several) if len(several) > 1 else first.describe
-        then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
+            descriptions = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
+            return joined(Text("; "), descriptions) if len(descriptions) > 1 else first.describe
+        then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= value.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe
         return Text("{fix}; then {then}", fix=first.describe, then=then.describe)
@@ -291,10 +291,10 @@ class _Joint:
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
         """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
-        hit = self._of_network(hits, {each.indices[0]: dict(each.sets[0]) for each in hits}, hits[0].flaw.describe)
+        hit = self._of_network(hits, {hit.indices[0]: dict(hit.sets[0]) for hit in hits}, hits[0].flaw.describe)
         choice = self.best.alone.get(kind)
         same = choice is not None and all(
-            choice.layers.get(each.indices[0]) == each.sets[0].get(kind) for each in hits if choice.layers
+            choice.layers.get(hit.indices[0]) == hit.sets[0].get(kind) for hit in hits if choice.layers
         )
         change_us = None
         if choice is not None and same:
@@ -334,10 +334,10 @@ class _Joint:
         advised = lever is not None and lever.code == same[0].rule.info.code
         lead = next((hit for hit in same if hit.flaw.side == "K"), same[0])
         width = lever.width if lever is not None and advised else self.coupling.width(number, lead.flaw.width)
-        hit = self._with_group(number, lead, width, {each.indices[0]: each for each in same}, advised=advised)
+        hit = self._with_group(number, lead, width, {hit.indices[0]: hit for hit in same}, advised=advised)
         if lever is not None and advised:
             self._advise(hit, key)
-        elif any(each.number in self.playing for each in same):
+        elif any(hit.number in self.playing for hit in same):
             layers = self.coupling.group(number).layers
             sets = self.coupling.sets(layers, {number: width}, number)
             self.stakes[hit.number] = Stake(self._change_us(dict(zip(layers, sets, strict=True))))
@@ -359,17 +359,17 @@ class _Joint:
         index, side, fix = lead.indices[0], lead.flaw.side, lead.flaw.case.fix
         less = int(lead.other[side]) if lead.other.keys() == {side} and lead.sets[0].get(side) == width else 0
         less -= less % group.multiple_of
-        indices = (index, *(each for each in group.layers if each != index))
+        indices = (index, *(other for other in group.layers if other != index))
         widths = self.widths if advised else {}
         return replace(
             lead,
             flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
             indices=indices,
-            names=tuple(self.layers[each].name for each in indices),
+            names=tuple(self.layers[index].name for index in indices),
             sets=coupling.sets(indices, {**widths, number: width}, number),
             other={side: less} if less else {},
             others=coupling.sets(indices, {number: less}, number) if less else (),
-            identities=tuple((own.get(each) or lead).identities[0] for each in indices),
+            identities=tuple((own.get(index) or lead).identities[0] for index in indices),
             follows=coupling.follows(number, index, side, widens=fix is None or fix.safety != "safe"),
             fired=tuple(own),
         )
@@ -417,13 +417,13 @@ class _Joint:
 
     def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
         """What changes of these layers alone come to, in us; None where that is not predictable."""
-        timing, whole = self.search.timing, 0.0
+        timing, total_us = self.search.timing, 0.0
         for index, own in changes.items():
             before, after = timing.time_us(timing.now, index), timing.time_us(timing.now, index, own)
             if before is None or after is None:
                 return None
-            whole += after - before
-        return whole
+            total_us += after - before
+        return total_us
 
 
 def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
@@ -511,10 +511,10 @@ class FoundSteps(Struct, frozen=True):
         """What each setting of B saves of the step beside the convolutions, in the order of kinds; {} where unknown."""
         saved: dict[Kind, float] = {}
         before = self._step({}, {})
-        taken: dict[Kind, SettingChoice] = {}
+        choices: dict[Kind, SettingChoice] = {}
         for kind, choice in self.optimum.choices.items():
-            taken[kind] = choice
-            after = self._step(taken, {})
+            choices[kind] = choice
+            after = self._step(choices, {})
             if before is not None and after is not None:
                 saved[kind] = before.beside_us - after.beside_us
             before = after
@@ -536,8 +536,8 @@ class FoundSteps(Struct, frozen=True):
             was, now = output_bytes(layers[index]), output_bytes(with_fix(layers[index], changes))
             if now > was:
                 more[index] = (now - was) * layers[index].calls
-        whole = sum(more.values())
-        return {index: (after.beside_us - before.beside_us) * part / whole for index, part in more.items()}
+        total = sum(more.values())
+        return {index: (after.beside_us - before.beside_us) * part / total for index, part in more.items()}
 
     def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
         timing, setting = self.search.timing, self.search.setting(choices)
@@ -570,18 +570,18 @@ class Promise(FoundSteps, frozen=True):
         if on_host.host_us is not None:
             return self._on_host(on_host, self._hosted(best.setting, after), self._hosted(fixed_setting, fixed))
         now = timing.times(timing.now)
-        found: list[LayerTimes | None] = []
+        times: list[LayerTimes | None] = []
         for index, time_us in enumerate(now):
             then_us = timing.time_us(best.setting, index, after.get(index, NOTHING))
             ideal_us = self._ideal_us(index, after.get(index, NOTHING))
             fixed_us = timing.time_us(fixed_setting, index, fixed.get(index, NOTHING))
             known = time_us is not None and then_us is not None and ideal_us is not None
-            found.append(
+            times.append(
                 LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us)
                 if known and time_us is not None and then_us is not None and ideal_us is not None
                 else None
             )
-        return found
+        return times
 
     def _ideal_us(self, index: int, changes: Changes) -> float | None:
         best, timing = self.optimum, self.search.timing
@@ -595,16 +595,16 @@ class Promise(FoundSteps, frozen=True):
         self, on_host: Hosted, after: Sequence[LayerEstimate | None], fixed: Sequence[LayerEstimate | None]
     ) -> list[LayerTimes | None]:
         """The same where the host is known: the GPU may wait for it now, after the advice, or both."""
-        found: list[LayerTimes | None] = []
+        times: list[LayerTimes | None] = []
         for now, then, written in zip(on_host.estimates, after, fixed, strict=True):
             if now is None or then is None or written is None:
-                found.append(None)
+                times.append(None)
                 continue
             ideal_us = min(then.unquantized_us, then.time_us)
-            found.append(
+            times.append(
                 LayerTimes(time_us=now.time_us, after_us=then.time_us, ideal_us=ideal_us, after_fix_us=written.time_us)
             )
-        return found
+        return times
 
     def _hosted(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
         timing, numbers = self.search.timing, range(len(setting.running))
@@ -615,9 +615,9 @@ class Promise(FoundSteps, frozen=True):
 
 def _written(choices: Choices) -> Choices:
     """The settings of these that a fix writes: what is installed, nobody states in a file of the network's."""
-    found: dict[Kind, SettingChoice] = {}
+    written: dict[Kind, SettingChoice] = {}
     for kind, choice in choices.items():
         runtime = {name: value for name, value in choice.runtime.items() if name not in NOT_WRITTEN}
         if runtime or choice.layers or not choice.runtime:
-            found[kind] = choice if len(runtime) == len(choice.runtime) else replace(choice, runtime=runtime)
-    return found
+            written[kind] = choice if len(runtime) == len(choice.runtime) else replace(choice, runtime=runtime)
+    return written

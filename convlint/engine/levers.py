@@ -86,8 +86,8 @@ class Coupling:
             return (flaw,)
         if flaw.case.severity == "info" or _is_another_network(flaw, self.layers[index]):
             return (flaw,)
-        found = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
-        return [self._sided(each, index, name, values) for each, name in zip(found, sides, strict=True)]
+        flaws = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
+        return [self._sided(flaw, index, name, values) for flaw, name in zip(flaws, sides, strict=True)]
 
     def _is_own(self, index: int, name: str) -> bool:
         if name == "C" and self._is_composed(index):
@@ -104,10 +104,10 @@ class Coupling:
         number = self.group_of(index, side)
         width = int(flaw.set[side])
         if number is not None and self.width(number, width) != width:
-            found = values()
-            key = number, index, side, flaw.rule.info.code, width, found.context, found.layer.dtype
+            facts = values()
+            key = number, index, side, flaw.rule.info.code, width, facts.context, facts.layer.dtype
             if key not in self._fits:
-                self._fits[key] = self._fitting(number, flaw, side, found)
+                self._fits[key] = self._fitting(number, flaw, side, facts)
             width = self._fits[key]
             if not width:
                 return replace(flaw, side=side, set={}, other={}, refused=True)
@@ -180,13 +180,13 @@ class Coupling:
         Where that `widens` it, and does not only pad what is written, also why it cannot change.
         """
         group = self.channels.groups[number]
-        others = [each for each in group.writers if (each, "K") != (index, side)]
+        others = [layer for layer in group.writers if (layer, "K") != (index, side)]
         # Also where a pixel shuffle hands on several channels as one.
         whole = [reader.layer for reader in group.readers if self.channels.parts[reader.layer].keys() == {number}]
         part = [reader.layer for reader in group.readers if reader.layer not in whole]
         places = (
             (sentence("K of {layers}"), others),
-            (sentence("C of {layers}"), [each for each in whole if (each, "C") != (index, side)]),
+            (sentence("C of {layers}"), [layer for layer in whole if (layer, "C") != (index, side)]),
             (sentence("part of C of {layers}"), part),
         )
         text = joined(Text(" and "), [Text(what, layers=self._names(which)) for what, which in places if which])
@@ -231,8 +231,8 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
     """What its rule finds on one side, once the other has what the fix sets; its own words where it finds nothing."""
     mended = with_fix(values.layer, {name: value for name, value in flaw.set.items() if name != side})
     of_side = LayerFacts(values.context, mended, values.edge, values.producers, None)
-    found = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
-    own = next((each for each in found if each.set.keys() == {side}), None)
+    flaws = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
+    own = next((candidate for candidate in flaws if candidate.set.keys() == {side}), None)
     if own is not None:
         # what would be no more than a remark alone may be what the other side pays with
         return replace(own, case=replace(own.case, severity=flaw.case.severity))
@@ -419,22 +419,22 @@ class Advice:
 
     def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
         """What all of the levers change, by layer; of these layers alone, where they are named."""
-        found: dict[int, Changes] = {}
+        by_layer: dict[int, Changes] = {}
         widths: dict[int, int] = {}
         grouped: dict[int, None] = {}
         for lever in levers.values():
             if lever.group is None:
                 (index,) = lever.layers
-                found[index] = {**found[index], **lever.changes} if index in found else lever.changes
+                by_layer[index] = {**by_layer[index], **lever.changes} if index in by_layer else lever.changes
             else:
                 widths[lever.group] = lever.width
                 grouped.update(dict.fromkeys(lever.layers))
         for index in grouped:
             sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
-            found[index] = {**found.get(index, {}), **sizes}
+            by_layer[index] = {**by_layer.get(index, {}), **sizes}
         if layers is None:
-            return found
-        return {index: found[index] for index in layers if index in found}
+            return by_layer
+        return {index: by_layer[index] for index in layers if index in by_layer}
 
     def group(self, number: int) -> ChannelGroup:
         """The group of that number."""
@@ -560,9 +560,9 @@ def _key(index: int, flaw: Flaw) -> Key:
     return ("group", flaw.group) if flaw.group is not None else (index, *sorted(flaw.set))
 
 
-def _clash(one: Key, other: Key) -> bool:
+def _clash(key: Key, other: Key) -> bool:
     """Whether two forms of one layer set the same field."""
-    return not set(one[1:]).isdisjoint(other[1:])
+    return not set(key[1:]).isdisjoint(other[1:])
 
 
 def _playing(rules: Iterable[Rule]) -> list[Rule]:

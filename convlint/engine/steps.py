@@ -67,49 +67,49 @@ class _Order:
 
     def steps(self) -> list[tuple[Members, float]]:
         """Each with what it saves as it is taken, in us."""
-        found = []
+        steps = []
         self._look_at(list(self.every.levers))
         while len(self.taken) < len(self.every):
             step, saved_us = self._next()
             self._take(step)
-            found.append((step, saved_us))
-        return found
+            steps.append((step, saved_us))
+        return steps
 
     def _next(self) -> tuple[Members, float]:
         now_us = self._us(self.taken)
-        choices = {kind: one for kind, one in self.every.choices.items() if kind not in self.taken.choices}
-        found = [
+        choices = {kind: choice for kind, choice in self.every.choices.items() if kind not in self.taken.choices}
+        pairs = [
             (now_us - self._us(self.taken.plus(step)), step)
             for step in (Members({k: c}, {}) for k, c in choices.items())
         ]
-        upgrades = [one for one in found if any(choice.upgrades for choice in one[1].choices.values())]
+        upgrades = [pair for pair in pairs if any(choice.upgrades for choice in pair[1].choices.values())]
         if upgrades:  # a slow release first: what else hides it is judged without
             return upgrades[0][1], upgrades[0][0]
         if self.saves:
             key = max(self.saves, key=self.saves.__getitem__)
-            found.append((self.saves[key], Members({}, {key: self.every.levers[key]})))
-        saved_us, step = max(found, key=lambda one: one[0])
+            pairs.append((self.saves[key], Members({}, {key: self.every.levers[key]})))
+        saved_us, step = max(pairs, key=lambda pair: pair[0])
         if saved_us > 0:
             return step, saved_us
         return self._together(choices, now_us)
 
     def _together(self, choices: Choices, now_us: float) -> tuple[Members, float]:
         """What saves time though nothing of it does alone: all settings, sizes near each other, or all that is left."""
-        left = {key: self.every.levers[key] for key in self.saves}
+        levers = {key: self.every.levers[key] for key in self.saves}
         tried = [Members(choices, {})] if len(choices) > 1 else []
-        tried += [Members({kind: choice}, left) for kind, choice in choices.items()]
+        tried += [Members({kind: choice}, levers) for kind, choice in choices.items()]
         if not choices:
-            tried += [Members({}, self._near(key, left)) for key in left]
+            tried += [Members({}, self._near(key, levers)) for key in levers]
         for step in tried:
             saved_us = now_us - self._us(self.taken.plus(step))
             if saved_us > 0:
                 return step, saved_us
-        whole = Members(choices, left)
-        return whole, now_us - self._us(self.taken.plus(whole))
+        rest = Members(choices, levers)
+        return rest, now_us - self._us(self.taken.plus(rest))
 
-    def _near(self, key: Key, left: Levers) -> dict[Key, Lever]:
-        keys = {other for index in left[key].layers for other in self.touching[index]}
-        return {other: lever for other, lever in left.items() if other in keys}
+    def _near(self, key: Key, levers: Levers) -> dict[Key, Lever]:
+        keys = {other for index in levers[key].layers for other in self.touching[index]}
+        return {other: lever for other, lever in levers.items() if other in keys}
 
     def _take(self, step: Members) -> None:
         self.taken = self.taken.plus(step)

@@ -45,21 +45,21 @@ def arriving(network: Network) -> Mapping[int, Edge]:
     As in memory, such a list is one network where most of its layers read as many channels as the one before writes.
     One layer in several layouts or dtypes is a comparison, in which nothing is handed on.
     """
-    layers, found = network.layers, {edge.consumer: edge for edge in network.edges}
-    connected = {*found, *(producer for edge in network.edges for producer in edge.producers)}
+    layers, edges = network.layers, {edge.consumer: edge for edge in network.edges}
+    connected = {*edges, *(producer for edge in network.edges for producer in edge.producers)}
     if len(connected) == len(layers):
-        return found
+        return edges
     for part in parts(layers, network.edges):
         writing: dict[int | None, int] = {}  # by channels, the last layer that writes so many
         for index in part:
             layer, before = layers[index], writing.get(layers[index].C)
             alone = index not in connected and not layer.first
             if alone and before is not None and layer.C is not None and _form(layers[before]) != _form(layer):
-                found[index] = Edge(consumer=index, producers=(before,), source=layers[before].name, C=layer.C,
+                edges[index] = Edge(consumer=index, producers=(before,), source=layers[before].name, C=layer.C,
                                     D=layer.D, H=layer.H, W=layer.W)  # fmt: skip
             if not layer.pointwise_map:  # what squeezes and excites scales another's output
                 writing[layer.K] = index
-    return found
+    return edges
 
 
 def as_laid_out(
@@ -90,7 +90,7 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
     readers, copied = set[int](), Counter[int]()
     if framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
-    if not any(one.groups > 1 or "group norm" in (one.kind, one.work and one.work.kind) for one in network.operations):
+    if not any(op.groups > 1 or "group norm" in (op.kind, op.work and op.work.kind) for op in network.operations):
         return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
@@ -113,7 +113,7 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
         elif kind == "concat":  # is NCHW where one of its parts is
             layout = all(in_nhwc[index] for index in operation.inputs)
             follows = any(by_norm[index] for index in operation.inputs)
-            makers = tuple(dict.fromkeys(one for index in operation.inputs for one in made_by[index]))
+            makers = tuple(dict.fromkeys(maker for index in operation.inputs for maker in made_by[index]))
         in_nhwc.append(layout)
         by_norm.append(follows)
         made_by.append(makers)
@@ -157,16 +157,16 @@ def _is_copied(
     edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer], *, of_layouts: bool
 ) -> bool:
     """Whether what a layer reads from one of its producers is written once more before; of their layouts, if asked."""
-    one, other = layers[producer], layers[edge.consumer]
-    if other.pointwise_map:
+    writer, reader = layers[producer], layers[edge.consumer]
+    if reader.pointwise_map:
         return False
-    if one.dtype is not None and other.dtype is not None and _stored(one.dtype) != _stored(other.dtype):
+    if writer.dtype is not None and reader.dtype is not None and _stored(writer.dtype) != _stored(reader.dtype):
         return True
-    if not of_layouts or one.layout == other.layout or "auto" in (one.layout, other.layout):
+    if not of_layouts or writer.layout == reader.layout or "auto" in (writer.layout, reader.layout):
         return False
-    if one.Z == one.P == one.Q == 1 or other.D == other.H == other.W == 1:  # in memory, the same in both layouts
+    if writer.Z == writer.P == writer.Q == 1 or reader.D == reader.H == reader.W == 1:  # equal in both layouts
         return False
-    same = one.layout == stated[producer].layout and other.layout == stated[edge.consumer].layout
+    same = writer.layout == stated[producer].layout and reader.layout == stated[edge.consumer].layout
     return edge.copied is not False or not same
 
 
@@ -295,7 +295,7 @@ class NetworkTiming:
             return None
         if self._weights is None:
             self._weights = [layout_weight(layer, self.mode) for layer in self.network.layers]
-        weighed, total = sum([one for one, _ in self._weights]), sum([one for _, one in self._weights])
+        weighed, total = sum([value for value, _ in self._weights]), sum([value for _, value in self._weights])
         worst, most = None, 0.0
         for index, own in changes.items():
             sizes = {name: value for name, value in own.items() if "." not in name}
@@ -460,7 +460,7 @@ def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[t
     for members in range(1, 1 << count):
         without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
         times[members] = min(time_of(members), *without)
-    found = []
+    result = []
     orders = [factorial(size) * factorial(count - size - 1) for size in range(count)]  # by the size of a set
     for i in range(count):
         others = sorted((members for members in range(1 << count) if not members >> i & 1), key=int.bit_count)
@@ -469,8 +469,8 @@ def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[t
         enough = 0
         if adds[0] < share / 2:
             enough = next(members for members in others if adds[members] >= share * (1 - SAME))
-        found.append((share, frozenset(j for j in range(count) if enough >> j & 1)))
-    return found
+        result.append((share, frozenset(j for j in range(count) if enough >> j & 1)))
+    return result
 
 
 MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they are not B's
@@ -481,17 +481,17 @@ def weighed(
 ) -> list[Hit]:  # fmt: skip
     """The hits with their prices; `stakes` and `bases` are by the number of a hit."""
     beside = Counter(hit.rule.info.code for hit in hits if hit.number not in stakes)
-    found = []
+    result = []
     for hit in hits:
         few = beside[hit.rule.info.code] <= MOST_PRICED
         if hit.indices and hit.rule.loss != "none":
             price = _price(hit, stakes.get(hit.number), pricer, few=few)
-            found.append(replace(hit, price=replace(price, basis=bases.get(hit.number))))
+            result.append(replace(hit, price=replace(price, basis=bases.get(hit.number))))
         elif hit.indices and few and _is_remark(hit):
-            found.append(replace(hit, price=replace(UNPRICED, change_us=_change_us(hit, pricer) or None)))
+            result.append(replace(hit, price=replace(UNPRICED, change_us=_change_us(hit, pricer) or None)))
         else:
-            found.append(hit)
-    return found
+            result.append(hit)
+    return result
 
 
 def _is_remark(hit: Hit) -> bool:
@@ -532,6 +532,6 @@ def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price
 
 def _capacity(hit: Hit, pricer: Pricer) -> float | None:
     """What its layers pay for what they do not fill; of layers that share channels, those where the rule fired."""
-    found = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
-    known = [capacity for capacity in found if capacity is not None]
-    return sum(known) if known and len(known) == len(found) else None
+    capacities = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
+    known = [capacity for capacity in capacities if capacity is not None]
+    return sum(known) if known and len(known) == len(capacities) else None

@@ -55,16 +55,16 @@ class Held:
         if self.needs:
             raise LookupError(self.needs)
         networks = []
-        several = parts(self._layers, self._edges)
+        groups = parts(self._layers, self._edges)
         # Which of several networks an operation belongs to, nobody says. What a convolution reads too is counted there.
-        read = {source for each in self._operations if each.kind == "conv" for source in each.inputs}
+        read = {source for operation in self._operations if operation.kind == "conv" for source in operation.inputs}
         norms = {
-            each.inputs[0]: each.work
-            for each in self._operations
-            if each.kind != "batchnorm" and each.work is not None and each.inputs and each.inputs[0] not in read
-            and each.work.kind in KEPT_BY_NORMS
+            operation.inputs[0]: operation.work
+            for operation in self._operations
+            if operation.kind != "batchnorm" and operation.work is not None and operation.inputs
+            and operation.inputs[0] not in read and operation.work.kind in KEPT_BY_NORMS
         }  # fmt: skip
-        for indices in several:
+        for indices in groups:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
                 Edge(
@@ -75,7 +75,7 @@ class Held:
                 if edge.consumer in place
             ]  # fmt: skip
             own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            norms.values() if len(several) == 1 else ())  # fmt: skip
+                            norms.values() if len(groups) == 1 else ())  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 
@@ -131,7 +131,7 @@ class Held:
 def _workspace(estimate: LayerEstimate | None) -> int:
     if estimate is None:
         return 0
-    return max((one.workspace_bytes for one in estimate.passes.values()), default=0)
+    return max((of_pass.workspace_bytes for of_pass in estimate.passes.values()), default=0)
 
 
 _MOST_NAMED = 5
@@ -192,16 +192,16 @@ class Whole:
         if index is None or not self.edges:
             return []
         before, after = self._lineage
-        found: list[str] = []
+        names: list[str] = []
         others = self._parts[index] & ~(before[index] | after[index] | 1 << index)
         for _ in range(_MOST_ASKED):
-            if not others or len(found) == most:
+            if not others or len(names) == most:
                 break
             number = (others & -others).bit_length() - 1
             others &= others - 1
             if before[index] & before[number] or after[index] & after[number]:
-                found.append(self.layers[number].name)
-        return found
+                names.append(self.layers[number].name)
+        return names
 
     @cached_property
     def memory_bound_us(self) -> list[tuple[float, str]]:

@@ -137,8 +137,8 @@ class Fragments:
 
     def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING, *, code: str = "") -> str:
         """As of a template. Raises ExprError."""
-        held = [text for when, text in self.pieces if when is None or when.holds(values)]
-        texts = [text.render(values, over, code=code) for text in held]
+        templates = [text for when, text in self.pieces if when is None or when.holds(values)]
+        texts = [text.render(values, over, code=code) for text in templates]
         return joined(Text.of(COMMA, code=code), texts) or self.otherwise.render(values, over, code=code)
 
 
