@@ -1,8 +1,8 @@
 """One network checked: facts -> flaws -> price -> severity -> join -> findings, for each target.
 
-Every layer is estimated, every rule evaluated on its facts, and the specific silences the general. What the user
-silenced leaves here. The flaws of each layer are then priced together, each gets its severity in the light of all of
-them, and what may be said of many layers at once is joined.
+Every layer is estimated and every rule evaluated on its facts; specific rules silence general ones. Hits that the user
+silenced are left out. The others are priced together, get their severities, and are joined where many layers share a
+flaw.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def check_network(
     on_promise: OnPromise | None = None,
     details: bool = True,
 ) -> NetworkResult:
-    """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
+    """Checks all layers with all rules, for each target. Raises RuleError where a rule divides by zero.
 
-    Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
-    part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
-    be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
-    Without `details`, infos on the batch do not say what other batches come to, and the largest one is not sought.
+    Rules not among `codes`, findings that `silences` accepts, and those that are `known` are left out, of the report
+    and of what the advice saves. `kept` is what advice must not change; `allow` names further changes that it may make.
+    `on_promise` receives the `Promise` of each target. Without `details`, infos on the batch name no other batches, and
+    the largest batch is not computed.
     """
     check = _NetworkCheck(
         network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
@@ -194,7 +194,7 @@ class _NetworkCheck:
     def _meet_again(
         self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
     ) -> None:  # fmt: skip
-        """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""
+        """Passes the baseline the hits that show once its own are mended, so that it does not count them as gone."""
         known, self.known = self.known, None
         identities, self.identities = self.identities, self.identities.copied()
         again = self._promise(hits, exclusions, timing, facts, (), on_host, anew=True)
@@ -209,7 +209,7 @@ class _NetworkCheck:
         self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts,
         estimates: Sequence[LayerEstimate | None], on_host: Hosted, *, anew: bool = False,
     ) -> Promise:  # fmt: skip
-        """B, the fastest network that advice leads to, and what each hit earns in it; `anew` ignores the baseline."""
+        """Finds B, the fastest network by advice, and what each hit earns in it; `anew` ignores the baseline."""
         layers = self.network.layers
         plays = (may_play, narrowing) if "narrower" in self.allow else (may_play,)
         playing = {
@@ -240,17 +240,17 @@ class _NetworkCheck:
         return Promise(best, search, advice, joint, estimates)
 
     def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
-        """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""
+        """The hits that are not silenced; the settings and groups of the silenced ones are added to `exclusions`."""
         hits = []
         for hit in all_hits:
             if self._in_force(hit, facts):
                 hits.append(hit)
             elif self.codes is None or hit.rule.info.code in self.codes:
-                exclusions.silence(hit)  # a rule that is not selected has nothing to say of what others advise
+                exclusions.silence(hit)  # rules that are not selected do not limit the advice of others
         return hits
 
     def _not_known(self, hits: list[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
-        """The hits that are not known: what a baseline holds does not play, nor a group whose width it holds."""
+        """The hits that the baseline does not hold, without those of groups whose width it holds."""
         known = self.known
         if known is not None:
             known_hits = [hit for hit in hits if known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))]
@@ -277,7 +277,7 @@ class _NetworkCheck:
         return hits
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
-        """What the rules on whole networks find."""
+        """The hits of the rules on whole networks."""
         if not self.network.layers:
             return []
         verdict = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
@@ -287,14 +287,14 @@ class _NetworkCheck:
     def _of_layers(
         self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
     ) -> tuple[list[Hit], dict[str, int]]:
-        """(what the rules on layers find, how many layers each applies to); equal layers alone are evaluated once."""
+        """(hits of the rules on layers, how many layers each applies to); equal layers alone are evaluated once."""
         evaluator = Evaluator(rules, batches=self.details)
         hits: list[Hit] = []
         applying = Counter[tuple[str, ...]]()  # most layers have the same
         known: dict[object, Evaluation] = {}
         for index, layer in enumerate(self.network.layers):
             edge = self.edges.get(index)
-            # What edges lead to or from has its own place among the layers, which rules may ask about.
+            # Rules may ask about the neighbours of a connected layer, so that it shares no evaluation.
             key = None if index in self.connected or evaluator.tells_apart else layer_identity(layer)
             verdict = known.get(key) if key is not None else None
             if verdict is None:
@@ -312,7 +312,7 @@ class _NetworkCheck:
         return hits, applicable
 
     def _facts(self, index: int, facts: TargetFacts, estimate: LayerEstimate | None) -> LayerFacts:
-        """What rules can ask of one layer."""
+        """The facts of one layer, with the copies for norms that it runs with."""
         layers, edge = self.network.layers, self.edges.get(index)
         producers = tuple(layers[i] for i in edge.producers) if edge else ()
         layer, copies = layers[index], self.running[index].norm_copies
@@ -320,7 +320,7 @@ class _NetworkCheck:
         return LayerFacts(facts, layer, edge, producers, estimate)
 
     def _worth_saying(self, hits: Iterable[tuple[Hit, bool]], applicable: dict[str, int]) -> list[Hit]:
-        """Those with something to say; what all layers share, all that are left share."""
+        """The hits whose flag is set; each of the others lowers the count of layers that its rule applies to."""
         result = []
         for hit, is_said in hits:
             if is_said:
@@ -330,7 +330,7 @@ class _NetworkCheck:
         return result
 
     def _came_to_light(self, flaw: Flaw, index: int, facts: TargetFacts) -> Hit:
-        """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
+        """The hit of a flaw that stands once others are mended; it has the identity of its rule's hit now, if any."""
         own = self.own.get((index, flaw.key))
         hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
         # What is wrong only after other advice is no error of the network as it is.
@@ -347,7 +347,7 @@ class _NetworkCheck:
         return self.known is None or not self.known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
 
     def _in_force(self, hit: Hit, facts: TargetFacts) -> bool:
-        """Whether the user wants to hear of it."""
+        """Whether its rule is selected and the user has not silenced the hit."""
         if self.codes is not None and hit.rule.info.code not in self.codes:
             return False
         silences = self.silences
@@ -399,9 +399,9 @@ class _NetworkCheck:
 
 
 def _held_groups(hits: Sequence[Hit], known_hits: Sequence[Hit]) -> set[tuple[str, int]]:
-    """The groups of channels, by rule, whose width a baseline holds: a layer that writes them, which decides it.
+    """The groups of channels, by rule, whose width a baseline holds at a layer that writes them.
 
-    Where no layer writes them, as of the network's input, any that reads them.
+    Where no hit is at such a layer, as for the network's input, a layer that reads them decides.
     """
 
     def of(hits: Iterable[Hit], sides: str) -> set[tuple[str, int]]:
@@ -428,7 +428,7 @@ class _Heard:
         self.left: set[int] = set()  # by number
 
     def silence(self, hit: Hit) -> None:
-        """Notes a hit that nobody wants to hear of."""
+        """Adds the layers of the setting, and the group, of a silenced hit."""
         kind = kind_of(hit.flaw.set) if hit.flaw.set else None
         if kind is not None:
             self.kinds.setdefault(kind, set()).update(hit.indices)
@@ -462,7 +462,7 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
 def _by_number(
     beside_us: Mapping[Kind, float], wider_us: Mapping[int, float], hits: Sequence[Hit]
 ) -> dict[int, float]:  # fmt: skip
-    """What settings save beside convolutions, and widths cost there, by the number of the hit that advises each."""
+    """Time that settings save beside convolutions (of widths: cost, negative), by the number of the advising hit."""
     saved_us: dict[int, float] = {}
     for hit in hits:
         kind = kind_of(hit.flaw.set) if hit.price.advised else None

@@ -33,7 +33,7 @@ _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
 def edge_after(edge: Edge, before: Sequence[ConvLayer], after: Sequence[ConvLayer]) -> Edge:
-    """What arrives at a layer once it, and what it reads, has changed: of another width only if that fitted before."""
+    """The edge once its layers have changed; its C follows that of the consumer only if they were equal before."""
     old, new = before[edge.consumer].C, after[edge.consumer].C
     return replace(edge, C=new) if edge.C is not None and edge.C == old != new else edge
 
@@ -72,7 +72,7 @@ _MAX_SIZE = 2**31
 
 
 def is_size(name: str, value: Any) -> bool:
-    """Whether `new_value` has nothing to object to, nor to change: so it is with nearly every value of a fix."""
+    """Whether `new_value` returns `value` as it is, which is so for nearly every value of a fix."""
     return type(value) is int and 0 <= value <= _MAX_SIZE and name not in _WORDS
 
 
@@ -103,7 +103,7 @@ _CHANNELS = _HARMLESS | {"C", "K"}  # one group divides any of them, and they le
 
 
 def impossible(changes: Mapping[str, Scalar], layer: ConvLayer) -> str | None:
-    """Why no layer can be what `changes` make of one that can; None where nothing speaks against it."""
+    """Why these `changes` make a possible layer impossible; None where they do not."""
     if changes.keys() <= _HARMLESS or (layer.groups == 1 and changes.keys() <= _CHANNELS):
         return None
     after = with_fix(layer, changes)
@@ -161,9 +161,9 @@ class Found(Struct, frozen=True):
     places: tuple[str, ...]
 
     def flaw(self, values: LayerFacts, *, batches: bool = True) -> Flaw:
-        """With what its fix sets and its texts; `values` are those that it was found with.
+        """The flaw, with the values of its fix and its texts; `values` are the facts of the layer.
 
-        Without `batches`, what sets another batch alone sets nothing. Raises UnknownValue.
+        Without `batches`, a fix that sets N alone sets nothing. Raises UnknownValue.
         """
         rule, case, fix, code = self.rule, self.case, self.case.fix, self.rule.info.code
         setting = None if not batches and fix is not None and [name for name, _ in fix.set] == ["N"] else fix
@@ -193,7 +193,7 @@ class Found(Struct, frozen=True):
 
 
 def _assumed(rule: Rule, values: LayerFacts) -> str:
-    """What the verdict on the whole network takes for granted: settings that were left out have a default."""
+    """The defaults that a rule on the network assumes for settings that were left out, to end its message with."""
     words = assumptions(values.context.runtime, rule.names()) if rule.scope == "network" else []
     return Text(" ({effect})", effect=joined(Text("; "), words)) if words else ""
 
@@ -259,7 +259,7 @@ class Hit(Struct, frozen=True):
     def sets_batch(self) -> bool:
         """Whether its fix is another batch, which is the whole network's, or would be if one were good.
 
-        A finding on the network itself says what its memory allows: no plan for the time of an image.
+        A finding on the network itself is about memory, and gets no plan for the time of an image.
         """
         if not self.indices:
             return False
@@ -270,7 +270,7 @@ class Hit(Struct, frozen=True):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
-    """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
+    """The new values of a fix; built-in rules leave out negative sizes, those of a layer that fits nothing."""
     new_values = [(name, expr.evaluate(values)) for name, expr in pairs]
     if all(is_size(name, value) for name, value in new_values):
         return dict(new_values)
@@ -309,7 +309,7 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
 
 
 def _possible(changes: dict[str, Scalar], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
-    """What a layer can be; nothing where a rule of ours, about a layer that fits nothing, would ask for more."""
+    """The changes where a layer can have them; else nothing for a built-in rule, and ExprError for others."""
     problem = impossible(changes, values.layer) if changes else None
     if problem is None:
         return changes
@@ -346,7 +346,7 @@ class Evaluator:
     """A fixed list of rules, in order."""
 
     def __init__(self, rules: Sequence[Rule], *, batches: bool = True) -> None:
-        """Without `batches`, rules whose fix is another batch say that it is, and not which."""
+        """Without `batches`, a fix that sets another batch does not name it."""
         self.rules, self._batches = rules, batches
         # What is asked for at every layer: the rule, its function, whether it is about an edge, its code.
         self._decisions = [(rule, rule.decision.decide, rule.scope == "edge", rule.info.code) for rule in rules]
@@ -354,13 +354,13 @@ class Evaluator:
 
     @cached_property
     def tells_apart(self) -> bool:
-        """Whether a rule reads a layer's own name: it may then find something else in one of equal fields."""
+        """Whether a rule reads a layer's own name, so that layers of equal fields may have different flaws."""
         return any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in self.rules)
 
     def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
-        """All rules on one layer, the general ones silent where a specific one speaks.
+        """Evaluates all rules on one layer; flaws of general rules are left out where a specific one has the same.
 
-        Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
+        For a hypothetical layer, which does not `exists`, a rule that cannot be evaluated is passed over.
         """
         violations: list[Found] = []
         flaws: list[Flaw] = []
@@ -400,9 +400,9 @@ class Evaluator:
     def broken(
         self, facts: LayerFacts, codes: Collection[str] | None = None
     ) -> list[tuple[Rule, Case, tuple[str, ...]]]:
-        """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
+        """The rules that a hypothetical layer breaks, silenced or not, each with its case and places.
 
-        None that cannot be checked is among them; with `codes`, none but those is asked.
+        Rules that cannot be checked are left out; with `codes`, only those rules are asked.
         """
         violations = []
         for rule in self.rules if codes is None else [rule for rule in self.rules if rule.info.code in codes]:
@@ -426,7 +426,7 @@ def _is_silenced(flaw: Found | Flaw, violations: Sequence[Found]) -> bool:
 
 
 def _are_one(specific: Found, general: Found | Flaw) -> bool:
-    """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
+    """Whether both flaws are the same; two that point at sizes are only where they share a size."""
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)
 
@@ -450,10 +450,10 @@ SAID_SHARE = 0.5  # warnings have to come to this share of what it saves
 
 
 def stated(flaw: Flaw, layer: ConvLayer | None = None) -> Severity:
-    """What the rule says of this case, before anything is known of its price.
+    """The severity that the rule states for this case, before its price is known.
 
-    A priced rule judges what runs. Of a dtype that was only read from storage it can say no more than info, and neither
-    of another dtype for a module, around which autocast may stand.
+    A priced rule judges what runs. It is no more than info where the dtype was only read from storage, or where it asks
+    for another dtype for a module, around which autocast may stand.
     """
     severity = flaw.case.severity
     if layer is None or severity != "warning" or flaw.rule.loss == "none":
@@ -486,12 +486,12 @@ def priced_by_step(
     hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None, beside_us: Mapping[int, float],
     most_us: float | None,
 ) -> list[Hit]:  # fmt: skip
-    """The same with what is lost of the whole step, where more than convolutions is at stake.
+    """The hits with the time lost of the whole step, where they concern more than convolutions.
 
-    Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
-    number of a hit: norms and activations of 16 bits move half of the bytes, for one. Wider layers cost some there
-    (it is negative), and do not warn where the step gets no shorter. Less work for the GPU shortens
-    the step by no more than `most_us` (None: no host): then it waits for the host.
+    Rules on the step warn by that loss. `beside_us` is what a setting saves in other operations, by the number of a
+    hit: norms and activations of 16 bits move half of the bytes, for example. Wider layers cost time there (negative),
+    and do not warn where the step gets no shorter. Less work for the GPU shortens the step by `most_us` at most
+    (None: no host); beyond that the GPU waits for the host.
     """
     result = []
     most_us = math.inf if most_us is None else most_us

@@ -33,7 +33,7 @@ class Deal(Struct, frozen=True):
 
 
 def dealt(best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> Deal:
-    """The shares in `best`; `codes` are the rules that speak for its settings."""
+    """The stakes of the members of `best`; `codes` are the rules that report its settings."""
     return _Dealing(best, search, advice, codes).deal()
 
 
@@ -72,9 +72,9 @@ class _Dealing:
         return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
-        """The share of all sizes, divided among them.
+        """Divides the share of all sizes among them, by the time that leaving each one out would cost.
 
-        By what each one loses if it alone is left out: exact shares of so many players would take 2**n times.
+        Exact shares of so many players would take 2**n timings.
         """
         best = self.best
         losses = {
@@ -97,7 +97,7 @@ class _Dealing:
         return {key: other for key, other in near.items() if key != lever.key}
 
     def _without(self, setting: NetworkSetting, lever: Lever, beside: Levers) -> float:
-        """What its layers take longer without it, `beside` others."""
+        """How much longer its layers take without the lever, `beside` others."""
         return self._us(setting, lever, beside) - self._us(setting, lever, {**beside, lever.key: lever})
 
     def _us(self, setting: NetworkSetting, lever: Lever, on: Levers) -> float:
@@ -109,7 +109,7 @@ class _Dealing:
         return total
 
     def _company(self, lever: Lever, share: float) -> tuple[str, ...]:
-        """The rules of the fewest others with which it earns its share; of all of them, where that takes all."""
+        """The codes of the fewest other changes with which a lever earns its share; of all nearby, if no fewer do."""
         near = self._near(lever)
         for way, setting, others in self._companies(near):
             if self._without(setting, lever, others) >= share * (1 - SAME):
@@ -206,7 +206,7 @@ class _Joint:
         return Settled(all_hits + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
-        """Puts one hit, or none, in the place of the first of several."""
+        """Replaces several hits by one, in the place of the first, or by none."""
         self.in_place_of.update((hit.number, []) for hit in hits)
         if by is not None:
             self.in_place_of[hits[0].number] = [by]
@@ -214,10 +214,10 @@ class _Joint:
     # Settings of the network.
 
     def _owner(self, choice: SettingChoice) -> str:
-        """The rule that speaks for a setting: of those that find it as things are, the one in most layers.
+        """The code of the rule that reports a setting: of those that ask for it now, the one in most layers.
 
-        A dtype may be reached in two steps, where the rule on the first one speaks. What asks for another memory format
-        never does.
+        A dtype that is reached in two steps is reported by the rule on the first one. A rule that asks for another
+        memory format comes last.
         """
         value, hits = choice.value, self.of_kind[choice.kind]
         here = [hit for hit in hits if not value or hit.flaw.set.items() <= value.items()]
@@ -266,7 +266,7 @@ class _Joint:
         return hit
 
     def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
-        """The words of the fix that leads to the setting; of one that leads on from another, both."""
+        """The text of the fix that leads to the setting; of both fixes where it takes two steps."""
         first = hits[0].flaw
         value = choice.value
         staying = self._staying(choice)
@@ -290,7 +290,7 @@ class _Joint:
         return [index for index, layer in after if is_grouped(layer) and layer.layout == "NCHW"]
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
-        """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
+        """The one hit of a rule on a setting that is not B's, or that another rule reports."""
         hit = self._of_network(hits, {hit.indices[0]: dict(hit.sets[0]) for hit in hits}, hits[0].flaw.describe)
         choice = self.best.alone.get(kind)
         same = choice is not None and all(
@@ -303,7 +303,7 @@ class _Joint:
         return hit
 
     def _of_network(self, hits: Sequence[Hit], sets: Mapping[int, dict[str, Scalar]], describe: str) -> Hit:
-        """One hit for those of a rule; `sets` are the layers that change with it."""
+        """Joins the hits of a rule into one on the network; `sets` has the changes of all layers that it changes."""
         first = hits[0]
         own = {hit.indices[0]: hit for hit in hits}
         order = sorted({*own, *sets})
@@ -328,7 +328,7 @@ class _Joint:
     # Widths of groups.
 
     def _group(self, number: int, same: Sequence[Hit]) -> Hit:
-        """One hit for those of one rule on one group; it stands where the number is written, if that was found."""
+        """Joins the hits of one rule on one group; the result stands where the number is written, if a hit does."""
         key: Key = ("group", number)
         lever = self.best.levers.get(key)
         advised = lever is not None and lever.code == same[0].rule.info.code
@@ -404,7 +404,7 @@ class _Joint:
         return hit
 
     def _before(self, key: Key) -> list[str]:
-        """The rules that speak for the settings with which a size is first asked for."""
+        """The codes of the rules that report the settings with which a size is first asked for."""
         way = list(self.best.choices.items())
         for count in range(1, len(way) + 1):
             if key in self.search.of(self.search.setting(dict(way[:count]))).levers:
@@ -416,7 +416,7 @@ class _Joint:
         self.bases[hit.number] = self.best.bases[key]
 
     def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
-        """What changes of these layers alone come to, in us; None where that is not predictable."""
+        """The change in time by these changes alone, in us; None where that is not predictable."""
         timing, total_us = self.search.timing, 0.0
         for index, own in changes.items():
             before, after = timing.time_us(timing.now, index), timing.time_us(timing.now, index, own)
@@ -427,7 +427,7 @@ class _Joint:
 
 
 def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
-    """The flaw, with what has to be mended before it shows."""
+    """The flaw; its messages name the rules to be mended before it shows."""
     if not codes:
         return flaw
     if len(codes) == 1:
@@ -438,7 +438,7 @@ def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
 
 
 def _further(hit: Hit, lever: Lever) -> str:
-    """What a form comes to that was taken further than its rule asks as things are."""
+    """The text of a fix where the lever changes more than its rule asks for now."""
     if lever.changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(lever.changes.items()))
         return Text("use {sizes}", sizes=sizes)
@@ -465,9 +465,9 @@ class FoundSteps(Struct, frozen=True):
     def shortened(
         self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss], bool]
     ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
-        """What shortens the step beside this advice, `compile` and `host`, and the step then; `before_us` without them.
+        """Yields what shortens the step beside this advice, `compile` and `host`, each with the step then.
 
-        Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
+        Only what is `wanted` counts; the first may leave nothing to the second. `before_us` is the step without them.
         """
         compiled = False
         for loss in reversed(OF_STEPS):
@@ -479,12 +479,12 @@ class FoundSteps(Struct, frozen=True):
                 compiled, before_us = True, step_us
 
     def shortest_us(self, choices: Choices, levers: Levers, wanted: Callable[[Loss], bool]) -> float | None:
-        """The step with this advice, and with what of `shortened` is wanted."""
+        """The shortest step with this advice, and with those of `shortened` that are wanted."""
         step_us = self.step_us(choices, levers)
         return min((us for _, us in self.shortened(choices, levers, step_us, wanted)), default=step_us)
 
     def leaves_waiting(self, wanted: Callable[[Loss], bool]) -> bool:
-        """Whether the host sets the pace of the step with all of B, and what would mend that is not `wanted`."""
+        """Whether the GPU waits for the host in the step with all of B, and what mends that is not `wanted`."""
         best, compiled = self.optimum, wanted("compile")
         step = None if wanted("host") else self._step(best.choices, best.levers, compiled=compiled)
         return step is not None and step.idle_us > LEAST_GAIN * step.time_us
@@ -555,13 +555,13 @@ class FoundSteps(Struct, frozen=True):
 
 
 class Promise(FoundSteps, frozen=True):
-    """The same with the hits and what they earn in B."""
+    """The steps with the hits and what they earn in B."""
 
     settled: Settled
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
-        """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
+        """The times of each layer now, after all advice, after its fixes, and ideally; with its waits for the host."""
         best, timing = self.optimum, self.search.timing
         after = self.advice.changes(best.levers)
         written = {key: lever for key, lever in best.levers.items() if NOT_WRITTEN.isdisjoint(lever.changes)}
@@ -614,7 +614,7 @@ class Promise(FoundSteps, frozen=True):
 
 
 def _written(choices: Choices) -> Choices:
-    """The settings of these that a fix writes: what is installed, nobody states in a file of the network's."""
+    """The settings that a fix can write: no file of the network states the versions that are installed."""
     written: dict[Kind, SettingChoice] = {}
     for kind, choice in choices.items():
         runtime = {name: value for name, value in choice.runtime.items() if name not in NOT_WRITTEN}

@@ -48,12 +48,12 @@ class Coupling:
         return channels_of(self._network)
 
     def group_of(self, index: int, name: str) -> int | None:
-        """The group that is this layer's C or K, if others have it too. Zeros may be added to an input of each."""
+        """The group of this layer's C or K, if several layers share it; of the network's input, if several read it."""
         number = self.number_of(index, name)
         return number if number is not None and self._is_shared(number) else None
 
     def number_of(self, index: int, name: str) -> int | None:
-        """The group that is this layer's C or K, whoever else has it."""
+        """The group of this layer's C or K, shared or not; None where there is none."""
         if not self.wired or name not in _SIDES:
             return None
         axis = self.channels.read.get(index, ())
@@ -68,7 +68,7 @@ class Coupling:
         return len(group.readers) > 1 if group.only_input else len(group.writers) + len(group.readers) > 1
 
     def is_free(self, index: int, fields: Iterable[str]) -> bool:
-        """Whether nothing in the network keeps these channels of a layer as they are; an input can be filled up."""
+        """Whether nothing in the network fixes these channels of a layer; an input can be filled up with zeros."""
         if not self.wired:
             return True
         numbers = [self.channels.written.get(index)] if "K" in fields else []
@@ -77,9 +77,9 @@ class Coupling:
         return all(not group.fixed or group.only_input for group in groups)
 
     def split(self, index: int, flaw: Flaw, values: Callable[[], LayerFacts]) -> Sequence[Flaw]:
-        """The flaw by sides, where C or K is not this layer's alone: each as it stands once the other is mended.
+        """Splits a flaw by sides where other layers share C or K; each part is as it stands once the other is mended.
 
-        What nobody would act on, because it is an info or asks for another network, stays as it is.
+        A flaw that is an info, or whose fix makes another network, is not split.
         """
         sides = [name for name in _SIDES if name in flaw.set]
         if not self.wired or len(sides) != len(flaw.set) or all(self._is_own(index, name) for name in sides):
@@ -131,7 +131,7 @@ class Coupling:
         return 0
 
     def _composed(self, flaw: Flaw, index: int, values: Callable[[], LayerFacts]) -> Flaw:
-        """Of a C that others add up to: the first of them that is not aligned is the one to change."""
+        """The flaw on a C that several groups make up: the first shared one that is not aligned has to change."""
         alignment = values()["alignment"] if flaw.rule.loss == "fix" else 0
         axis = self.channels.read[index] if isinstance(alignment, int) and alignment > 1 else ()
         for part, (number, scale) in enumerate(axis):
@@ -142,7 +142,7 @@ class Coupling:
         return replace(flaw, side="C", composed=True)
 
     def alike(self, index: int) -> object:
-        """Equal for layers whose flaws are taken apart in the same way; of one of them, `at_home` makes another's."""
+        """A key, equal for layers whose flaws are split alike; `at_home` turns a flaw of one into another's."""
         if not self.wired:
             return None
         axis = self.channels.read.get(index, ())
@@ -162,7 +162,7 @@ class Coupling:
         return -(-wanted // step) * step
 
     def sets(self, indices: Sequence[int], widths: Mapping[int, int], number: int) -> tuple[Mapping[str, int], ...]:
-        """What a group changes in each of these layers; where others are part of the same C, beside their widths."""
+        """The changes of a group in each of these layers; `widths` has those of all groups that share a C with it."""
         return tuple(self._change(index, widths, number) for index in indices)
 
     def _change(self, index: int, widths: Mapping[int, int], number: int) -> Mapping[str, int]:
@@ -175,9 +175,9 @@ class Coupling:
         return {**self.channels.changes_of(index, layer, of_K), **changes}
 
     def follows(self, number: int, index: int, side: str, *, widens: bool) -> str:
-        """What else the group is, beside this side of this layer: `K of d and C of b, c with it`.
+        """The other layers and sides of the group, in words: `K of d and C of b, c with it`.
 
-        Where that `widens` it, and does not only pad what is written, also why it cannot change.
+        Where the change `widens` the group, and does not only pad it, also why it cannot change.
         """
         group = self.channels.groups[number]
         others = [layer for layer in group.writers if (layer, "K") != (index, side)]
@@ -209,7 +209,7 @@ class Spokesmen:
         self._speaks: dict[tuple[int, str], bool] = {}
 
     def in_force(self, hit: Hit, own: Callable[[], bool]) -> bool:
-        """Whether a hit is, where `own` says whether the user wants to hear of it in its layer."""
+        """Whether a hit is in force; `own` says whether it is not silenced in its own layer."""
         if hit.flaw.group is None:
             return own()
         key = hit.flaw.group, hit.rule.info.code
@@ -228,7 +228,7 @@ def _is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
 
 
 def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
-    """What its rule finds on one side, once the other has what the fix sets; its own words where it finds nothing."""
+    """The flaw of its rule on one side, once the other is mended; this flaw, with that side alone, if there is none."""
     mended = with_fix(values.layer, {name: value for name, value in flaw.set.items() if name != side})
     of_side = LayerFacts(values.context, mended, values.edge, values.producers, None)
     flaws = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
@@ -270,7 +270,7 @@ class Lever(Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether all that ask call it so."""
+        """Whether the fixes of all flaws behind it are safe."""
         return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in self.asking)
 
 
@@ -366,7 +366,7 @@ class Advice:
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
     def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
-        """What the rules advise in a setting; `found` are their flaws there, where that is how things are."""
+        """What the rules advise in a setting; `found` are their flaws there, where it is the present one."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
         if found is not None and self._silenced_alike:
             self._now = {}
@@ -452,9 +452,9 @@ class Advice:
         self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes],
         on_tiles: Evaluator | None = None,
     ) -> Iterator[tuple[int, Flaw]]:  # fmt: skip
-        """What may play of what rules find in these layers once they have `changes`, each layer as if it stood alone.
+        """Yields the flaws that may play in these layers once they have `changes`, each layer as if it stood alone.
 
-        With `on_tiles`, what names narrower sizes.
+        With `on_tiles`, those that name narrower sizes.
         """
         context, evaluator = self._context(setting.runtime), on_tiles or self._evaluator
         known = self._known if on_tiles is None else {}
@@ -499,7 +499,7 @@ class Advice:
     def _add(
         self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
     ) -> bool:  # fmt: skip
-        """Adds what a flaw asks for; whether that is more than is there, where the rules are asked `again`.
+        """Adds what a flaw asks for to `levers`; False where the rules are asked `again` and it adds nothing.
 
         `forms` are the keys of those that change one layer, by the layer.
         """

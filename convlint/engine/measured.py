@@ -1,4 +1,4 @@
-"""A network from a trace: its times are what was measured, and where predictions differ is said."""
+"""A network from a trace: its times are the measured ones, with notes on predictions that differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES, _LONGEST = 3, 50  # names in one note, and characters in a name
 def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
     """The network as it was recorded, with its times scaled to what was measured, and notes on other predictions.
 
-    `gpus` are those that the user asks for; where the trace tells none that is known, a single one is like it.
+    `gpus` are those that the user asks for; a single one stands in where the trace names no known one.
     """
     layers, like = [], gpus[0] if len(gpus) == 1 else ""
     for layer in network.layers:

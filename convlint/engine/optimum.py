@@ -163,7 +163,7 @@ class Search:
     # The settings that rules lead to.
 
     def _ways(self, now: Advised) -> list[Choices]:
-        """All combinations, none first."""
+        """All combinations of settings, the empty one first."""
         ways: list[Choices] = []
         for dtype in self._dtypes(now):
             ways.append(dtype)
@@ -173,7 +173,7 @@ class Search:
         return combinations[:MOST_SETTINGS]
 
     def _dtypes(self, now: Advised) -> list[Choices]:
-        """What rules advise of dtypes, and what they advise once that is so."""
+        """The choices of dtypes that rules advise now, and once each of these is made."""
         by_key: dict[object, Choices] = {(): {}}
         waiting: list[Choices] = [{}]
         while waiting:
@@ -198,7 +198,7 @@ class Search:
     def _dtype(
         self, before: SettingChoice | None, sets: Changes, index: int, asking: Sequence[tuple[int, Flaw]]
     ) -> SettingChoice:
-        """All layers of the dtypes that rules object to get the new one, whether a rule judges them or not."""
+        """The choice of a new dtype for all layers of the dtypes that rules object to, judged by a rule or not."""
         layers = dict(before.layers) if before is not None else {}
         runtime = dict(before.runtime) if before is not None else {}
         stated = self.timing.network.layers
@@ -218,7 +218,7 @@ class Search:
         return SettingChoice("dtype", layers, runtime, own)
 
     def lesser(self, choice: SettingChoice) -> SettingChoice | None:
-        """What the rule behind a choice of dtypes names beside it: TF32, where the choice is 16 bits."""
+        """The choice of TF32, where the rule behind a choice of other dtypes names it as well; else None."""
         for index, flaw in choice.asking if choice.kind == "dtype" else ():
             if TF32 in flaw.other and TF32 not in choice.runtime:
                 return self._dtype(None, flaw.other, index, ())
@@ -253,7 +253,7 @@ class Search:
         return choice if layers and (own or self._clashing) and self._is_allowed(choice) else None
 
     def _apart(self, setting: NetworkSetting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
-        """The same with those grouped layers in NCHW that are faster so, copies included; None where there are none."""
+        """`formats`, with NCHW for grouped layers that are faster so, copies included; None where none is."""
         grouped = [index for index in formats if is_grouped(setting.layers[index])]
         if not grouped:
             return None
@@ -315,14 +315,14 @@ class Search:
     # Sizes within one setting.
 
     def _sizes(self, way: Choices) -> Levers:
-        """All that rules ask for in a setting; and what they ask for with less of it, where they leave that alone."""
+        """The levers that rules ask for with the first 0, 1, ... choices of a setting; those of more choices win."""
         every: dict[Key, Lever] = {}
         for count in range(len(way) + 1):
             every.update(self.of(self.setting(dict(list(way.items())[:count]))).levers)
         return {key: lever for key, lever in every.items() if key not in self._assumed}
 
     def _fastest(self, way: Choices) -> Levers:
-        """Of all sizes in a setting those that pay together; what has no layer in common is decided on its own."""
+        """The levers of a setting that pay together; those without common layers are decided separately."""
         setting = self.setting(way)
         if setting in self._sized:
             return self._sized[setting]
@@ -357,7 +357,7 @@ class Search:
     def _descended(
         self, setting: NetworkSetting, start: Levers, every: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> dict[Key, Lever]:
-        """From `start` on or off one by one, until no change saves enough."""
+        """Switches levers on or off one by one from `start`, until no change saves enough."""
         on = dict(start)
         doubtful = set(every)
         for _ in range(MOST_ROUNDS):
@@ -385,7 +385,7 @@ class Search:
     def _us(
         self, setting: NetworkSetting, layers: Iterable[int], on: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> float:
-        """Of these layers; what has no predictable time speaks neither for a change nor against it."""
+        """The time of these layers; one without a predictable time counts as 0, for no change and against none."""
         timing, total = self.timing, 0.0
         for index in layers:
             here = {lever.key: lever for lever in touching.get(index, ()) if lever.key in on}
@@ -405,7 +405,7 @@ class Search:
     # What belongs to B.
 
     def _needed(self, way: Choices, levers: Levers) -> tuple[Choices, Levers]:
-        """Without the settings that it is no slower without; and where the host sets the pace, without sizes either."""
+        """Drops settings, and where the host sets the pace sizes, without which the network is no slower."""
         timing = self.timing
         least_us = self.total_us(way, levers)
         for kind in reversed(KINDS):
@@ -427,12 +427,12 @@ class Search:
         return way, levers
 
     def total_us(self, way: Choices, levers: Levers) -> float:
-        """What all layers take."""
+        """The time of all layers, in us."""
         setting = self.setting(way)
         return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
-        """What most of the time rests on that layers gain by a member of B, beside the others."""
+        """The basis of most of the time that layers gain by a member of B, beside the others."""
         timing, before, levers = self.timing, best.setting, best.levers
         layers: Iterable[int]
         if isinstance(member, str):
@@ -456,7 +456,7 @@ class Search:
         return max(gained, key=lambda basis: gained[basis], default="assumed")
 
     def _near(self, layers: Iterable[int]) -> list[int]:
-        """These, and those that read them."""
+        """These layers and those that read them."""
         return sorted({number for index in layers for number in (index, *self.timing.readers.get(index, ()))})
 
     def _beside(self, best: Optimum, key: Key) -> dict[Key, Lever]:
@@ -496,7 +496,7 @@ def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
 
 
 def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:
-    """Levers that hang together by the layers that they change."""
+    """Groups of levers that share layers, directly or through others."""
     remaining, components = dict.fromkeys(levers), []
     place = {key: number for number, key in enumerate(levers)}
     while remaining:

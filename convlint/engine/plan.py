@@ -1,8 +1,8 @@
 """The plan for one network: the order in which B, the fastest set of changes that its check has found, is best done.
 
-It starts at the time and the grade of the check, and ends at what that promises. Of what the user wants to stay nothing
-is searched; within limits, sizes that bring little for what they add are left out; for a time asked for, no more steps
-are taken than that needs.
+It starts at the time and the grade of the check, and ends at what that promises. What the user wants to keep is not
+searched; within limits, sizes that save little for what they add are left out; a plan for a given time has only as many
+steps as that needs.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Planning:
         )  # fmt: skip
 
     def _ideal_us(self, members: Members) -> float | None:
-        """Of all layers with less than all advice taken."""
+        """The ideal time of all layers with these members of B; None where one is unknown."""
         setting, timing = self.search.setting(members.choices), self.search.timing
         changes = self.promise.advice.changes(members.levers)
         parts = [timing.ideal_us(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
@@ -163,7 +163,7 @@ class _Planning:
         return sum(known) if len(known) == len(parts) else None
 
     def _steps(self, steps: list[Members], now_us: float) -> tuple[list[Members], list[State], bool | None]:
-        """(the steps to take, where the network stands before, between and after them, whether the time is reached)."""
+        """(steps to take, states before, between and after them, whether they reach the time or None: none given)."""
         wanted_us = self.wishes.target_us
         states, taken = [self._state(NONE, now_us)], NONE
         if wanted_us is None:
@@ -192,7 +192,7 @@ class _Planning:
         return steps, states, False
 
     def _shortened(self, members: Members, state: State) -> Iterator[float]:
-        """The whole step behind what the check advises of it: torch.compile, then CUDA graphs."""
+        """The whole step after each change that the check advises for it: torch.compile, then CUDA graphs."""
         return (us for _, us in self.promise.shortened(*members, state.step_us, self._of_steps.__contains__))
 
     def _state(self, members: Members, time_us: float | None = None) -> State:
@@ -212,9 +212,9 @@ class _Planning:
     def _of_whole_step(
         self, members: Members, planned: Network, judged: NetworkResult, before: State
     ) -> tuple[dict[Loss, PlannedStep], list[str]]:  # fmt: skip
-        """What shortens the step and no convolution: torch.compile, then what takes the host away; and a note.
+        """(steps that shorten the whole step and no convolution, by loss: torch.compile, then the host; notes).
 
-        The plan ends where the check says that its advice leads. What comes up only then is named.
+        The plan ends at the time that the check promises. Advice that comes up only then is named in the notes.
         """
         by_loss: dict[Loss, PlannedStep] = {}
         advised = self._of_steps
@@ -235,9 +235,9 @@ class _Planning:
     def _host_first(
         self, planned_steps: Sequence[PlannedStep], steps: Sequence[Members], of_step: Mapping[Loss, PlannedStep]
     ) -> list[PlannedStep]:  # fmt: skip
-        """All of them, first what takes the host away that sets the pace now.
+        """All planned steps, first those of the whole step, as the host sets the pace now.
 
-        What comes before that shortens no step, and autocast, which has more operations to start, makes it longer.
+        Before these, none would shorten the step, and autocast, which has more operations to start, would lengthen it.
         """
         series: list[PlannedStep] = []
         before, taken, compiled = (*planned_steps, *of_step.values())[0].before, NONE, "compile" in of_step
@@ -254,7 +254,7 @@ class _Planning:
         return series
 
     def _within_limits(self, members: Members) -> Members:
-        """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""
+        """The members without the sizes that save least for each parameter that they add, as far as limits require."""
         wishes = self.wishes
         if wishes.max_parameters is None and wishes.max_flops is None:
             return members
@@ -387,19 +387,19 @@ class _Planning:
         return notes
 
     def _asks_for_halves(self) -> bool:
-        """Whether a rule would have other dtypes, were it sure that nothing around the module has them."""
+        """Whether the fix to other dtypes saves time but is not advised, as autocast may stand around the module."""
         return any(
             "dtype" in finding.fix.set and (finding.fix.time_change_us or 0.0) < 0
             for finding in self.result.findings if finding.fix is not None and not finding.fix.advised
         )  # fmt: skip
 
     def _wrong(self, result: NetworkResult) -> list[str]:
-        """What the check of the planned network finds wrong, whatever it costs."""
+        """A note on the errors that the check of the planned network finds; empty without any."""
         summary = _counted(finding for finding in result.findings if finding.severity == "error")
         return [ERRORS + summary] if summary else []
 
     def _still(self, result: NetworkResult, *, reached: bool | None) -> list[str]:
-        """What is left of the check's advice that has a price, though nobody wanted it left."""
+        """A note on warnings with a price that the check still gives though their fixes were not ruled out."""
         fixed: set[Lot] = set(self.wishes.fixed)
         if self.wishes.keeps_results:
             fixed |= {"channels", "dtype", "batch"}

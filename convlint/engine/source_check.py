@@ -74,14 +74,14 @@ class _Unordered:
 def _blame(
     literal: StatedLiteral, width: Width, stated: Sequence[StatedLiteral]
 ) -> tuple[int, bool, float, str, int, int, _Unordered]:  # fmt: skip
-    """The lowest is to blame."""
+    """A sort key of literals: the one with the lowest is to blame."""
     at = literal.at
     rank, size = _rank(literal.value, width.value or 0, [value for other in stated if (value := _whole(other))])
     return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Unordered(at)
 
 
 def _rank(value: object, number: int, literals: Sequence[int]) -> tuple[int, float]:
-    """How much speaks for a value: the lowest most; and what tells values of one rank apart."""
+    """(rank of a value, the lowest being to blame first; what orders values of one rank)."""
     if isinstance(value, float) and value > 0 and not value.is_integer():
         return (3 if math.frexp(value)[0] == 0.5 else 1), -value  # a half may be of what is misaligned before
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
@@ -165,7 +165,7 @@ class RuleStatement(Struct, frozen=True, kw_only=True):
 
     @property
     def says(self) -> tuple[str, Location, str, str, tuple[FindingMember, ...]]:
-        """What makes two of them one: on several targets, or of several programs."""
+        """A key, equal for statements that are one: on several targets, or of several programs."""
         members = () if self.is_program else self.members
         return self.flaw.rule.info.code, self.at, self.flaw.message, self.flaw.describe, members
 
@@ -180,7 +180,7 @@ def constructions(
 ) -> list[RuleStatement]:  # fmt: skip
     """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part.
 
-    A bias, or a norm behind it, that only a default decides, which every known caller overrides, is no network's.
+    Left out are constructions whose bias, or norm behind them, rests on a default that every known caller overrides.
     """
     evaluator = Evaluator(rules)
     sites: dict[tuple[Location, str], list[SourceLayer]] = {}
@@ -208,7 +208,7 @@ def _at_site(pairs: Sequence[_Broken]) -> RuleStatement:
 
 
 def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
-    """The flaw with what is known of all these only."""
+    """The flaw with the provisos, and the map that all `records` share, filled into its texts."""
     blanks = {PROVISO: provisos, MAP: map_in_words(map_of(records))}
     return replace(flaw, message=filled(flaw.message, blanks), describe=filled(flaw.describe, blanks))
 
@@ -233,10 +233,10 @@ def widths(
 
 
 def _at_literal(at: Location, pairs: Sequence[tuple[Flaw, Width]]) -> RuleStatement:
-    """Says what is surest, and nothing that holds under another condition only.
+    """The statement about one literal, from those widths alone whose conditions are surest.
 
-    The worst number speaks for all. What is advised is for the literal itself, where that is a width and the worst no
-    part of it: no other WIDTH makes `2 * WIDTH + 1` even.
+    The worst width gives the text. The advice is for the literal itself where that is a width and the worst one no
+    divisor of it: no other WIDTH makes `2 * WIDTH + 1` even.
     """
     surest = min(_doubt(width.record) for _, width in pairs)
     sure_pairs = [(flaw, width) for flaw, width in pairs if _doubt(width.record) == surest]
@@ -292,7 +292,7 @@ def _is_depthwise(record: SourceLayer) -> bool:
 
 
 def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
-    """What is not known is no flaw; how much is not, the coverage says."""
+    """The flaws by these facts; what is unknown makes none, and is counted by the coverage."""
     return evaluator.evaluate(facts, connected=False).flaws
 
 
@@ -322,7 +322,7 @@ def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
 def programs(
     rules: Sequence[Rule], found: Sequence[TrainingProgram], context: _Contexts, dtype: Dtype | None
 ) -> tuple[list[RuleStatement], list[SkippedRule]]:
-    """(one draft for each statement that a broken rule is about, what could not be checked and for want of what)."""
+    """(one draft for each statement that a broken rule is about, the rules not checked with what they need)."""
     evaluator = Evaluator(rules)
     drafts: list[RuleStatement] = []
     skipped: list[SkippedRule] = []
@@ -342,7 +342,7 @@ def programs(
 
 
 def merged(found: Sequence[TrainingProgram]) -> list[TrainingProgram]:
-    """One program for each script, whatever asked for it; the one of which more is known."""
+    """One program for each script: of several, the one of which more is known."""
     by_path: dict[str, TrainingProgram] = {}
     for program in found:
         known = by_path.get(program.path)
@@ -355,9 +355,9 @@ _MOST_NAMED = 4
 
 
 def on_targets(found: Iterable[tuple[str, RuleStatement]], targets: int) -> list[tuple[str | None, RuleStatement]]:
-    """Each draft once, in the order of places, with its target where it is said of one of several alone.
+    """Each draft once, sorted by rule and place, with its target where only one of several has it.
 
-    A rule that no GPU changes is asked for the first target only, and speaks for all.
+    A rule that no GPU changes is asked for the first target only, and its drafts count for all.
     """
     by_text: dict[object, tuple[RuleStatement, set[str]]] = {}
     for label, draft in found:
@@ -387,7 +387,7 @@ class Findings:
         self._ordinals: dict[tuple[str, str, str, str], int] = {}
 
     def of(self, drafts: Iterable[tuple[str | None, RuleStatement]]) -> list[Finding]:
-        """Those that stand in a file that was given and are not silenced, in order."""
+        """The findings in files that were given, but for silenced ones, in order."""
         findings = (self._finding(gpu, draft) for gpu, draft in drafts)
         return [finding for finding in findings if finding is not None]
 
@@ -489,9 +489,9 @@ def check_source(
 ) -> SourceResult:
     """All rules that judge source on what was read. Raises RuleError where a rule divides by zero.
 
-    Only what stands in one of the files `given` is said: the construction or program, or the literal or statement at
-    fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes` and findings that
-    `silences` takes are not in force; what is `known` is not said either. `versioned` adds to a runtime what is
+    Only findings in the files `given` are reported: of a construction or program, or of the literal or statement at
+    fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes`, findings that
+    `silences` accepts, and those that are `known` are left out. `versioned` adds to a runtime the versions that are
     pinned for a file.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
@@ -526,14 +526,14 @@ def check_source(
 
 
 class _Contexts(dict[tuple[str, str], TargetFacts]):
-    """What all that one framework runs from one folder shares on one target, by framework and folder."""
+    """The facts of one target for the code of one framework in one folder, by framework and folder."""
 
     def __init__(self, target: Target, mode: Mode | None, versioned: Callable[[Runtime, str], Runtime]) -> None:
         super().__init__()
         self.target, self.mode, self.versioned = target, mode, versioned
 
     def of(self, framework: str, path: str) -> TargetFacts:
-        """What holds for a file."""
+        """The facts of the target for code in this file."""
         return self[framework, os.path.dirname(path)]
 
     def __missing__(self, key: tuple[str, str]) -> TargetFacts:
@@ -551,9 +551,9 @@ def _of(scope: Scope, rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceLayer]:
-    """Those that stay in their models, each once, whatever led to it; their dtype is the one that is stated.
+    """The layers that stay in their models, each once; those without a dtype get the one that is stated.
 
-    Of tests, documentation and other people's code nothing is said.
+    Layers of tests, documentation and other people's code are left out.
     """
     by_key: dict[object, SourceLayer] = {}
     for record in layers:
@@ -568,7 +568,7 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
 
 
 def _stated(record: SourceLayer) -> frozenset[object]:
-    """The literals by field, with the types of their values: 1 and True are two."""
+    """The literals by field, with the types of their values: 1 and True differ."""
     return frozenset(
         (field, values, tuple([type(literal.value) for literal in values])) for field, values in record.stated.items()
     )

@@ -26,7 +26,7 @@ class Members(NamedTuple):
     levers: Levers
 
     def plus(self, other: Members) -> Members:
-        """Both."""
+        """The union of both."""
         return Members({**self.choices, **other.choices}, {**self.levers, **other.levers})
 
     def __len__(self) -> int:
@@ -39,8 +39,8 @@ NONE = Members({}, {})
 def ordered(every: Members, search: Search) -> list[Members]:
     """The steps, in order; all members are in one of them. Small sizes that follow each other are one step.
 
-    What costs time where it comes, such as 16 bits behind the widths that nothing else asks for, is one step with
-    those before it.
+    A step that would cost time where it comes, such as 16 bits behind the widths that nothing else asks for, is joined
+    with those before it.
     """
     least_us = LEAST_GAIN * search.total_us({}, {})
     steps: list[tuple[Members, float]] = []
@@ -66,7 +66,7 @@ class _Order:
         self.saves: dict[Key, float] = {}  # of sizes that are left, as things stand
 
     def steps(self) -> list[tuple[Members, float]]:
-        """Each with what it saves as it is taken, in us."""
+        """The steps in order, each with the time that it saves when it is taken, in us."""
         steps = []
         self._look_at(list(self.every.levers))
         while len(self.taken) < len(self.every):
@@ -94,7 +94,7 @@ class _Order:
         return self._together(choices, now_us)
 
     def _together(self, choices: Choices, now_us: float) -> tuple[Members, float]:
-        """What saves time though nothing of it does alone: all settings, sizes near each other, or all that is left."""
+        """A step that saves time though no member does alone: all settings, sizes near each other, or all the rest."""
         levers = {key: self.every.levers[key] for key in self.saves}
         tried = [Members(choices, {})] if len(choices) > 1 else []
         tried += [Members({kind: choice}, levers) for kind, choice in choices.items()]
@@ -149,7 +149,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 def changed(network: Network, promise: Promise, taken: Members) -> Network:
-    """The network that these members make of it: what is connected to a layer that changes follows."""
+    """The network with these members of B; layers that are connected to one that changes follow it."""
     setting = promise.search.setting(taken.choices)
     widths, forms = dict[int, int](), list[Lever]()
     for lever in taken.levers.values():
@@ -171,7 +171,7 @@ def changed(network: Network, promise: Promise, taken: Members) -> Network:
 
 
 def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid_out: bool) -> Edge:
-    """What arrives once a layer and those before it have changed."""
+    """The edge once the layer that it leads to, and those before it, have changed."""
     if is_laid_out:
         edge = replace(edge, copied=None, changed_at="")
     return edge_after(edge, network.layers, layers)

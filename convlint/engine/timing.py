@@ -32,7 +32,7 @@ _STORED_AS = {Dtype.tf32: Dtype.fp32}
 
 
 def key_of(changes: Changes) -> tuple[tuple[str, Scalar], ...]:
-    """The same for equal changes."""
+    """A key, equal for equal changes."""
     return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
 
 
@@ -40,7 +40,7 @@ _form = attrgetter("op", *"NCDHWKTRSUV", "groups")
 
 
 def arriving(network: Network) -> Mapping[int, Edge]:
-    """What each layer reads, by its number; of layers in a list that nothing connects, the last output that fits.
+    """The edge to each layer, by its number; in a list that nothing connects, one from the last output that fits.
 
     As in memory, such a list is one network where most of its layers read as many channels as the one before writes.
     One layer in several layouts or dtypes is a comparison, in which nothing is handed on.
@@ -127,7 +127,7 @@ def _is_opaque(operation: Operation) -> bool:
 
 
 def _elements(operation: Operation) -> int:
-    """Of an image; 0 where a size is unknown."""
+    """Elements of one image; 0 where a size is unknown."""
     return (operation.C or 0) * (operation.D or 0) * (operation.H or 0) * (operation.W or 0)
 
 
@@ -135,7 +135,7 @@ def _as_it_runs(
     layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], norms: Normed,
     picks: Picks,
 ) -> ConvLayer:  # fmt: skip
-    """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
+    """One of `layers` as it runs; they stand in place of those `stated`, for which alone edges tell of copies."""
     layer = layers[index]
     if picks[layer.dims != 2]:
         chosen = layer.layout == "auto" and not layer.copies_input and not layer.norm_copies
@@ -156,7 +156,7 @@ def _as_it_runs(
 def _is_copied(
     edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer], *, of_layouts: bool
 ) -> bool:
-    """Whether what a layer reads from one of its producers is written once more before; of their layouts, if asked."""
+    """Whether what a layer reads from one of its producers is copied first; for layouts only with `of_layouts`."""
     writer, reader = layers[producer], layers[edge.consumer]
     if reader.pointwise_map:
         return False
@@ -224,9 +224,9 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
 
 
 def host_of(network: Network, gpu: Gpu, mode: Mode) -> Host:
-    """What holds up the layers of one network, heads of another batch included.
+    """The pace of the host for one network, heads of another batch included; NO_HOST for other lists of layers.
 
-    A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
+    A list is one network where half of the calls, and at least LEAST_CALLS, are in one connected part.
     """
     calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
     is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
@@ -314,23 +314,23 @@ class NetworkTiming:
         return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
-        """One layer as it then runs."""
+        """One layer as it runs in a setting after `changes`."""
         return with_fix(setting.running[index], changes) if changes else setting.running[index]
 
     def time_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
-        """Of one layer on the GPU."""
+        """The time of one layer on the GPU."""
         if not changes:
             return self.times(setting)[index]
         return self._timed(setting, index, setting.running[index], changes)[0]
 
     def times(self, setting: NetworkSetting) -> list[float | None]:
-        """Of all layers, without further changes."""
+        """The times of all layers without further changes."""
         if setting.times is None:
             setting.times = [self.running_us(setting, index, layer) for index, layer in enumerate(setting.running)]
         return setting.times
 
     def running_us(self, setting: NetworkSetting, index: int, running: ConvLayer) -> float | None:
-        """Of the layer of that number, where it is `running` so in the setting's runtime."""
+        """The time of the layer of that number when it is run as `running` in the setting's runtime."""
         return self._timed(setting, index, running, NOTHING)[0]
 
     def _timed(
@@ -373,19 +373,19 @@ class NetworkTiming:
         return paced(setting.layers, self.gpu, setting.runtime, self.mode)
 
     def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
-        """Of one layer on the GPU if it wasted neither tiles nor waves."""
+        """The time of one layer on the GPU if it wasted neither tiles nor waves."""
         layer = self._timed_layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else unquantized_us(layer, self.gpu, setting.runtime, self.mode)
 
     def estimate(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> LayerEstimate | None:
-        """All of what `time_us` is the sum of."""
+        """The estimate of one layer, pass by pass."""
         layer = self.layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else estimate_layer(layer, self.gpu, setting.runtime, self.mode)
 
     def basis(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> Basis:
-        """What the time of a layer rests on."""
+        """The basis of a layer's time."""
         return basis_of(self._timed_layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
 
 
@@ -397,12 +397,12 @@ class Pricer:
 
     @property
     def layers(self) -> Sequence[ConvLayer]:
-        """As they are."""
+        """The layers as they are."""
         return self.timing.network.layers
 
     @property
     def running(self) -> Sequence[ConvLayer]:
-        """As they run."""
+        """The layers as they run."""
         return self.timing.now.running
 
     def now_us(self, index: int) -> float | None:
@@ -495,7 +495,7 @@ def weighed(
 
 
 def _is_remark(hit: Hit) -> bool:
-    """Whether it is an info of no price, whose fix says what it changes in its layers all the same."""
+    """Whether it is an info without a price whose fix states its change in time all the same."""
     spec, changes = hit.flaw.case.fix, hit.flaw.set
     if hit.severity != "info" or spec is None or not spec.priced or hit.sets_batch:
         return False
@@ -503,7 +503,7 @@ def _is_remark(hit: Hit) -> bool:
 
 
 def _change_us(hit: Hit, pricer: Pricer) -> float | None:
-    """What its fix alone changes."""
+    """The change in time by its fix alone; None where that is not predictable."""
     parts = [pricer.change_us(index, own) for index, own in zip(hit.indices, hit.sets, strict=True)]
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None

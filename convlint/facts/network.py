@@ -41,7 +41,7 @@ class Held:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """In the words of rules."""
+        """What is not known but needed for the memory, in the words of rules."""
         return lacking(self._layers) if self._layers else ("layers",)
 
     @cached_property
@@ -51,12 +51,12 @@ class Held:
 
     @cached_property
     def _networks(self) -> list[tuple[Footprint, list[int], list[int]]]:
-        """Each with its layers and their workspace."""
+        """The footprint of each network, with the indices of its layers and their workspaces."""
         if self.needs:
             raise LookupError(self.needs)
         networks = []
         groups = parts(self._layers, self._edges)
-        # Which of several networks an operation belongs to, nobody says. What a convolution reads too is counted there.
+        # Nobody says to which of several networks an operation belongs. What convolutions read too is counted there.
         read = {source for operation in self._operations if operation.kind == "conv" for source in operation.inputs}
         norms = {
             operation.inputs[0]: operation.work
@@ -85,18 +85,18 @@ class Held:
 
     @property
     def memory(self) -> NetworkMemory:
-        """At the present batch."""
+        """The memory at the present batch."""
         network, _, workspace = self._fullest
         return network.memory(workspace)
 
     @property
     def is_too_much(self) -> bool:
-        """Whether it is more than the GPU has."""
+        """Whether the network needs more memory than the GPU has."""
         return self._gpu.memory_bytes is not None and self.memory.total > self._gpu.memory_bytes
 
     @cached_property
     def batch(self) -> int | None:
-        """The present one; None where its layers have several."""
+        """The present batch; None where the layers have several."""
         network, _, _ = self._fullest
         return network.batch if all(network.batch == layer.N for layer in network.layers) else None
 
@@ -187,7 +187,7 @@ class Whole:
         return [bits[of] for of in leader]
 
     def beside(self, layer: ConvLayer, most: int) -> list[str]:
-        """Layers on other branches, `most` at most: neither depends on the other, and what both read or feed is one."""
+        """Names of `most` layers at most on parallel branches: independent ones that share a layer before or after."""
         index = self._places.get(id(layer))
         if index is None or not self.edges:
             return []

@@ -38,7 +38,7 @@ def setting_of(name: str) -> str:
 
 
 def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetting]:
-    """Its statements about one setting of the runtime, in order."""
+    """The program's statements about one setting of the runtime, in order."""
     return (entry for entry in program.settings if setting_of(entry.name) == setting)
 
 
@@ -61,12 +61,12 @@ def _stated(setting: ProgramSetting) -> Text:
 
 
 def place(at: Location) -> str:
-    """Such as train.py:12."""
+    """A location in words, such as train.py:12."""
     return at.path if at.line is None else f"{at.path}:{at.line}"
 
 
 def _conflict(program: TrainingProgram) -> str:
-    """Both statements, each with the test around it."""
+    """Both contradicting statements in words, each with the test around it."""
     pair = in_order(program)
     if pair is None:
         return ""
@@ -81,7 +81,7 @@ def _evidence(program: TrainingProgram) -> str:
 
 
 def _plain(quantity: Quantity, program: TrainingProgram) -> Any:
-    """A setting that programs are not read for: what its framework has by default."""
+    """The framework's default of a setting that programs are not read for."""
     return quantity.of(Runtime(framework=program.framework))
 
 
@@ -124,7 +124,7 @@ PROGRAM: Table = {
 
 
 def _shown(setting: ProgramSetting) -> object:
-    """As an environment variable has it."""
+    """The value as an environment variable has it."""
     return int(setting.value) if isinstance(setting.value, bool) else setting.value
 
 
@@ -179,7 +179,7 @@ class Width(Struct, frozen=True, kw_only=True):
 
     @property
     def literals(self) -> tuple[StatedLiteral, ...]:
-        """Those that it was computed from."""
+        """The literals that it was computed from."""
         return self.record.stated.get(self.side, ())
 
     @property
@@ -240,7 +240,7 @@ def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
 
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
-    """Such as "width=60, the default at net.py:17"; of one that is no plain number, whose it is."""
+    """Such as "width=60, the default at net.py:17"; without names, or of many, "the defaults of Net()"."""
     defaults = dict.fromkeys(literal for literal in literals if literal.default and literal.name)
     if not 1 <= len(defaults) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]

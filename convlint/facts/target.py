@@ -123,7 +123,7 @@ def _too_old(library: str, libraries: Libraries) -> Any:
 
 
 def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerFacts) -> tuple[str, ...]:
-    """The version, where there is one at which the library's support begins or ends."""
+    """What a user has to give: the library's version, or a source on it, if support begins or ends at one."""
     runtime = facts.context.runtime
     libraries = Libraries(facts.context.gpu, runtime)
     if bound(library, libraries) is UNKNOWN:
@@ -442,7 +442,7 @@ class TargetFacts:
         return dtype is not None and channels % self.precision(dtype)[1] != 0
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
-        """The same network on the same GPU under other settings; where its time goes is left as it is."""
+        """The same network on the same GPU under other settings; its times are left as they are."""
         other = TargetFacts(
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip

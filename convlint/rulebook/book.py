@@ -127,7 +127,7 @@ def _plain_pairs(pairs: Iterable[tuple[str, Expr | None]]) -> tuple[Any, ...]:
 
 
 def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
-    """Of a template its parts; of fragments a mapping."""
+    """The message in types that marshal knows: the parts of a template, or a mapping for fragments."""
     if isinstance(message, Template):
         return message.parts
     pieces = tuple((_plain_expr(when), text.parts) for when, text in message.pieces)
@@ -237,9 +237,9 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
 
 
 def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
-    """The rules with every yields_to as a code, of theirs or of `others`. Raises RuleError.
+    """The rules with every yields_to as a code, of theirs or of `others`.
 
-    No two of them share a code or a name.
+    Raises RuleError where it names none of these, or where two rules share a code or a name.
     """
     rules = list(rules)
     seen: dict[str, Rule] = {}

@@ -197,7 +197,7 @@ class Pieces:
         return text
 
     def expr(self, value: Value, wanted: Type | None, what: str) -> Expr:
-        """The compiled expression of the type wanted; of its names, those of the vocabulary."""
+        """The compiled expression, which must be of the type `wanted`; its names are those of the vocabulary."""
         text = self.text_of(value, what)
         try:
             compiled = compile_expr(text, self.names)

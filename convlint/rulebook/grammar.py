@@ -221,7 +221,7 @@ class GivenInFull(ast.NodeTransformer):
         self.calls = calls  # each given(...): the type of its argument, and the names in it
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """The call, or what it stands for."""
+        """The call, or for given(x) the tests that it stands for."""
         entry = self.calls.get(node)
         self.generic_visit(node)
         if entry is None:

@@ -46,7 +46,7 @@ class BaselineEntry(Struct, frozen=True, kw_only=True, gc=False):
     def of(finding: Finding) -> Iterator[BaselineEntry]:
         """The entries of a finding: one for each of its layers."""
         layers: Iterable[tuple[str, str | None]] = zip(finding.fingerprints, finding.layers, strict=True)
-        seen: set[str] = set()  # layers at which nothing was found change with those at which it was
+        seen: set[str] = set()  # layers that only change with others have the fingerprint of one of these
         for fingerprint, layer in layers if finding.layers else [(finding.fingerprint, finding.layer)]:
             if fingerprint in seen:
                 continue

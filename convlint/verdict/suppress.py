@@ -136,7 +136,7 @@ class Comment(Struct, frozen=True, kw_only=True):
 
 
 def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
-    """All such comments in YAML text, or Python's, that was parsed before; next to no work where there are none."""
+    """All convlint comments in text of YAML or Python that was parsed before; fast where there are none."""
     if MARKER not in text:
         return ()
     matches = []
@@ -166,7 +166,7 @@ def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
 
 
 def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those places (line, column), given in order, that lie in a scalar: a # there begins no comment."""
+    """Those of the sorted `places` (line, column) that lie in a scalar: a # there begins no comment."""
     if not any(sign in text for sign in _SCALAR_SIGNS):
         return set()  # in a plain scalar, a # behind a space begins a comment
     quoted = set()
@@ -192,7 +192,7 @@ def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, 
 
 
 def _in_strings(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those places (line, column) of Python code at which no comment begins."""
+    """Those of the `places` (line, column) in Python code at which no comment begins."""
     import tokenize  # of Python files alone
 
     quoted = set(places)
@@ -302,7 +302,7 @@ def line_below(comment: Comment, lines: Sequence[str]) -> int:
 
 
 def _reason_of(applying: Sequence[NamedRule]) -> str | None:
-    """The reason of the first; all of them count as used, since each alone would silence the finding."""
+    """The reason of the first rule; marks all as used, since each alone would silence the finding."""
     for rule in applying:
         rule.used = True
     return applying[0].comment.reason if applying else None
@@ -349,12 +349,12 @@ class SourceComments:
         return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
-        """Every rule that a comment of the files that were given names, once all findings have been asked about."""
+        """The rules that comments in the given files name; to be called once all findings have been asked about."""
         given, skips = set(self._reading.files), {(skip.code, skip.path) for skip in skipped}
         return [self._mention(entry, skips) for entry in self._entries if entry.path in given]
 
     def _constructions(self, finding: Finding) -> Iterator[Location]:
-        """Where the layers of that name are constructed which the finding can be about."""
+        """Where layers with the finding's name are constructed, of those that it can be about."""
         for record in self._layers.get(finding.layer or "", ()):
             at = record.layer.locate()
             literals = (literal.at for group in record.stated.values() for literal in group)
@@ -421,7 +421,7 @@ class Comments:
         return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
-        """Every rule that a comment names, once all findings have been asked about."""
+        """The rules that comments name; to be called once all findings have been asked about."""
         skips = {(skip.code, skip.layer) for skip in skipped} if self else set()
         return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
 
@@ -453,7 +453,7 @@ class _Index:
                     self._of_layer[code, layer].append(entry)
 
     def applying(self, finding: Finding) -> list[_Entry]:
-        """Those for the file, for the layer, and for the line that it points at."""
+        """The entries for the finding's file, for its layer, and for the line that it points at."""
         code, at = finding.rule.code, finding.location
         if not self._is_spec and at.path != self._path:
             return []
@@ -573,15 +573,15 @@ class Silencer:
         return tuple(self._suppressed.values())
 
     def silences(self, finding: Finding) -> bool:
-        """Whether a comment or the config silences `finding`, before it has a price; which and why is kept."""
+        """Whether a comment or the config silences `finding`, before it has a price; if so, records why."""
         return self._kept(self._by_comment(finding) or self._by_config(finding))
 
     def is_known(self, finding: Finding) -> bool:
-        """Whether the baseline holds `finding`, once it is weighed; that is kept."""
+        """Whether the baseline holds `finding`, once it is weighed; if so, records it."""
         return self._kept(self._by_baseline(finding))
 
     def of_comments(self, skipped: tuple[SkippedRule, ...]) -> tuple[Finding, ...]:
-        """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
+        """Findings on the comments themselves, which no comment silences; to be called once all others are judged."""
         mentions = self._comments.mentions(skipped)
         self.until = min((entry.expires for entry in mentions if entry.expires and not entry.expired), default=None)
         findings = judge_mentions(mentions, self._rulebook)
@@ -589,7 +589,7 @@ class Silencer:
         return tuple(entry for entry in chosen if not self._kept(self._by_config(entry) or self._by_baseline(entry)))
 
     def _kept(self, entry: Suppressed | None) -> bool:
-        """Whether there is one; the first of each finding is kept."""
+        """Whether there is an entry; records the first of each finding."""
         if entry is not None:
             self._suppressed.setdefault(entry.finding.fingerprint, entry)
         return entry is not None
