@@ -1,8 +1,8 @@
 """One network checked: facts -> flaws -> price -> severity -> join -> findings, for each target.
 
-Every layer is estimated, every rule evaluated on its facts, and the specific silences the general. What the user
-silenced leaves here. The flaws of each layer are then priced together, each gets its severity in the light of all of
-them, and what may be said of many layers at once is joined.
+Every layer is estimated and every rule evaluated on its facts; specific rules silence general ones. Hits that the user
+silenced are left out. The others are priced together, get their severities, and are joined where many layers share a
+flaw.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def check_network(
     on_promise: OnPromise | None = None,
     details: bool = True,
 ) -> NetworkResult:
-    """All rules on all layers for each target. Raises RuleError where a rule divides by zero.
+    """Checks all layers with all rules, for each target. Raises RuleError where a rule divides by zero.
 
-    Of what they find, rules not among `codes` and findings that `silences` takes are not in force: neither said, nor
-    part of what the advice saves; and neither is what is `known`. What is `kept` stays as it is; `allow` names what may
-    be advised beside changes that keep all of the network. `on_promise` gets what each target's advice comes to.
-    Without `details`, infos on the batch do not say what other batches come to, and the largest one is not sought.
+    Rules not among `codes`, findings that `silences` accepts, and those that are `known` are left out, of the report
+    and of what the advice saves. `kept` is what advice must not change; `allow` names further changes that it may make.
+    `on_promise` receives the `Promise` of each target. Without `details`, infos on the batch name no other batches, and
+    the largest batch is not computed.
     """
     check = _NetworkCheck(
         network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
@@ -139,24 +139,24 @@ class _NetworkCheck:
         )
         on_host = estimated(network, self.running, target.gpu, self.mode)
         estimates = on_host.estimates
-        held = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations)
+        memory = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations)
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
-        found, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
-        found += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
-        self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in found if hit.indices}
+        all_hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
+        all_hits += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
+        self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in all_hits if hit.indices}
         self.spokesmen = Spokesmen()
-        heard = _Heard()
-        in_force = self._in_force_of(found, heard, facts)
-        hits = self._not_known(in_force, heard, facts)
+        exclusions = _Heard()
+        in_force = self._in_force_of(all_hits, exclusions, facts)
+        hits = self._not_known(in_force, exclusions, facts)
         # "All layers" in a joined message means all that the user still wants to hear of.
-        for hit in found:
-            if hit.indices and hit.number not in heard.left:
+        for hit in all_hits:
+            if hit.indices and hit.number not in exclusions.left:
                 applicable[hit.rule.info.code] -= 1
 
         timing = NetworkTiming(network, target.gpu, self.mode, on_host, self.running)
         if len(hits) < len(in_force):
-            self._meet_again(in_force, heard, timing, facts, on_host)
-        promise = self._promise(hits, heard, timing, facts, estimates, on_host)
+            self._meet_again(in_force, exclusions, timing, facts, on_host)
+        promise = self._promise(hits, exclusions, timing, facts, estimates, on_host)
         if self.on_promise is not None:
             self.on_promise(target.label, promise)
         priced = promise.settled
@@ -165,7 +165,7 @@ class _NetworkCheck:
             self.running,
             estimates,
             pricer.at_batch,
-            held.fits,
+            memory.fits,
             waits=on_host.is_bound,
             pace=on_host.pace,
             details=self.details,
@@ -183,47 +183,47 @@ class _NetworkCheck:
                 self.findings.append(replace(self._finding(hit, fix, facts), alternatives=alternatives))
         self.estimates[target.label] = estimates
         self.times[target.label] = times = promise.times(on_host)
-        whole = sum_of(times)
+        total = sum_of(times)
         best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
         step_us = promise.shortest_us(best.choices, best.levers, advised.__contains__)
         report = network_report(
-            network, target.label, target.gpu, self.mode, held, on_host, whole, step_us, details=self.details
+            network, target.label, target.gpu, self.mode, memory, on_host, total, step_us, details=self.details
         )
         self.networks.append(replace(report, after_waits=promise.leaves_waiting(advised.__contains__)))
 
     def _meet_again(
-        self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
+        self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
     ) -> None:  # fmt: skip
-        """Asks the baseline about flaws that show only once what it holds is mended, lest it count them as gone."""
+        """Passes the baseline the hits that show once its own are mended, so that it does not count them as gone."""
         known, self.known = self.known, None
         identities, self.identities = self.identities, self.identities.copied()
-        again = self._promise(hits, heard, timing, facts, (), on_host, anew=True)
+        again = self._promise(hits, exclusions, timing, facts, (), on_host, anew=True)
         self.known, self.identities = known, identities
         for hit in again.settled.hits if known is not None else ():
             if hit.emerged and known is not None:
                 for index, identity in zip(hit.indices, hit.identities, strict=True):
-                    one = replace(hit, indices=(index,), names=(self.network.layers[index].name,), follows="")
-                    known(finding_of(one, _gpu(hit.rule, facts), identity))
+                    layer_hit = replace(hit, indices=(index,), names=(self.network.layers[index].name,), follows="")
+                    known(finding_of(layer_hit, _gpu(hit.rule, facts), identity))
 
     def _promise(
-        self, hits: list[Hit], heard: _Heard, timing: NetworkTiming, facts: TargetFacts,
+        self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts,
         estimates: Sequence[LayerEstimate | None], on_host: Hosted, *, anew: bool = False,
     ) -> Promise:  # fmt: skip
-        """B, the fastest network that advice leads to, and what each hit earns in it; `anew` ignores the baseline."""
+        """Finds B, the fastest network by advice, and what each hit earns in it; `anew` ignores the baseline."""
         layers = self.network.layers
         plays = (may_play, narrowing) if "narrower" in self.allow else (may_play,)
         playing = {
-            hit.number for hit in hits if hit.indices and any(each(hit.flaw, layers[hit.indices[0]]) for each in plays)
+            hit.number for hit in hits if hit.indices and any(test(hit.flaw, layers[hit.indices[0]]) for test in plays)
         }
-        wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
+        is_wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
         rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
-        advice = Advice(timing, facts, rules, self.coupling, wanted, self.kept, self.allow, codes=self.codes)
-        advice.out_of_play |= heard.silenced if anew else heard.groups
+        advice = Advice(timing, facts, rules, self.coupling, is_wanted, self.kept, self.allow, codes=self.codes)
+        advice.out_of_play |= exclusions.silenced if anew else exclusions.groups
         clashes = any(
             hit.number in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits
         )
         silenced = {
-            kind: frozenset(heard.kinds.get(kind, set()) | (set() if anew else heard.known.get(kind, set())))
+            kind: frozenset(exclusions.kinds.get(kind, set()) | (set() if anew else exclusions.known.get(kind, set())))
             for kind in KINDS
         }
         flaws = [(hit.indices[0], hit.flaw) for hit in hits if hit.number in playing]
@@ -239,72 +239,72 @@ class _NetworkCheck:
         joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
         return Promise(best, search, advice, joint, estimates)
 
-    def _in_force_of(self, found: Iterable[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
-        """The hits that the user wants to hear of; what a setting or a group may not change for the others is noted."""
+    def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
+        """The hits that are not silenced; the settings and groups of the silenced ones are added to `exclusions`."""
         hits = []
-        for hit in found:
+        for hit in all_hits:
             if self._in_force(hit, facts):
                 hits.append(hit)
             elif self.codes is None or hit.rule.info.code in self.codes:
-                heard.silence(hit)  # a rule that is not selected has nothing to say of what others advise
+                exclusions.silence(hit)  # rules that are not selected do not limit the advice of others
         return hits
 
-    def _not_known(self, hits: list[Hit], heard: _Heard, facts: TargetFacts) -> list[Hit]:
-        """The hits that are not known: what a baseline holds does not play, nor a group whose width it holds."""
+    def _not_known(self, hits: list[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
+        """The hits that the baseline does not hold, without those of groups whose width it holds."""
         known = self.known
         if known is not None:
-            held = [hit for hit in hits if known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))]
-            heard.silenced = frozenset(heard.groups)
-            heard.groups |= _held_groups(hits, held)
+            known_hits = [hit for hit in hits if known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))]
+            exclusions.silenced = frozenset(exclusions.groups)
+            exclusions.groups |= _held_groups(hits, known_hits)
             # One finding may speak for several flaws of a rule in a layer, and for all on the batch.
-            places = {(hit.rule.info.code, index) for hit in held for index in hit.indices}
-            batch = any(hit.sets_batch for hit in held)
-            held_kinds = {kind_of(hit.flaw.set) for hit in held if hit.flaw.set} - {None}
-            gone = {hit.number for hit in held}
+            places = {(hit.rule.info.code, index) for hit in known_hits for index in hit.indices}
+            batch = any(hit.sets_batch for hit in known_hits)
+            held_kinds = {kind_of(hit.flaw.set) for hit in known_hits if hit.flaw.set} - {None}
+            gone = {hit.number for hit in known_hits}
             hits = [
                 hit
                 for hit in hits
                 if hit.number not in gone
                 and not (hit.sets_batch and batch)
-                and (hit.rule.info.code, hit.flaw.group) not in heard.groups
+                and (hit.rule.info.code, hit.flaw.group) not in exclusions.groups
                 and (hit.rule.info.code, *hit.indices) not in places
             ]
             for kind in KINDS:  # a setting is new of the layers alone at which it is found anew
                 if kind in held_kinds:
                     new = {index for hit in hits if kind_of(hit.flaw.set) == kind for index in hit.indices}
-                    heard.known[kind] = set(range(len(self.network.layers))) - new
-        heard.left = {hit.number for hit in hits}
+                    exclusions.known[kind] = set(range(len(self.network.layers))) - new
+        exclusions.left = {hit.number for hit in hits}
         return hits
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
-        """What the rules on whole networks find."""
+        """The hits of the rules on whole networks."""
         if not self.network.layers:
             return []
-        found = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
-        self._skip(found, None)
-        return [self._hit(flaw, None, facts) for flaw in found.flaws]
+        verdict = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
+        self._skip(verdict, None)
+        return [self._hit(flaw, None, facts) for flaw in verdict.flaws]
 
     def _of_layers(
         self, rules: Sequence[Rule], facts: TargetFacts, estimates: Sequence[LayerEstimate | None]
     ) -> tuple[list[Hit], dict[str, int]]:
-        """(what the rules on layers find, how many layers each applies to); equal layers alone are evaluated once."""
+        """(hits of the rules on layers, how many layers each applies to); equal layers alone are evaluated once."""
         evaluator = Evaluator(rules, batches=self.details)
         hits: list[Hit] = []
         applying = Counter[tuple[str, ...]]()  # most layers have the same
         known: dict[object, Evaluation] = {}
         for index, layer in enumerate(self.network.layers):
             edge = self.edges.get(index)
-            # What edges lead to or from has its own place among the layers, which rules may ask about.
+            # Rules may ask about the neighbours of a connected layer, so that it shares no evaluation.
             key = None if index in self.connected or evaluator.tells_apart else layer_identity(layer)
-            found = known.get(key) if key is not None else None
-            if found is None:
-                found = evaluator.evaluate(self._facts(index, facts, estimates[index]), connected=edge is not None)
+            verdict = known.get(key) if key is not None else None
+            if verdict is None:
+                verdict = evaluator.evaluate(self._facts(index, facts, estimates[index]), connected=edge is not None)
                 if key is not None:
-                    known[key] = found
-            self._skip(found, layer.name)
-            applying[found.applicable] += 1
+                    known[key] = verdict
+            self._skip(verdict, layer.name)
+            applying[verdict.applicable] += 1
             values = partial(self._facts, index, facts, estimates[index])
-            sides = (side for flaw in found.flaws for side in self.coupling.split(index, flaw, values))
+            sides = (side for flaw in verdict.flaws for side in self.coupling.split(index, flaw, values))
             hits += [self._hit(flaw, index, facts) for flaw in sides]
         applicable = Counter[str]()
         for codes, layers in applying.items():
@@ -312,7 +312,7 @@ class _NetworkCheck:
         return hits, applicable
 
     def _facts(self, index: int, facts: TargetFacts, estimate: LayerEstimate | None) -> LayerFacts:
-        """What rules can ask of one layer."""
+        """The facts of one layer, with the copies for norms that it runs with."""
         layers, edge = self.network.layers, self.edges.get(index)
         producers = tuple(layers[i] for i in edge.producers) if edge else ()
         layer, copies = layers[index], self.running[index].norm_copies
@@ -320,17 +320,17 @@ class _NetworkCheck:
         return LayerFacts(facts, layer, edge, producers, estimate)
 
     def _worth_saying(self, hits: Iterable[tuple[Hit, bool]], applicable: dict[str, int]) -> list[Hit]:
-        """Those with something to say; what all layers share, all that are left share."""
-        said = []
+        """The hits whose flag is set; each of the others lowers the count of layers that its rule applies to."""
+        result = []
         for hit, is_said in hits:
             if is_said:
-                said.append(hit)
+                result.append(hit)
             elif hit.indices and not hit.emerged:
                 applicable[hit.rule.info.code] -= 1
-        return said
+        return result
 
     def _came_to_light(self, flaw: Flaw, index: int, facts: TargetFacts) -> Hit:
-        """The hit of a flaw that stands once others are mended; where its rule finds one now, it goes by its name."""
+        """The hit of a flaw that stands once others are mended; it has the identity of its rule's hit now, if any."""
         own = self.own.get((index, flaw.key))
         hit = self._hit(self.coupling.at_home(flaw, index), index, facts, keep=own is None)
         # What is wrong only after other advice is no error of the network as it is.
@@ -347,7 +347,7 @@ class _NetworkCheck:
         return self.known is None or not self.known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
 
     def _in_force(self, hit: Hit, facts: TargetFacts) -> bool:
-        """Whether the user wants to hear of it."""
+        """Whether its rule is selected and the user has not silenced the hit."""
         if self.codes is not None and hit.rule.info.code not in self.codes:
             return False
         silences = self.silences
@@ -357,9 +357,9 @@ class _NetworkCheck:
             hit, lambda: not silences(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
         )
 
-    def _skip(self, found: Evaluation, layer: str | None) -> None:
+    def _skip(self, verdict: Evaluation, layer: str | None) -> None:
         path = self.network.path
-        self.skipped += [SkippedRule(code=code, layer=layer, path=path, needs=needs) for code, needs in found.skipped]
+        self.skipped += [SkippedRule(code=code, layer=layer, path=path, needs=needs) for code, needs in verdict.skipped]
 
     def _hit(self, flaw: Flaw, index: int | None, facts: TargetFacts, *, keep: bool = True) -> Hit:
         layer = None if index is None else self.network.layers[index]
@@ -386,11 +386,11 @@ class _NetworkCheck:
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
             identity = self.identities.next(hit.rule.info.code, home_of(hit.location), None, gpu)
-        taken = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
-        if taken and hit.rule.loss not in ("none", "tile", "wave"):  # which speak of sizes
-            hit = replace(hit, message=Text("{message}; {taken}", message=hit.message, taken=taken))
-        made = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
-        return replace(made, severity="info") if made.severity == "error" and self._only_installed(hit) else made
+        measured = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
+        if measured and hit.rule.loss not in ("none", "tile", "wave"):  # which speak of sizes
+            hit = replace(hit, message=Text("{message}; {taken}", message=hit.message, taken=measured))
+        result = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
+        return replace(result, severity="info") if result.severity == "error" and self._only_installed(hit) else result
 
     def _only_installed(self, hit: Hit) -> bool:
         """Whether the versions at fault are those of this machine, which may not be the one with the GPU."""
@@ -398,10 +398,10 @@ class _NetworkCheck:
         return bool(at_fault) and all(INSTALLED in self.network.origins.get(name, "") for name in at_fault)
 
 
-def _held_groups(hits: Sequence[Hit], held: Sequence[Hit]) -> set[tuple[str, int]]:
-    """The groups of channels, by rule, whose width a baseline holds: a layer that writes them, which decides it.
+def _held_groups(hits: Sequence[Hit], known_hits: Sequence[Hit]) -> set[tuple[str, int]]:
+    """The groups of channels, by rule, whose width a baseline holds at a layer that writes them.
 
-    Where no layer writes them, as of the network's input, any that reads them.
+    Where no hit is at such a layer, as for the network's input, a layer that reads them decides.
     """
 
     def of(hits: Iterable[Hit], sides: str) -> set[tuple[str, int]]:
@@ -411,7 +411,7 @@ def _held_groups(hits: Sequence[Hit], held: Sequence[Hit]) -> set[tuple[str, int
             if hit.flaw.group is not None and hit.flaw.side in sides
         }
 
-    return of(held, "K") | (of(held, "C") - of(hits, "K"))
+    return of(known_hits, "K") | (of(known_hits, "C") - of(hits, "K"))
 
 
 class _Heard:
@@ -428,7 +428,7 @@ class _Heard:
         self.left: set[int] = set()  # by number
 
     def silence(self, hit: Hit) -> None:
-        """Notes a hit that nobody wants to hear of."""
+        """Adds the layers of the setting, and the group, of a silenced hit."""
         kind = kind_of(hit.flaw.set) if hit.flaw.set else None
         if kind is not None:
             self.kinds.setdefault(kind, set()).update(hit.indices)
@@ -442,15 +442,15 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
     if not known or len(known) < len(layers):
         return None
     passes = [
-        (each, layer.calls * each.times)
+        (timed, layer.calls * timed.times)
         for layer in known
         if layer.measured is not None
-        for which, each in layer.measured.passes
+        for which, timed in layer.measured.passes
         if which == "fprop" or mode == "training"
     ]
     calls = known[0].calls if len(known) == 1 else 1
-    us = sum(each.us * count for each, count in passes) / calls
-    turned = sum(each.transpose * count for each, count in passes) / calls
+    us = sum(timed.us * count for timed, count in passes) / calls
+    turned = sum(timed.transpose * count for timed, count in passes) / calls
     per = Text("a call") if len(known) == 1 else Text("a step")
     if turned < _LEAST_TURNED * us:
         return Text("measured {time} {per}", time=duration(us), per=per)
@@ -462,17 +462,17 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
 def _by_number(
     beside_us: Mapping[Kind, float], wider_us: Mapping[int, float], hits: Sequence[Hit]
 ) -> dict[int, float]:  # fmt: skip
-    """What settings save beside convolutions, and widths cost there, by the number of the hit that advises each."""
-    found: dict[int, float] = {}
+    """Time that settings save beside convolutions (of widths: cost, negative), by the number of the advising hit."""
+    saved_us: dict[int, float] = {}
     for hit in hits:
         kind = kind_of(hit.flaw.set) if hit.price.advised else None
         if kind is not None and kind in beside_us:
-            found[hit.number] = beside_us[kind]
+            saved_us[hit.number] = beside_us[kind]
         elif kind is None and hit.price.advised:
             wider = [index for index, sets in zip(hit.indices, hit.sets, strict=True) if "K" in sets]
             if added_us := sum(wider_us.get(index, 0.0) for index in wider):
-                found[hit.number] = -added_us
-    return found
+                saved_us[hit.number] = -added_us
+    return saved_us
 
 
 def _gpu(rule: Rule, facts: TargetFacts) -> str | None:

@@ -108,14 +108,14 @@ def assemble(results: Sequence[NetworkResult], errors: Iterable[InputError], rul
         totals=tuple(
             total
             for label in targets
-            for each in MODES
-            if (total := _total(each, [(r, label) for r in timed if label in r.labels and r.mode == each])) is not None
+            for mode in MODES
+            if (total := _total(mode, [(r, label) for r in timed if label in r.labels and r.mode == mode])) is not None
         ),
     )
 
 
 def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
-    """What was read of all Python."""
+    """The sums of what was read of Python; None where nothing was."""
     if not parts:
         return None
     return SourceReport(
@@ -133,24 +133,24 @@ def _source(parts: Sequence[SourceReport]) -> SourceReport | None:
 
 
 def _total(mode: Mode, results: Sequence[tuple[NetworkResult, str]]) -> NetworkTotal | None:
-    """The sums over these inputs, each on the target beside it; None where there is none."""
+    """The total of these inputs, each on the target with that label; None where there are none."""
     if not results:
         return None
-    whole = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
-    networks = tuple(each for result, label in results for each in result.networks if each.gpu == label)
-    return NetworkTotal(gpu=results[0][1], mode=mode, times=whole, networks=networks)
+    total = sum_of([entry.times.get(label) for result, label in results for entry in result.layers])
+    networks = tuple(network for result, label in results for network in result.networks if network.gpu == label)
+    return NetworkTotal(gpu=results[0][1], mode=mode, times=total, networks=networks)
 
 
 def sum_of(times: Sequence[LayerTimes | None]) -> LayerTimes | None:
     """The times of several layers together; None where one is not known, or there is none."""
-    known = [each for each in times if each is not None]
+    known = [part for part in times if part is not None]
     if not known or len(known) < len(times):
         return None
-    fixed = [each.after_fix_us for each in known if each.after_fix_us is not None]
+    fixed = [part.after_fix_us for part in known if part.after_fix_us is not None]
     return LayerTimes(
-        time_us=sum(each.time_us for each in known),
-        after_us=sum(each.after_us for each in known),
-        ideal_us=sum(each.ideal_us for each in known),
+        time_us=sum(part.time_us for part in known),
+        after_us=sum(part.after_us for part in known),
+        ideal_us=sum(part.ideal_us for part in known),
         after_fix_us=sum(fixed) if len(fixed) == len(known) else None,
     )
 
@@ -162,7 +162,7 @@ def _rank(finding: Finding) -> tuple[int, float, str, int, int]:
 
 
 def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, Gpu]) -> dict[str, str]:
-    """On which of the `gpus` the framework cannot run the layer, and what it lacks."""
+    """What the framework lacks to run the layer, by the labels of those `gpus` on which it cannot."""
     lacks = {label: lack_of(runtime, layer.dtype, mode, gpu) for label, gpu in gpus.items()}
     return {label: lack.says for label, lack in lacks.items() if lack is not None}
 
@@ -183,7 +183,7 @@ def network_report(
         times=times,
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),
-        flops=None if None in work else sum(each or 0 for each in work),
+        flops=None if None in work else sum(count or 0 for count in work),
         memory={} if needs else asdict(held.memory),
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
@@ -207,14 +207,14 @@ def network_report(
 
 
 def _assumes_layout(network: Network, on_host: Hosted, mode: Mode) -> bool:
-    """Whether layers run on Tensor Cores, priced in NHWC, although nobody says their layout, nor chooses it."""
+    """Whether a layer on Tensor Cores is priced in NHWC although neither the user nor the framework set its layout."""
     runtime = network.runtime
     picks = layout_picks(runtime, network.layers, mode)
     if framework_of(runtime) == "onnxruntime" and runtime.tensorrt is not None:
         return False
     return any(
         layer.layout == "auto" and not layer.depthwise and not layer.pointwise_map and not picks[layer.dims != 2]
-        and any(one.tensor_cores for one in estimate.passes.values())
+        and any(of_pass.tensor_cores for of_pass in estimate.passes.values())
         for layer, estimate in zip(network.layers, on_host.estimates, strict=True) if estimate is not None
     )  # fmt: skip
 
@@ -275,7 +275,7 @@ def _may_join(hit: Hit, share: Literal["all", "any", "info"]) -> bool:
 
 
 def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool:
-    """Whether it is said once: where all layers have to share it, that is all to which it applies, or many."""
+    """Whether the group becomes one hit; `all` requires every layer to which the rule applies, or many layers."""
     join = group[0].rule.join
     if join is None or len({index for hit in group for index in hit.fired or hit.indices}) < 2:
         return False  # one layer, perhaps with a finding on each of its sides
@@ -285,7 +285,7 @@ def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool
 
 
 def _batch(hit: Hit) -> tuple[str, ...]:
-    """The batch that it asks for, which is said of all that join."""
+    """The batch that it asks for, which must be the same in all hits that join."""
     return (str(hit.sets[0].get("N")),) if hit.sets_batch else ()
 
 
@@ -330,7 +330,7 @@ def _sum(prices: list[Price], *, one_change: bool) -> Price:
 
 
 def _basis(prices: Sequence[Price]) -> Basis | None:
-    """That of most of what they lose."""
+    """The basis of most of the time that they lose."""
     lost: dict[Basis, float] = {}
     for price in prices:
         if price.basis is not None:
@@ -350,13 +350,13 @@ class Identities:
         self._ordinals: dict[tuple[str, str | None, str | None], int] = {}
 
     def copied(self) -> Identities:
-        """Others that go on from here."""
+        """A copy that counts on independently."""
         others = Identities()
         others._ordinals.update(self._ordinals)
         return others
 
     def next(self, code: str, path: str, layer: str | None, gpu: str | None, *, keep: bool = True) -> Identity:
-        """The next one of these; `keep` is false for one that may never come to be."""
+        """The next identity of these; without `keep` it is not counted, as its finding may never be reported."""
         key = code, layer, gpu
         ordinal = self._ordinals.get(key, 0) + 1
         if keep:
@@ -372,7 +372,7 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
             return layer.locate(*own)
     for name in places:
         if name == "N":  # that of the network stands at its first layer that has one
-            first = next((each for each in network.layers if "N" in each.spans), None)
+            first = next((candidate for candidate in network.layers if "N" in candidate.spans), None)
             if first is not None:
                 return first.locate("N")
         span = network.runtime.spans.get(name.removeprefix("runtime.")) or network.spans.get(name)
@@ -386,12 +386,12 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
 
 
 def home_of(location: Location) -> str:
-    """What a finding's identity has as its path: the file, and of a model of the config its name too."""
+    """The path in a finding's identity: the file, for a model of the config with the model's name before it."""
     return f"{location.model}: {location.path}" if location.model else location.path
 
 
 def is_of_batch(hit: Hit) -> bool:
-    """Whether a rule on channels speaks of N here: the batch is the network's, and mending the layer leaves it."""
+    """Whether a rule that is not on waves asks for another batch, which is the network's and not the layer's."""
     return hit.sets_batch and hit.rule.loss != "wave"
 
 
@@ -405,9 +405,9 @@ def finding_of(
     *,
     said: bool = False,
 ) -> Finding:
-    """What the report says of a hit; `network_us` and `step_us` are the time of all layers and of the whole step.
+    """The finding of a hit; `network_us` and `step_us` are the time of all layers and of the whole step.
 
-    Unless it is `said`, but only asked about, it is of its layer.
+    One that is not `said`, only compared with silences, names its layer even where it is on the network's batch.
     """
     price = hit.price
     lost_us = price.lost_us

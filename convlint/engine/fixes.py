@@ -27,7 +27,7 @@ _SAMPLE = 100  # the same, of a network with more than _MOST_KINDS
 
 
 class BatchPlan(Struct, frozen=True):
-    """The batches worth it, one on each side at most, that to take first; and the time of an image, in us."""
+    """The batches to advise, one larger and one smaller at most, the preferred one first; times per image, in us."""
 
     batches: tuple[int, ...]
     now_us: float
@@ -62,7 +62,7 @@ class Batches:
 
     @cached_property
     def _by_batch(self) -> Mapping[int, Mapping[int, int]]:
-        """Kinds by their present batch: a spec may hold layers of several networks. Equal passes share estimates."""
+        """By batch: of each kind, which has the same estimates, the index of its first layer and how many it has."""
         first: dict[tuple[int, ...], int] = {}
         count: dict[int, dict[int, int]] = {}
         for index, (layer, estimate) in enumerate(zip(self.layers, self.estimates, strict=True)):
@@ -74,25 +74,25 @@ class Batches:
         return count
 
     def settled(self, hits: Iterable[Hit]) -> list[Hit]:
-        """The hits, those on N with the one plan for their batch, and the severity that its gain leaves them."""
+        """The hits, those on N with the plan for their batch; these are infos, unless they are errors."""
         hits = list(hits)
         present = [self._now(hit) for hit in hits]
-        wanted: dict[int, Counter[int]] = {}
+        all_votes: dict[int, Counter[int]] = {}
         heeded = {now for hit, now in zip(hits, present, strict=True) if self.details or hit.severity == "error"}
         for hit, now in zip(hits, present, strict=True):
             if now is not None:
-                votes = wanted.setdefault(now, Counter())
+                votes = all_votes.setdefault(now, Counter())
                 votes.update(int(changes["N"]) for changes in (hit.sets[0], hit.other) if "N" in changes)
         plans = {
             now: self.plan(now, [N for N, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0]))])
             if now in heeded
             else BatchPlan((), 0.0, 0.0)
-            for now, votes in wanted.items()
+            for now, votes in all_votes.items()
         }
         return [hit if at is None else self._with(hit, at, plans[at]) for hit, at in zip(hits, present, strict=True)]
 
     def _now(self, hit: Hit) -> int | None:
-        """The present batch, where another one is what the hit asks for."""
+        """The present batch of a hit that asks for another one; None for other hits."""
         return self.layers[hit.indices[0]].N if hit.indices and hit.sets_batch else None
 
     def _with(self, hit: Hit, now: int, plan: BatchPlan) -> Hit:
@@ -110,7 +110,7 @@ class Batches:
         )
 
     def said_once(self, hits: Iterable[Hit]) -> list[Hit]:
-        """The hits with one for each batch: of those that ask for another, or would, that on most layers."""
+        """The hits, with one for each batch beside errors: one that names another batch if any does, on most layers."""
         hits = list(hits)
         loudest: dict[int, Hit] = {}
         for hit in hits:
@@ -124,7 +124,7 @@ class Batches:
         ]
 
     def plan(self, now: int, wanted: Sequence[int]) -> BatchPlan:
-        """Of the batches `wanted`, the most wanted first, and of round ones near, those at which an image takes less.
+        """The best of the batches `wanted`, most wanted first, and of round ones nearby, by time per image.
 
         A network has one batch: what matters is the time per image of all layers that share it.
         """
@@ -151,7 +151,7 @@ class Batches:
         return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))
 
     def us_per_image(self, now: int, N: int) -> float:
-        """Of all layers whose batch is `now`, at batch `N`, as far as it is known; in us."""
+        """Time per image, in us, of all layers whose batch is `now`, at batch `N`; unknown times count as 0."""
         key = now, N
         if key not in self._network_us:
             kinds = self._sample(now, _SAMPLE if len(self._by_batch[now]) > _MOST_KINDS else _MOST_KINDS)
@@ -159,12 +159,12 @@ class Batches:
         return self._network_us[key] / N
 
     def step_us(self, now: int, N: int) -> float:
-        """Of one step at batch `N`, no less than the host needs to start it."""
+        """Time of one step at batch `N`, in us; at least what the host needs to start it."""
         host_us, beside_us = self.pace
         return max(self.us_per_image(now, N) * N + beside_us * N / now, host_us)
 
     def _compared_us(self, now: int, N: int) -> float:
-        """About the same, to compare batches with."""
+        """About the time per image, from a small sample, to compare batches."""
         return sum(weight * (self.time_us(index, N) or 0.0) for index, weight in self._sample(now, _COMPARED)) / N
 
     def _sample(self, now: int, size: int) -> Sequence[tuple[int, float]]:
@@ -186,11 +186,11 @@ class Batches:
         return self._samples[key]
 
     def _standing_for(self, kinds: Sequence[tuple[int, int]]) -> tuple[int, float]:
-        """The one in the middle, weighted so that it takes as long as all of them do now."""
+        """The kind in the middle, weighted so that it takes as long as all of `kinds` do now."""
         index, times = kinds[len(kinds) // 2]
         present = self._present_us(index)
-        whole = sum(count * self._present_us(each) for each, count in kinds)
-        return index, whole / present if present else times
+        total_us = sum(count * self._present_us(kind) for kind, count in kinds)
+        return index, total_us / present if present else times
 
     def _present_us(self, index: int) -> float:
         estimate = self.estimates[index]
@@ -227,24 +227,24 @@ def fix_of(
         if hit.follows:
             shared = first
         if (spec.other or is_alternative(hit)) and not hit.of_network and len(hit.indices) <= MOST_PRICED:
-            ways = [(said, sets) for said, sets in zip((shared, hit.other), _ways(hit), strict=True) if any(sets)]
+            ways = [(changes, sets) for changes, sets in zip((shared, hit.other), _ways(hit), strict=True) if any(sets)]
             if not shared:  # of layers that set different sizes, what the first value of each comes to
                 ways = ways[:1] if is_alternative(hit) and any(hit.sets) else []
             if ways:
                 known = [_effect(zip(hit.indices, sets, strict=True), pricer) for _, sets in ways]
-                offered = [(said, _in_words(effect)) for (said, _), effect in zip(ways, known, strict=True)]
+                offered = [(changes, _in_words(effect)) for (changes, _), effect in zip(ways, known, strict=True)]
                 if known[0] is not None and is_alternative(hit):  # layers that joined may share what changes
                     change_us = known[0].time_after - known[0].time_before
         if hit.changes_us:
             both = zip((shared, hit.other), hit.changes_us, strict=True)
-            offered = [(said, _time_in_words(us, network_us)) for said, us in both]
+            offered = [(changes, _time_in_words(us, network_us)) for changes, us in both]
     if is_alternative(hit):  # less work is an alternative, and no fix
         by_layer = next((tuple(way) for way in _ways(hit) if any(way) and _may_be_fix(hit, way, pricer)), ())
         if by_layer != hit.sets:
             change_us = _change_us(hit, by_layer, pricer) if by_layer else None
             shared = by_layer[0] if by_layer and all(changes == by_layer[0] for changes in by_layer) else {}
     describe = _with_effects(hit.flaw.describe or ("" if shared else _each(hit.sets)), offered)
-    asked = hit.sets_batch and bool(first) and "batch" in allow
+    is_allowed = hit.sets_batch and bool(first) and "batch" in allow
     if hit.follows:
         describe = Text("{fix}; {follows}", fix=describe, follows=hit.follows)
     return Fix(
@@ -256,13 +256,13 @@ def fix_of(
         time_change_us=change_us,
         states_effect=bool(offered),
         alone=_is_alone(hit.price),
-        advised=hit.price.advised or asked,
-        applicable=_is_applicable(hit) or asked,
+        advised=hit.price.advised or is_allowed,
+        applicable=_is_applicable(hit) or is_allowed,
     )
 
 
 def _may_be_fix(hit: Hit, way: Sequence[Changes], pricer: Pricer) -> bool:
-    """Whether an alternative is more than that: it takes no work away, and where no channels are added, no longer."""
+    """Whether an alternative may be a fix: it takes no work away, and adds channels or takes no longer."""
     if any(takes_away(own, pricer.layers[index]) for index, own in zip(hit.indices, way, strict=True)):
         return False
     return any(own.keys() & {"C", "K"} for own in way) or (_change_us(hit, way, pricer) or 0.0) <= 0
@@ -282,26 +282,26 @@ def _is_applicable(hit: Hit) -> bool:
 
 
 def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alternative, ...]:
-    """What a hit names beside all advice: other sizes with their effect; and batches, with the time of an image."""
+    """The alternatives to a hit's fix: other sizes with their effect, or batches with the change per image."""
     if hit.flaw.refused:
         return ()
     if hit.sets_batch:
         sides = [changes for changes in (*hit.sets[:1], hit.other) if "N" in changes]
         return tuple(_batch(hit, int(changes["N"]), batches) for changes in sides)
     if hit.changes_us:
-        named = Text("use {sizes}", sizes=_sizes(hit.other))
+        describe = Text("use {sizes}", sizes=_sizes(hit.other))
         change_us = hit.changes_us[-1]
-        return (Alternative(describe=named, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
+        return (Alternative(describe=describe, set=dict(hit.other), time_change_us=change_us, work_change=0.0),)
     if not is_alternative(hit) or len(hit.indices) > MOST_PRICED:
         return ()
-    found = []
+    alternatives = []
     for sets in _ways(hit):
         effect = _effect(zip(hit.indices, sets, strict=True), pricer) if any(sets) else None
         if effect is None or not effect.is_worth_naming:  # of layers that joined, what each gains may not add up
             continue
         first = sets[0]
         shared = first if hit.follows or all(changes == first for changes in sets) else {}
-        found.append(
+        alternatives.append(
             Alternative(
                 describe=Text("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe or _each(sets),
                 set=dict(shared),
@@ -309,7 +309,7 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
                 work_change=effect.work_after / effect.work_before - 1,
             )
         )
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _batch(hit: Hit, N: int, batches: Batches) -> Alternative:
@@ -325,7 +325,7 @@ def _with_effects(describe: str, ways: Sequence[tuple[Changes, str]]) -> str:
     if not ways:
         return describe
     (first, effect), *others = ways
-    offered = [_sizes(said) + words for said, words in others]
+    offered = [_sizes(changes) + words for changes, words in others]
     if describe and all(_sizes({name: value}) in describe for name, value in first.items()):
         return joined(Text(" or "), [describe + effect, *offered])
     effects = joined(Text(" or "), [_sizes(first) + effect, *offered])
@@ -343,12 +343,12 @@ def _sizes(changes: Changes) -> str:
 
 
 def is_alternative(hit: Hit) -> bool:
-    """Whether what it sets is no advice, but another network, whose time and work have to be told."""
+    """Whether the sizes that it sets are not advised but make another network, whose time and work must be stated."""
     return hit.rule.loss == "tile" and not hit.price.advised and not hit.sets_batch
 
 
 def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) -> Iterator[tuple[Hit, bool]]:
-    """The hits with the values that are worth naming, and whether there is something to say.
+    """Yields each hit with the values that are worth naming, and whether to report it.
 
     No rule in force objects to these. What is advised pays, alone or with others. Of the rest, what mends a flaw must
     not take longer than the flaw; an alternative is faster, or does more work in a unit of time. A rule about capacity
@@ -375,10 +375,10 @@ def with_valid_fixes(hits: Sequence[Hit], pricer: Pricer, validity: Validity) ->
 
 
 def _is_slower(hit: Hit, pricer: Pricer) -> bool:
-    """Whether what would mend a flaw is not advised, takes longer than the flaw, and the flaw is worth a word.
+    """Whether a fix is not advised and takes longer than the flaw, which is reported all the same.
 
-    Advice that keeps results is not: it is left unsaid, but for what a task fixes. A width that keeps torch.compile
-    from laying out the network takes longer in the other layers.
+    Safe fixes count only at the K of a head, which the task fixes. A width that keeps torch.compile from laying out the
+    network makes the other layers slower.
     """
     spec, change_us = hit.flaw.case.fix, hit.price.change_us
     if hit.price.advised or hit.rule.loss != "fix" or hit.severity == "error" or change_us is None or spec is None:
@@ -391,7 +391,7 @@ def _is_slower(hit: Hit, pricer: Pricer) -> bool:
 
 
 def _names_values(hit: Hit) -> bool:
-    """Whether its fix changes a network's sizes: settings and corrections of errors are other matters."""
+    """Whether its fix changes sizes of the network, and is neither a setting nor the correction of an error."""
     spec = hit.flaw.case.fix
     if spec is None or hit.sets_batch or hit.rule.loss == "none" or spec.safety == "safe":
         return False
@@ -399,7 +399,7 @@ def _names_values(hit: Hit) -> bool:
 
 
 def _ways(hit: Hit) -> tuple[Sequence[Changes], Sequence[Changes]]:
-    """What its fix and its second good value set in each of its layers; nothing where there is none."""
+    """The changes of its fix and of its second good value, for each of its layers; empty where there are none."""
     return hit.sets, hit.others or (hit.other,) * len(hit.indices)
 
 
@@ -428,7 +428,7 @@ def _is_worth_naming(
 
 
 def _turned(hit: Hit, pricer: Pricer) -> Hit:
-    """With the second good value in the place of the first."""
+    """The hit with the second good value in the place of the first."""
     way = tuple(_ways(hit)[1])
     effect = _effect(zip(hit.indices, way, strict=True), pricer)
     change_us = None if effect is None else effect.time_after - effect.time_before
@@ -444,21 +444,21 @@ def _turned(hit: Hit, pricer: Pricer) -> Hit:
 
 
 def is_refuted(hit: Hit, fix: Fix | None) -> bool:
-    """Whether it is advice alone, keeps the network's results, and following it is predicted to cost time."""
+    """Whether it is an info whose safe fix is not advised and is predicted to cost time."""
     if hit.rule.loss == "none" or fix is None or fix.safety != "safe" or hit.severity != "info":
         return False
     return not hit.price.advised and fix.time_change_us is not None and fix.time_change_us > 0
 
 
 def _is_alone(price: Price) -> bool:
-    """Whether the fix alone makes another difference than its share beside the other advice."""
+    """Whether the fix alone changes the time by more or less than its share of all advice."""
     if not price.advised or price.change_us is None or price.lost_us is None:
         return False
     return abs(price.change_us + price.lost_us) > _ABOUT * price.lost_us
 
 
 def _per_image(hit: Hit, N: int, batches: Batches) -> str:
-    """As (time per image -29 %, per step +42 %): a larger batch that images gain from takes longer."""
+    """The effect of a batch, such as (time per image -29 %, per step +42 %): a larger batch has longer steps."""
     now = batches.layers[hit.indices[0]].N or N
     ratio = batches.step_us(now, N) / batches.step_us(now, now)
     image, step = 100 * (ratio * now / N - 1), 100 * (ratio - 1)
@@ -466,7 +466,7 @@ def _per_image(hit: Hit, N: int, batches: Batches) -> str:
 
 
 class _Effect(Struct, frozen=True):
-    """What changes make of some layers: times in us, FLOPs of one forward pass."""
+    """Times in us, and FLOPs of one forward pass, of some layers before and after changes."""
 
     time_before: float
     time_after: float
@@ -487,7 +487,7 @@ class _Effect(Struct, frozen=True):
 
 
 def _effect(by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> _Effect | None:
-    """None where it cannot be predicted."""
+    """The effect of changes on these layers; None where it cannot be predicted."""
     time_before = time_after = 0.0
     work_before = work_after = 0
     for index, changes in by_layer:
@@ -504,7 +504,7 @@ def _effect(by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> _Effect 
 
 
 def _in_words(effect: _Effect | None) -> str:
-    """As (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
+    """An effect, such as (time -3 %, work +33 %): a size that shapes better need not shorten the operation (CG 1)."""
     if effect is None:
         return ""
     time, work = 100 * (effect.time_after / effect.time_before - 1), 100 * (effect.work_after / effect.work_before - 1)

@@ -33,9 +33,9 @@ _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
 def edge_after(edge: Edge, before: Sequence[ConvLayer], after: Sequence[ConvLayer]) -> Edge:
-    """What arrives at a layer once it, and what it reads, has changed: of another width only if that fitted before."""
-    one, other = before[edge.consumer].C, after[edge.consumer].C
-    return replace(edge, C=other) if edge.C is not None and edge.C == one != other else edge
+    """The edge once its layers have changed; its C follows that of the consumer only if they were equal before."""
+    old, new = before[edge.consumer].C, after[edge.consumer].C
+    return replace(edge, C=new) if edge.C is not None and edge.C == old != new else edge
 
 
 def with_fix(layer: ConvLayer, changes: Mapping[str, Scalar]) -> ConvLayer:
@@ -72,7 +72,7 @@ _MAX_SIZE = 2**31
 
 
 def is_size(name: str, value: Any) -> bool:
-    """Whether `new_value` has nothing to object to, nor to change: so it is with nearly every value of a fix."""
+    """Whether `new_value` returns `value` as it is, which is so for nearly every value of a fix."""
     return type(value) is int and 0 <= value <= _MAX_SIZE and name not in _WORDS
 
 
@@ -103,7 +103,7 @@ _CHANNELS = _HARMLESS | {"C", "K"}  # one group divides any of them, and they le
 
 
 def impossible(changes: Mapping[str, Scalar], layer: ConvLayer) -> str | None:
-    """Why no layer can be what `changes` make of one that can; None where nothing speaks against it."""
+    """Why these `changes` make a possible layer impossible; None where they do not."""
     if changes.keys() <= _HARMLESS or (layer.groups == 1 and changes.keys() <= _CHANNELS):
         return None
     after = with_fix(layer, changes)
@@ -161,9 +161,9 @@ class Found(Struct, frozen=True):
     places: tuple[str, ...]
 
     def flaw(self, values: LayerFacts, *, batches: bool = True) -> Flaw:
-        """With what its fix sets and its texts; `values` are those that it was found with.
+        """The flaw, with the values of its fix and its texts; `values` are the facts of the layer.
 
-        Without `batches`, what sets another batch alone sets nothing. Raises UnknownValue.
+        Without `batches`, a fix that sets N alone sets nothing. Raises UnknownValue.
         """
         rule, case, fix, code = self.rule, self.case, self.case.fix, self.rule.info.code
         setting = None if not batches and fix is not None and [name for name, _ in fix.set] == ["N"] else fix
@@ -193,7 +193,7 @@ class Found(Struct, frozen=True):
 
 
 def _assumed(rule: Rule, values: LayerFacts) -> str:
-    """What the verdict on the whole network takes for granted: settings that were left out have a default."""
+    """The defaults that a rule on the network assumes for settings that were left out, to end its message with."""
     words = assumptions(values.context.runtime, rule.names()) if rule.scope == "network" else []
     return Text(" ({effect})", effect=joined(Text("; "), words)) if words else ""
 
@@ -259,7 +259,7 @@ class Hit(Struct, frozen=True):
     def sets_batch(self) -> bool:
         """Whether its fix is another batch, which is the whole network's, or would be if one were good.
 
-        A finding on the network itself says what its memory allows: no plan for the time of an image.
+        A finding on the network itself is about memory, and gets no plan for the time of an image.
         """
         if not self.indices:
             return False
@@ -270,13 +270,13 @@ class Hit(Struct, frozen=True):
 
 
 def _evaluated(pairs: Iterable[tuple[str, Expr]], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
-    """The new values; of ours, where a layer that fits nothing leaves a negative size, those that are none."""
-    found = [(name, expr.evaluate(values)) for name, expr in pairs]
-    if all(is_size(name, value) for name, value in found):
-        return dict(found)
-    if any(_is_negative(name, value) for name, value in found) and _is_ours(rule):
-        found = [(name, value) for name, value in found if not _is_negative(name, value)]
-    changes = ((name, new_value(name, value)) for name, value in found)
+    """The new values of a fix; built-in rules leave out negative sizes, those of a layer that fits nothing."""
+    new_values = [(name, expr.evaluate(values)) for name, expr in pairs]
+    if all(is_size(name, value) for name, value in new_values):
+        return dict(new_values)
+    if any(_is_negative(name, value) for name, value in new_values) and _is_ours(rule):
+        new_values = [(name, value) for name, value in new_values if not _is_negative(name, value)]
+    changes = ((name, new_value(name, value)) for name, value in new_values)
     return {name: value for name, value in changes if value is not None}
 
 
@@ -309,7 +309,7 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
 
 
 def _possible(changes: dict[str, Scalar], rule: Rule, values: LayerFacts) -> dict[str, Scalar]:
-    """What a layer can be; nothing where a rule of ours, about a layer that fits nothing, would ask for more."""
+    """The changes where a layer can have them; else nothing for a built-in rule, and ExprError for others."""
     problem = impossible(changes, values.layer) if changes else None
     if problem is None:
         return changes
@@ -346,7 +346,7 @@ class Evaluator:
     """A fixed list of rules, in order."""
 
     def __init__(self, rules: Sequence[Rule], *, batches: bool = True) -> None:
-        """Without `batches`, rules whose fix is another batch say that it is, and not which."""
+        """Without `batches`, a fix that sets another batch does not name it."""
         self.rules, self._batches = rules, batches
         # What is asked for at every layer: the rule, its function, whether it is about an edge, its code.
         self._decisions = [(rule, rule.decision.decide, rule.scope == "edge", rule.info.code) for rule in rules]
@@ -354,15 +354,15 @@ class Evaluator:
 
     @cached_property
     def tells_apart(self) -> bool:
-        """Whether a rule reads a layer's own name: it may then find something else in one of equal fields."""
+        """Whether a rule reads a layer's own name, so that layers of equal fields may have different flaws."""
         return any(rule.scope == "layer" and rule.names_anywhere() & OWN_NAMES for rule in self.rules)
 
     def evaluate(self, facts: LayerFacts, *, connected: bool, exists: bool = True) -> Evaluation:
-        """All rules on one layer, the general ones silent where a specific one speaks.
+        """Evaluates all rules on one layer; flaws of general rules are left out where a specific one has the same.
 
-        Of a layer that `exists` not, and is only thought of, a rule that cannot be evaluated says nothing.
+        For a hypothetical layer, which does not `exists`, a rule that cannot be evaluated is passed over.
         """
-        found: list[Found] = []
+        violations: list[Found] = []
         flaws: list[Flaw] = []
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
@@ -378,13 +378,13 @@ class Evaluator:
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
                     case = _case(rule, facts)
-                    one = Found(rule, case, places_of(case, facts))
-                    if not _is_silenced(one, found):
-                        flaw = one.flaw(facts, batches=self._batches)
+                    violation = Found(rule, case, places_of(case, facts))
+                    if not _is_silenced(violation, violations):
+                        flaw = violation.flaw(facts, batches=self._batches)
                         if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
                             continue  # its C is the product's, which no width alone decides
                         flaws.append(flaw)
-                    found.append(one)
+                    violations.append(violation)
                 applicable.append(code)
             except UnknownValue:
                 names = self._names.get(code) or self._names.setdefault(code, rule.names())
@@ -394,39 +394,39 @@ class Evaluator:
                     continue
                 line, column = _place(rule, error)
                 raise RuleError(error.message, path=rule.path, line=line, column=column) from error
-        spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, found)])
+        spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, violations)])
         return Evaluation(flaws=spoken, skipped=tuple(skipped), applicable=tuple(applicable))
 
     def broken(
         self, facts: LayerFacts, codes: Collection[str] | None = None
     ) -> list[tuple[Rule, Case, tuple[str, ...]]]:
-        """The rules that a layer which is only thought of would break, silenced or not: with the case, and where.
+        """The rules that a hypothetical layer breaks, silenced or not, each with its case and places.
 
-        None that cannot be checked is among them; with `codes`, none but those is asked.
+        Rules that cannot be checked are left out; with `codes`, only those rules are asked.
         """
-        found = []
-        for rule in self.rules if codes is None else [each for each in self.rules if each.info.code in codes]:
+        violations = []
+        for rule in self.rules if codes is None else [rule for rule in self.rules if rule.info.code in codes]:
             try:
                 right = rule.decision.evaluate(facts)
                 if right is not None and not right:
                     case = _case(rule, facts)
-                    found.append((rule, case, places_of(case, facts)))
+                    violations.append((rule, case, places_of(case, facts)))
             except (UnknownValue, ExprError):
                 continue
-        return found
+        return violations
 
 
 _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
-def _is_silenced(flaw: Found | Flaw, found: Sequence[Found]) -> bool:
+def _is_silenced(flaw: Found | Flaw, violations: Sequence[Found]) -> bool:
     yields_to = flaw.rule.yields_to
-    several = [each for each in found if each.rule.info.code in yields_to] if yields_to else ()
-    return any(_are_one(each, flaw) for each in several) if several else False
+    specific = [violation for violation in violations if violation.rule.info.code in yields_to] if yields_to else ()
+    return any(_are_one(violation, flaw) for violation in specific) if specific else False
 
 
 def _are_one(specific: Found, general: Found | Flaw) -> bool:
-    """Whether the general flaw is the specific one's again: of two that point at sizes, only where they share one."""
+    """Whether both flaws are the same; two that point at sizes are only where they share a size."""
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)
 
@@ -450,10 +450,10 @@ SAID_SHARE = 0.5  # warnings have to come to this share of what it saves
 
 
 def stated(flaw: Flaw, layer: ConvLayer | None = None) -> Severity:
-    """What the rule says of this case, before anything is known of its price.
+    """The severity that the rule states for this case, before its price is known.
 
-    A priced rule judges what runs. Of a dtype that was only read from storage it can say no more than info, and neither
-    of another dtype for a module, around which autocast may stand.
+    A priced rule judges what runs. It is no more than info where the dtype was only read from storage, or where it asks
+    for another dtype for a module, around which autocast may stand.
     """
     severity = flaw.case.severity
     if layer is None or severity != "warning" or flaw.rule.loss == "none":
@@ -486,14 +486,14 @@ def priced_by_step(
     hits: Sequence[Hit], lost_us: Mapping[Loss, float], step_us: float | None, beside_us: Mapping[int, float],
     most_us: float | None,
 ) -> list[Hit]:  # fmt: skip
-    """The same with what is lost of the whole step, where more than convolutions is at stake.
+    """The hits with the time lost of the whole step, where they concern more than convolutions.
 
-    Of rules on the step it decides whether they warn. `beside_us` is what a setting saves of other operations, by the
-    number of a hit: norms and activations of 16 bits move half of the bytes, for one. Wider layers cost some there
-    (it is negative), and do not warn where the step gets no shorter. Less work for the GPU shortens
-    the step by no more than `most_us` (None: no host): then it waits for the host.
+    Rules on the step warn by that loss. `beside_us` is what a setting saves in other operations, by the number of a
+    hit: norms and activations of 16 bits move half of the bytes, for example. Wider layers cost time there (negative),
+    and do not warn where the step gets no shorter. Less work for the GPU shortens the step by `most_us` at most
+    (None: no host); beyond that the GPU waits for the host.
     """
-    found = []
+    result = []
     most_us = math.inf if most_us is None else most_us
     for hit in hits:
         lost = lost_us.get(hit.rule.loss) if hit.rule.loss in OF_STEPS else None
@@ -507,8 +507,8 @@ def priced_by_step(
             hit = replace(hit, price=replace(hit.price, lost_step_us=min(max(0.0, saved_us), most_us)))
         elif (hit.price.lost_us or 0.0) > most_us:
             hit = replace(hit, price=replace(hit.price, lost_step_us=most_us))
-        found.append(hit)
-    return found
+        result.append(hit)
+    return result
 
 
 def _is_weighed(hit: Hit) -> bool:

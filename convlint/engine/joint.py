@@ -33,7 +33,7 @@ class Deal(Struct, frozen=True):
 
 
 def dealt(best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> Deal:
-    """The shares in `best`; `codes` are the rules that speak for its settings."""
+    """The stakes of the members of `best`; `codes` are the rules that report its settings."""
     return _Dealing(best, search, advice, codes).deal()
 
 
@@ -60,36 +60,36 @@ class _Dealing:
             way = {kind: best.choices[kind] for i, kind in enumerate(kinds) if members >> i & 1}
             return search.total_us(way, best.levers if members >> len(kinds) & 1 else {})
 
-        found = shares(count, now_us, time_of)
+        all_shares = shares(count, now_us, time_of)
         of_sizes = tuple(sorted({lever.code for lever in best.levers.values()}))
         settings = {}
-        for (share, others), kind in zip(found, kinds, strict=False):
+        for (share, others), kind in zip(all_shares, kinds, strict=False):
             codes = {self.codes[kinds[i]] for i in others if i < len(kinds)}
             codes.update(of_sizes if len(kinds) in others else ())
             change_us = search.total_us({kind: best.choices[kind]}, {}) - now_us
             settings[kind] = Stake(change_us, True, share, tuple(sorted(codes - {self.codes[kind]})))
-        levers = self._divided(found[-1][0]) if best.levers else {}
+        levers = self._divided(all_shares[-1][0]) if best.levers else {}
         return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
-        """The share of all sizes, divided among them.
+        """Divides the share of all sizes among them, by the time that leaving each one out would cost.
 
-        By what each one loses if it alone is left out: exact shares of so many players would take 2**n times.
+        Exact shares of so many players would take 2**n timings.
         """
         best = self.best
         losses = {
             key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
         }
-        whole = sum(losses.values())
-        now, found = self.search.timing.now, {}
+        total_us = sum(losses.values())
+        now, stakes = self.search.timing.now, {}
         for key, lever in best.levers.items():
-            share = block_us * losses[key] / whole if whole > 0 else block_us / len(losses)
+            share = block_us * losses[key] / total_us if total_us > 0 else block_us / len(losses)
             alone_us = self._without(now, lever, {})
             pays_with: tuple[str, ...] = ()
             if max(0.0, alone_us) < share / 2:
                 pays_with = self._company(lever, share)
-            found[key] = Stake(-alone_us, True, share, pays_with)
-        return found
+            stakes[key] = Stake(-alone_us, True, share, pays_with)
+        return stakes
 
     def _near(self, lever: Lever) -> Levers:
         """The other sizes of B that change layers of this one."""
@@ -97,7 +97,7 @@ class _Dealing:
         return {key: other for key, other in near.items() if key != lever.key}
 
     def _without(self, setting: NetworkSetting, lever: Lever, beside: Levers) -> float:
-        """What its layers take longer without it, `beside` others."""
+        """How much longer its layers take without the lever, `beside` others."""
         return self._us(setting, lever, beside) - self._us(setting, lever, {**beside, lever.key: lever})
 
     def _us(self, setting: NetworkSetting, lever: Lever, on: Levers) -> float:
@@ -109,7 +109,7 @@ class _Dealing:
         return total
 
     def _company(self, lever: Lever, share: float) -> tuple[str, ...]:
-        """The rules of the fewest others with which it earns its share; of all of them, where that takes all."""
+        """The codes of the fewest other changes with which a lever earns its share; of all nearby, if no fewer do."""
         near = self._near(lever)
         for way, setting, others in self._companies(near):
             if self._without(setting, lever, others) >= share * (1 - SAME):
@@ -202,11 +202,11 @@ class _Joint:
         for hit in self.of_layer.values():
             if hit.number not in advised and hit.number not in self.in_place_of:
                 self.stakes[hit.number] = Stake(self._change_us({hit.indices[0]: hit.sets[0]}))
-        found = [each for hit in self.hits for each in self.in_place_of.get(hit.number, [hit])]
-        return Settled(found + self.new, self.stakes, self.bases, self.deal)
+        all_hits = [substitute for hit in self.hits for substitute in self.in_place_of.get(hit.number, [hit])]
+        return Settled(all_hits + self.new, self.stakes, self.bases, self.deal)
 
     def _replace(self, hits: Sequence[Hit], by: Hit | None) -> None:
-        """Puts one hit, or none, in the place of the first of several."""
+        """Replaces several hits by one, in the place of the first, or by none."""
         self.in_place_of.update((hit.number, []) for hit in hits)
         if by is not None:
             self.in_place_of[hits[0].number] = [by]
@@ -214,16 +214,16 @@ class _Joint:
     # Settings of the network.
 
     def _owner(self, choice: SettingChoice) -> str:
-        """The rule that speaks for a setting: of those that find it as things are, the one in most layers.
+        """The code of the rule that reports a setting: of those that ask for it now, the one in most layers.
 
-        A dtype may be reached in two steps, where the rule on the first one speaks. What asks for another memory format
-        never does.
+        A dtype that is reached in two steps is reported by the rule on the first one. A rule that asks for another
+        memory format comes last.
         """
-        asked, found = choice.value, self.of_kind[choice.kind]
-        here = [hit for hit in found if not asked or hit.flaw.set.items() <= asked.items()]
-        codes = Counter(hit.rule.info.code for hit in here or (found if choice.kind != "layout" else ()))
+        value, hits = choice.value, self.of_kind[choice.kind]
+        here = [hit for hit in hits if not value or hit.flaw.set.items() <= value.items()]
+        codes = Counter(hit.rule.info.code for hit in here or (hits if choice.kind != "layout" else ()))
         codes = codes or Counter(flaw.rule.info.code for _, flaw in choice.asking)
-        return (codes or Counter(hit.rule.info.code for hit in found)).most_common(1)[0][0]
+        return (codes or Counter(hit.rule.info.code for hit in hits)).most_common(1)[0][0]
 
     def _settings(self, kind: Kind) -> None:
         choice = self.best.choices.get(kind)
@@ -266,18 +266,18 @@ class _Joint:
         return hit
 
     def _described(self, choice: SettingChoice, hits: Sequence[Hit]) -> str:
-        """The words of the fix that leads to the setting; of one that leads on from another, both."""
+        """The text of the fix that leads to the setting; of both fixes where it takes two steps."""
         first = hits[0].flaw
-        wanted = choice.value
+        value = choice.value
         staying = self._staying(choice)
         if staying:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
             return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
-        if first.set.items() <= wanted.items() or not wanted:
+        if first.set.items() <= value.items() or not value:
             # Images, volumes and sequences have formats of their own.
-            several = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
-            return joined(Text("; "), several) if len(several) > 1 else first.describe
-        then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= wanted.items()), None)
+            descriptions = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
+            return joined(Text("; "), descriptions) if len(descriptions) > 1 else first.describe
+        then = next((flaw for _, flaw in reversed(choice.asking) if flaw.set.items() <= value.items()), None)
         if then is None or then.describe == first.describe:
             return first.describe
         return Text("{fix}; then {then}", fix=first.describe, then=then.describe)
@@ -290,11 +290,11 @@ class _Joint:
         return [index for index, layer in after if is_grouped(layer) and layer.layout == "NCHW"]
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
-        """The one hit of a rule on a setting that is not B's, or for which another rule speaks."""
-        hit = self._of_network(hits, {each.indices[0]: dict(each.sets[0]) for each in hits}, hits[0].flaw.describe)
+        """The one hit of a rule on a setting that is not B's, or that another rule reports."""
+        hit = self._of_network(hits, {hit.indices[0]: dict(hit.sets[0]) for hit in hits}, hits[0].flaw.describe)
         choice = self.best.alone.get(kind)
         same = choice is not None and all(
-            choice.layers.get(each.indices[0]) == each.sets[0].get(kind) for each in hits if choice.layers
+            choice.layers.get(hit.indices[0]) == hit.sets[0].get(kind) for hit in hits if choice.layers
         )
         change_us = None
         if choice is not None and same:
@@ -303,7 +303,7 @@ class _Joint:
         return hit
 
     def _of_network(self, hits: Sequence[Hit], sets: Mapping[int, dict[str, Scalar]], describe: str) -> Hit:
-        """One hit for those of a rule; `sets` are the layers that change with it."""
+        """Joins the hits of a rule into one on the network; `sets` has the changes of all layers that it changes."""
         first = hits[0]
         own = {hit.indices[0]: hit for hit in hits}
         order = sorted({*own, *sets})
@@ -328,16 +328,16 @@ class _Joint:
     # Widths of groups.
 
     def _group(self, number: int, same: Sequence[Hit]) -> Hit:
-        """One hit for those of one rule on one group; it stands where the number is written, if that was found."""
+        """Joins the hits of one rule on one group; the result stands where the number is written, if a hit does."""
         key: Key = ("group", number)
         lever = self.best.levers.get(key)
         advised = lever is not None and lever.code == same[0].rule.info.code
         lead = next((hit for hit in same if hit.flaw.side == "K"), same[0])
         width = lever.width if lever is not None and advised else self.coupling.width(number, lead.flaw.width)
-        hit = self._with_group(number, lead, width, {each.indices[0]: each for each in same}, advised=advised)
+        hit = self._with_group(number, lead, width, {hit.indices[0]: hit for hit in same}, advised=advised)
         if lever is not None and advised:
             self._advise(hit, key)
-        elif any(each.number in self.playing for each in same):
+        elif any(hit.number in self.playing for hit in same):
             layers = self.coupling.group(number).layers
             sets = self.coupling.sets(layers, {number: width}, number)
             self.stakes[hit.number] = Stake(self._change_us(dict(zip(layers, sets, strict=True))))
@@ -359,17 +359,17 @@ class _Joint:
         index, side, fix = lead.indices[0], lead.flaw.side, lead.flaw.case.fix
         less = int(lead.other[side]) if lead.other.keys() == {side} and lead.sets[0].get(side) == width else 0
         less -= less % group.multiple_of
-        indices = (index, *(each for each in group.layers if each != index))
+        indices = (index, *(other for other in group.layers if other != index))
         widths = self.widths if advised else {}
         return replace(
             lead,
             flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
             indices=indices,
-            names=tuple(self.layers[each].name for each in indices),
+            names=tuple(self.layers[index].name for index in indices),
             sets=coupling.sets(indices, {**widths, number: width}, number),
             other={side: less} if less else {},
             others=coupling.sets(indices, {number: less}, number) if less else (),
-            identities=tuple((own.get(each) or lead).identities[0] for each in indices),
+            identities=tuple((own.get(index) or lead).identities[0] for index in indices),
             follows=coupling.follows(number, index, side, widens=fix is None or fix.safety != "safe"),
             fired=tuple(own),
         )
@@ -404,7 +404,7 @@ class _Joint:
         return hit
 
     def _before(self, key: Key) -> list[str]:
-        """The rules that speak for the settings with which a size is first asked for."""
+        """The codes of the rules that report the settings with which a size is first asked for."""
         way = list(self.best.choices.items())
         for count in range(1, len(way) + 1):
             if key in self.search.of(self.search.setting(dict(way[:count]))).levers:
@@ -416,18 +416,18 @@ class _Joint:
         self.bases[hit.number] = self.best.bases[key]
 
     def _change_us(self, changes: Mapping[int, Changes]) -> float | None:
-        """What changes of these layers alone come to, in us; None where that is not predictable."""
-        timing, whole = self.search.timing, 0.0
+        """The change in time by these changes alone, in us; None where that is not predictable."""
+        timing, total_us = self.search.timing, 0.0
         for index, own in changes.items():
             before, after = timing.time_us(timing.now, index), timing.time_us(timing.now, index, own)
             if before is None or after is None:
                 return None
-            whole += after - before
-        return whole
+            total_us += after - before
+        return total_us
 
 
 def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
-    """The flaw, with what has to be mended before it shows."""
+    """The flaw; its messages name the rules to be mended before it shows."""
     if not codes:
         return flaw
     if len(codes) == 1:
@@ -438,7 +438,7 @@ def _once(flaw: Flaw, codes: Sequence[str]) -> Flaw:
 
 
 def _further(hit: Hit, lever: Lever) -> str:
-    """What a form comes to that was taken further than its rule asks as things are."""
+    """The text of a fix where the lever changes more than its rule asks for now."""
     if lever.changes.keys() <= {"C", "K"}:
         sizes = ", ".join(f"{name}={value}" for name, value in sorted(lever.changes.items()))
         return Text("use {sizes}", sizes=sizes)
@@ -465,9 +465,9 @@ class FoundSteps(Struct, frozen=True):
     def shortened(
         self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss], bool]
     ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
-        """What shortens the step beside this advice, `compile` and `host`, and the step then; `before_us` without them.
+        """Yields what shortens the step beside this advice, `compile` and `host`, each with the step then.
 
-        Of both, what the rules say is lost, those that are `wanted`: asked in turn, as the first may do for the second.
+        Only what is `wanted` counts; the first may leave nothing to the second. `before_us` is the step without them.
         """
         compiled = False
         for loss in reversed(OF_STEPS):
@@ -479,12 +479,12 @@ class FoundSteps(Struct, frozen=True):
                 compiled, before_us = True, step_us
 
     def shortest_us(self, choices: Choices, levers: Levers, wanted: Callable[[Loss], bool]) -> float | None:
-        """The step with this advice, and with what of `shortened` is wanted."""
+        """The shortest step with this advice, and with those of `shortened` that are wanted."""
         step_us = self.step_us(choices, levers)
         return min((us for _, us in self.shortened(choices, levers, step_us, wanted)), default=step_us)
 
     def leaves_waiting(self, wanted: Callable[[Loss], bool]) -> bool:
-        """Whether the host sets the pace of the step with all of B, and what would mend that is not `wanted`."""
+        """Whether the GPU waits for the host in the step with all of B, and what mends that is not `wanted`."""
         best, compiled = self.optimum, wanted("compile")
         step = None if wanted("host") else self._step(best.choices, best.levers, compiled=compiled)
         return step is not None and step.idle_us > LEAST_GAIN * step.time_us
@@ -511,10 +511,10 @@ class FoundSteps(Struct, frozen=True):
         """What each setting of B saves of the step beside the convolutions, in the order of kinds; {} where unknown."""
         saved: dict[Kind, float] = {}
         before = self._step({}, {})
-        taken: dict[Kind, SettingChoice] = {}
+        choices: dict[Kind, SettingChoice] = {}
         for kind, choice in self.optimum.choices.items():
-            taken[kind] = choice
-            after = self._step(taken, {})
+            choices[kind] = choice
+            after = self._step(choices, {})
             if before is not None and after is not None:
                 saved[kind] = before.beside_us - after.beside_us
             before = after
@@ -536,8 +536,8 @@ class FoundSteps(Struct, frozen=True):
             was, now = output_bytes(layers[index]), output_bytes(with_fix(layers[index], changes))
             if now > was:
                 more[index] = (now - was) * layers[index].calls
-        whole = sum(more.values())
-        return {index: (after.beside_us - before.beside_us) * part / whole for index, part in more.items()}
+        total = sum(more.values())
+        return {index: (after.beside_us - before.beside_us) * part / total for index, part in more.items()}
 
     def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
         timing, setting = self.search.timing, self.search.setting(choices)
@@ -555,13 +555,13 @@ class FoundSteps(Struct, frozen=True):
 
 
 class Promise(FoundSteps, frozen=True):
-    """The same with the hits and what they earn in B."""
+    """The steps with the hits and what they earn in B."""
 
     settled: Settled
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
-        """Of each layer now, after all advice, and in the ideal; on the network's host, where it sets the pace."""
+        """The times of each layer now, after all advice, after its fixes, and ideally; with its waits for the host."""
         best, timing = self.optimum, self.search.timing
         after = self.advice.changes(best.levers)
         written = {key: lever for key, lever in best.levers.items() if NOT_WRITTEN.isdisjoint(lever.changes)}
@@ -570,18 +570,18 @@ class Promise(FoundSteps, frozen=True):
         if on_host.host_us is not None:
             return self._on_host(on_host, self._hosted(best.setting, after), self._hosted(fixed_setting, fixed))
         now = timing.times(timing.now)
-        found: list[LayerTimes | None] = []
+        times: list[LayerTimes | None] = []
         for index, time_us in enumerate(now):
             then_us = timing.time_us(best.setting, index, after.get(index, NOTHING))
             ideal_us = self._ideal_us(index, after.get(index, NOTHING))
             fixed_us = timing.time_us(fixed_setting, index, fixed.get(index, NOTHING))
             known = time_us is not None and then_us is not None and ideal_us is not None
-            found.append(
+            times.append(
                 LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us)
                 if known and time_us is not None and then_us is not None and ideal_us is not None
                 else None
             )
-        return found
+        return times
 
     def _ideal_us(self, index: int, changes: Changes) -> float | None:
         best, timing = self.optimum, self.search.timing
@@ -595,16 +595,16 @@ class Promise(FoundSteps, frozen=True):
         self, on_host: Hosted, after: Sequence[LayerEstimate | None], fixed: Sequence[LayerEstimate | None]
     ) -> list[LayerTimes | None]:
         """The same where the host is known: the GPU may wait for it now, after the advice, or both."""
-        found: list[LayerTimes | None] = []
+        times: list[LayerTimes | None] = []
         for now, then, written in zip(on_host.estimates, after, fixed, strict=True):
             if now is None or then is None or written is None:
-                found.append(None)
+                times.append(None)
                 continue
             ideal_us = min(then.unquantized_us, then.time_us)
-            found.append(
+            times.append(
                 LayerTimes(time_us=now.time_us, after_us=then.time_us, ideal_us=ideal_us, after_fix_us=written.time_us)
             )
-        return found
+        return times
 
     def _hosted(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
         timing, numbers = self.search.timing, range(len(setting.running))
@@ -614,10 +614,10 @@ class Promise(FoundSteps, frozen=True):
 
 
 def _written(choices: Choices) -> Choices:
-    """The settings of these that a fix writes: what is installed, nobody states in a file of the network's."""
-    found: dict[Kind, SettingChoice] = {}
+    """The settings that a fix can write: no file of the network states the versions that are installed."""
+    written: dict[Kind, SettingChoice] = {}
     for kind, choice in choices.items():
         runtime = {name: value for name, value in choice.runtime.items() if name not in NOT_WRITTEN}
         if runtime or choice.layers or not choice.runtime:
-            found[kind] = choice if len(runtime) == len(choice.runtime) else replace(choice, runtime=runtime)
-    return found
+            written[kind] = choice if len(runtime) == len(choice.runtime) else replace(choice, runtime=runtime)
+    return written

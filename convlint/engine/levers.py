@@ -48,12 +48,12 @@ class Coupling:
         return channels_of(self._network)
 
     def group_of(self, index: int, name: str) -> int | None:
-        """The group that is this layer's C or K, if others have it too. Zeros may be added to an input of each."""
+        """The group of this layer's C or K, if several layers share it; of the network's input, if several read it."""
         number = self.number_of(index, name)
         return number if number is not None and self._is_shared(number) else None
 
     def number_of(self, index: int, name: str) -> int | None:
-        """The group that is this layer's C or K, whoever else has it."""
+        """The group of this layer's C or K, shared or not; None where there is none."""
         if not self.wired or name not in _SIDES:
             return None
         axis = self.channels.read.get(index, ())
@@ -68,7 +68,7 @@ class Coupling:
         return len(group.readers) > 1 if group.only_input else len(group.writers) + len(group.readers) > 1
 
     def is_free(self, index: int, fields: Iterable[str]) -> bool:
-        """Whether nothing in the network keeps these channels of a layer as they are; an input can be filled up."""
+        """Whether nothing in the network fixes these channels of a layer; an input can be filled up with zeros."""
         if not self.wired:
             return True
         numbers = [self.channels.written.get(index)] if "K" in fields else []
@@ -77,17 +77,17 @@ class Coupling:
         return all(not group.fixed or group.only_input for group in groups)
 
     def split(self, index: int, flaw: Flaw, values: Callable[[], LayerFacts]) -> Sequence[Flaw]:
-        """The flaw by sides, where C or K is not this layer's alone: each as it stands once the other is mended.
+        """Splits a flaw by sides where other layers share C or K; each part is as it stands once the other is mended.
 
-        What nobody would act on, because it is an info or asks for another network, stays as it is.
+        A flaw that is an info, or whose fix makes another network, is not split.
         """
         sides = [name for name in _SIDES if name in flaw.set]
         if not self.wired or len(sides) != len(flaw.set) or all(self._is_own(index, name) for name in sides):
             return (flaw,)
         if flaw.case.severity == "info" or _is_another_network(flaw, self.layers[index]):
             return (flaw,)
-        found = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
-        return [self._sided(each, index, name, values) for each, name in zip(found, sides, strict=True)]
+        flaws = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
+        return [self._sided(flaw, index, name, values) for flaw, name in zip(flaws, sides, strict=True)]
 
     def _is_own(self, index: int, name: str) -> bool:
         if name == "C" and self._is_composed(index):
@@ -104,10 +104,10 @@ class Coupling:
         number = self.group_of(index, side)
         width = int(flaw.set[side])
         if number is not None and self.width(number, width) != width:
-            found = values()
-            key = number, index, side, flaw.rule.info.code, width, found.context, found.layer.dtype
+            facts = values()
+            key = number, index, side, flaw.rule.info.code, width, facts.context, facts.layer.dtype
             if key not in self._fits:
-                self._fits[key] = self._fitting(number, flaw, side, found)
+                self._fits[key] = self._fitting(number, flaw, side, facts)
             width = self._fits[key]
             if not width:
                 return replace(flaw, side=side, set={}, other={}, refused=True)
@@ -131,7 +131,7 @@ class Coupling:
         return 0
 
     def _composed(self, flaw: Flaw, index: int, values: Callable[[], LayerFacts]) -> Flaw:
-        """Of a C that others add up to: the first of them that is not aligned is the one to change."""
+        """The flaw on a C that several groups make up: the first shared one that is not aligned has to change."""
         alignment = values()["alignment"] if flaw.rule.loss == "fix" else 0
         axis = self.channels.read[index] if isinstance(alignment, int) and alignment > 1 else ()
         for part, (number, scale) in enumerate(axis):
@@ -142,7 +142,7 @@ class Coupling:
         return replace(flaw, side="C", composed=True)
 
     def alike(self, index: int) -> object:
-        """Equal for layers whose flaws are taken apart in the same way; of one of them, `at_home` makes another's."""
+        """A key, equal for layers whose flaws are split alike; `at_home` turns a flaw of one into another's."""
         if not self.wired:
             return None
         axis = self.channels.read.get(index, ())
@@ -162,7 +162,7 @@ class Coupling:
         return -(-wanted // step) * step
 
     def sets(self, indices: Sequence[int], widths: Mapping[int, int], number: int) -> tuple[Mapping[str, int], ...]:
-        """What a group changes in each of these layers; where others are part of the same C, beside their widths."""
+        """The changes of a group in each of these layers; `widths` has those of all groups that share a C with it."""
         return tuple(self._change(index, widths, number) for index in indices)
 
     def _change(self, index: int, widths: Mapping[int, int], number: int) -> Mapping[str, int]:
@@ -175,18 +175,18 @@ class Coupling:
         return {**self.channels.changes_of(index, layer, of_K), **changes}
 
     def follows(self, number: int, index: int, side: str, *, widens: bool) -> str:
-        """What else the group is, beside this side of this layer: `K of d and C of b, c with it`.
+        """The other layers and sides of the group, in words: `K of d and C of b, c with it`.
 
-        Where that `widens` it, and does not only pad what is written, also why it cannot change.
+        Where the change `widens` the group, and does not only pad it, also why it cannot change.
         """
         group = self.channels.groups[number]
-        others = [each for each in group.writers if (each, "K") != (index, side)]
+        others = [layer for layer in group.writers if (layer, "K") != (index, side)]
         # Also where a pixel shuffle hands on several channels as one.
         whole = [reader.layer for reader in group.readers if self.channels.parts[reader.layer].keys() == {number}]
         part = [reader.layer for reader in group.readers if reader.layer not in whole]
         places = (
             (sentence("K of {layers}"), others),
-            (sentence("C of {layers}"), [each for each in whole if (each, "C") != (index, side)]),
+            (sentence("C of {layers}"), [layer for layer in whole if (layer, "C") != (index, side)]),
             (sentence("part of C of {layers}"), part),
         )
         text = joined(Text(" and "), [Text(what, layers=self._names(which)) for what, which in places if which])
@@ -209,7 +209,7 @@ class Spokesmen:
         self._speaks: dict[tuple[int, str], bool] = {}
 
     def in_force(self, hit: Hit, own: Callable[[], bool]) -> bool:
-        """Whether a hit is, where `own` says whether the user wants to hear of it in its layer."""
+        """Whether a hit is in force; `own` says whether it is not silenced in its own layer."""
         if hit.flaw.group is None:
             return own()
         key = hit.flaw.group, hit.rule.info.code
@@ -228,11 +228,11 @@ def _is_another_network(flaw: Flaw, layer: ConvLayer) -> bool:
 
 
 def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
-    """What its rule finds on one side, once the other has what the fix sets; its own words where it finds nothing."""
+    """The flaw of its rule on one side, once the other is mended; this flaw, with that side alone, if there is none."""
     mended = with_fix(values.layer, {name: value for name, value in flaw.set.items() if name != side})
     of_side = LayerFacts(values.context, mended, values.edge, values.producers, None)
-    found = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
-    own = next((each for each in found if each.set.keys() == {side}), None)
+    flaws = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
+    own = next((candidate for candidate in flaws if candidate.set.keys() == {side}), None)
     if own is not None:
         # what would be no more than a remark alone may be what the other side pays with
         return replace(own, case=replace(own.case, severity=flaw.case.severity))
@@ -270,7 +270,7 @@ class Lever(Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether all that ask call it so."""
+        """Whether the fixes of all flaws behind it are safe."""
         return all(flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in self.asking)
 
 
@@ -366,7 +366,7 @@ class Advice:
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
     def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
-        """What the rules advise in a setting; `found` are their flaws there, where that is how things are."""
+        """What the rules advise in a setting; `found` are their flaws there, where it is the present one."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
         if found is not None and self._silenced_alike:
             self._now = {}
@@ -419,22 +419,22 @@ class Advice:
 
     def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
         """What all of the levers change, by layer; of these layers alone, where they are named."""
-        found: dict[int, Changes] = {}
+        by_layer: dict[int, Changes] = {}
         widths: dict[int, int] = {}
         grouped: dict[int, None] = {}
         for lever in levers.values():
             if lever.group is None:
                 (index,) = lever.layers
-                found[index] = {**found[index], **lever.changes} if index in found else lever.changes
+                by_layer[index] = {**by_layer[index], **lever.changes} if index in by_layer else lever.changes
             else:
                 widths[lever.group] = lever.width
                 grouped.update(dict.fromkeys(lever.layers))
         for index in grouped:
             sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
-            found[index] = {**found.get(index, {}), **sizes}
+            by_layer[index] = {**by_layer.get(index, {}), **sizes}
         if layers is None:
-            return found
-        return {index: found[index] for index in layers if index in found}
+            return by_layer
+        return {index: by_layer[index] for index in layers if index in by_layer}
 
     def group(self, number: int) -> ChannelGroup:
         """The group of that number."""
@@ -452,9 +452,9 @@ class Advice:
         self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes],
         on_tiles: Evaluator | None = None,
     ) -> Iterator[tuple[int, Flaw]]:  # fmt: skip
-        """What may play of what rules find in these layers once they have `changes`, each layer as if it stood alone.
+        """Yields the flaws that may play in these layers once they have `changes`, each layer as if it stood alone.
 
-        With `on_tiles`, what names narrower sizes.
+        With `on_tiles`, those that name narrower sizes.
         """
         context, evaluator = self._context(setting.runtime), on_tiles or self._evaluator
         known = self._known if on_tiles is None else {}
@@ -499,7 +499,7 @@ class Advice:
     def _add(
         self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
     ) -> bool:  # fmt: skip
-        """Adds what a flaw asks for; whether that is more than is there, where the rules are asked `again`.
+        """Adds what a flaw asks for to `levers`; False where the rules are asked `again` and it adds nothing.
 
         `forms` are the keys of those that change one layer, by the layer.
         """
@@ -560,9 +560,9 @@ def _key(index: int, flaw: Flaw) -> Key:
     return ("group", flaw.group) if flaw.group is not None else (index, *sorted(flaw.set))
 
 
-def _clash(one: Key, other: Key) -> bool:
+def _clash(key: Key, other: Key) -> bool:
     """Whether two forms of one layer set the same field."""
-    return not set(one[1:]).isdisjoint(other[1:])
+    return not set(key[1:]).isdisjoint(other[1:])
 
 
 def _playing(rules: Iterable[Rule]) -> list[Rule]:

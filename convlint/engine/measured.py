@@ -1,4 +1,4 @@
-"""A network from a trace: its times are what was measured, and where predictions differ is said."""
+"""A network from a trace: its times are the measured ones, with notes on predictions that differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES, _LONGEST = 3, 50  # names in one note, and characters in a name
 def held_to_trace(network: Network, gpus: Sequence[str]) -> Network:
     """The network as it was recorded, with its times scaled to what was measured, and notes on other predictions.
 
-    `gpus` are those that the user asks for; where the trace tells none that is known, a single one is like it.
+    `gpus` are those that the user asks for; a single one stands in where the trace names no known one.
     """
     layers, like = [], gpus[0] if len(gpus) == 1 else ""
     for layer in network.layers:
@@ -57,8 +57,8 @@ def far_off(ratios: Sequence[tuple[str, float]]) -> str:
     names = [name for distance, name in far if distance > log(FAR_OFF)]
     if not names:
         return ""
-    several, shown = plural(len(ratios), "prediction"), shortened(names, _NAMES)
-    return f"predicted over measured, {len(names)} of {several} off by more than a factor of {FAR_OFF:g}: {shown}"
+    predictions, shown = plural(len(ratios), "prediction"), shortened(names, _NAMES)
+    return f"predicted over measured, {len(names)} of {predictions} off by more than a factor of {FAR_OFF:g}: {shown}"
 
 
 def _short(name: str) -> str:
@@ -78,15 +78,15 @@ def _compared(network: Network) -> tuple[Network, list[str]]:
         if measured is None or not measured.gpu:
             continue
         estimate = estimate_layer(layer, load_gpu(measured.gpu), network.runtime, mode)
-        for which, found in measured.passes:
+        for which, timed in measured.passes:
             predicted = None if estimate is None else estimate.predicted.get(which)
             if estimate is None or predicted is None:
                 continue
-            times = layer.calls * found.times
-            us, turned_us = us + found.us * times, turned_us + found.transpose * times
+            times = layer.calls * timed.times
+            us, turned_us = us + timed.us * times, turned_us + timed.transpose * times
             predicted_us += predicted * times
-            ratios.append((f"{layer.name} {which}", predicted / found.us))
-            if found.tensor_cores is False and estimate.passes[which].tensor_cores:
+            ratios.append((f"{layer.name} {which}", predicted / timed.us))
+            if timed.tensor_cores is False and estimate.passes[which].tensor_cores:
                 without[_short(layer.name)] = None
     recorded, notes = network.recorded, list[str]()
     if recorded is not None and recorded.mode != mode:
@@ -115,12 +115,12 @@ def _of_step(recorded: RecordedStep) -> list[str]:
     """What all kernels took, by part, with what is predicted of them, and how long the step took while recorded."""
     parts, predicted = recorded.parts, recorded.predicted
 
-    def told(part: Part, us: float) -> str:
+    def in_words(part: Part, us: float) -> str:
         return f"{part} {duration(us)}" + (f" (predicted {duration(predicted[part])})" if part in predicted else "")
 
-    each = ", ".join(told(part, us) for part, us in sorted(parts.items(), key=lambda one: -one[1]))
-    whole = f", predicted {duration(sum(predicted.values()))}" if predicted.keys() == parts.keys() else ""
-    notes = [f"kernels of a step: measured {duration(sum(parts.values()))}{whole}: {each}"]
+    shown = ", ".join(in_words(part, us) for part, us in sorted(parts.items(), key=lambda item: -item[1]))
+    prediction = f", predicted {duration(sum(predicted.values()))}" if predicted.keys() == parts.keys() else ""
+    notes = [f"kernels of a step: measured {duration(sum(parts.values()))}{prediction}: {shown}"]
     far = far_off([(part, predicted[part] / us) for part, us in parts.items() if part in predicted and us])
     if far and any(part != "convolution" for part in predicted):
         notes.append(f"parts of the step: {far}")

@@ -56,9 +56,9 @@ def _is_version(setting: str) -> bool:
     return setting.removeprefix("runtime.") in VERSIONS
 
 
-def _newer(setting: str, one: Scalar, other: Scalar) -> Scalar:
+def _newer(setting: str, first: Scalar, other: Scalar) -> Scalar:
     """The greater of two versions; of other settings the one that came first."""
-    return other if _is_version(setting) and Version(str(other)) > Version(str(one)) else one
+    return other if _is_version(setting) and Version(str(other)) > Version(str(first)) else first
 
 
 class Optimum(Struct, frozen=True):
@@ -107,23 +107,23 @@ class Search:
     def _once(self, now: Advised) -> Optimum:
         timing = self.timing
         ways = sorted(self._ways(now), key=lambda way: (timing.gpu_us(self.setting(way), {}), len(way)))
-        found: list[tuple[float, int, int, Choices, Levers]] = []
+        candidates: list[tuple[float, int, int, Choices, Levers]] = []
         way: Choices
         levers: Levers
         for way in ways:
             setting = self.setting(way)
             plain = timing.gpu_us(setting, {})
-            least_us = min((one[0] for one in found), default=plain)
+            least_us = min((candidate[0] for candidate in candidates), default=plain)
             if plain * HOPELESS > least_us and len(setting.layers) > MOST_SEARCHED:
                 sized = self.advice.changes(self._sizes(dict(list(way.items())[:-1])))
                 if timing.gpu_us(setting, sized) * HOPELESS > least_us:
                     continue
             levers = self._fastest(way)
-            found.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
-        totals = [timing.network_us(self.setting(one[3]), one[0]) for one in found]
+            candidates.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
+        totals = [timing.network_us(self.setting(candidate[3]), candidate[0]) for candidate in candidates]
         most_us = min(totals) * (1 + LEAST_GAIN)
-        close = [one for one, us in zip(found, totals, strict=True) if us <= most_us]
-        _, _, _, fastest, sizes = min(close, key=lambda one: (one[1], one[0], one[2]))
+        close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
+        _, _, _, fastest, sizes = min(close, key=lambda candidate: (candidate[1], candidate[0], candidate[2]))
         way, levers = self._needed(fastest, sizes)
         setting = self.setting(way)
         alone = {kind: choice for kind, choice in self._alone(ways) if kind not in way}
@@ -132,7 +132,7 @@ class Search:
 
     def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""
-        plain: list[Choices] = [{kind: one for kind, one in way.items() if not one.upgrades} for way in ways]
+        plain: list[Choices] = [{kind: choice for kind, choice in way.items() if not choice.upgrades} for way in ways]
         single = [way for way in (*ways, *plain) if len(way) == 1]
         for kind in KINDS:
             own = [way for way in single if kind in way]
@@ -149,7 +149,7 @@ class Search:
         """The network with these choices."""
         if not choices:
             return self.timing.now
-        key = tuple((kind, tuple(one.layers.items()), tuple(one.runtime.items())) for kind, one in choices.items())
+        key = tuple((kind, tuple(item.layers.items()), tuple(item.runtime.items())) for kind, item in choices.items())
         if key not in self._settings:
             layers = list(self.timing.network.layers)
             runtime = self.timing.network.runtime
@@ -163,42 +163,42 @@ class Search:
     # The settings that rules lead to.
 
     def _ways(self, now: Advised) -> list[Choices]:
-        """All combinations, none first."""
+        """All combinations of settings, the empty one first."""
         ways: list[Choices] = []
         for dtype in self._dtypes(now):
             ways.append(dtype)
             ways += [{**dtype, "layout": layout} for layout in self._layouts(dtype)]
         runtimes = self._runtimes(now)
-        found: list[Choices] = [{**way, **runtime} for runtime in runtimes for way in ways]
-        return found[:MOST_SETTINGS]
+        combinations: list[Choices] = [{**way, **runtime} for runtime in runtimes for way in ways]
+        return combinations[:MOST_SETTINGS]
 
     def _dtypes(self, now: Advised) -> list[Choices]:
-        """What rules advise of dtypes, and what they advise once that is so."""
-        found: dict[object, Choices] = {(): {}}
+        """The choices of dtypes that rules advise now, and once each of these is made."""
+        by_key: dict[object, Choices] = {(): {}}
         waiting: list[Choices] = [{}]
         while waiting:
             before = waiting.pop(0)
             advised = self.of(self.setting(before)).settings if before else now.settings
-            asked: set[object] = set()  # many layers ask for the same
+            seen: set[object] = set()  # many layers ask for the same
             for index, flaw in advised if self._is_open("dtype") else ():
                 for sets in (flaw.set, flaw.other):
                     same = key_of(sets), self.timing.network.layers[index].dtype_source
-                    if same in asked or kind_of(sets) != "dtype":
+                    if same in seen or kind_of(sets) != "dtype":
                         continue
-                    asked.add(same)
+                    seen.add(same)
                     choice = self._dtype(
-                        before.get("dtype"), sets, index, [each for each in advised if _asks(each, sets)]
+                        before.get("dtype"), sets, index, [pair for pair in advised if _asks(pair, sets)]
                     )
                     key = tuple(sorted(choice.layers.items())), tuple(choice.runtime.items())
-                    if key != ((), ()) and key not in found and self._is_allowed(choice):
-                        found[key] = {"dtype": choice}
-                        waiting.append(found[key])
-        return list(found.values())
+                    if key != ((), ()) and key not in by_key and self._is_allowed(choice):
+                        by_key[key] = {"dtype": choice}
+                        waiting.append(by_key[key])
+        return list(by_key.values())
 
     def _dtype(
         self, before: SettingChoice | None, sets: Changes, index: int, asking: Sequence[tuple[int, Flaw]]
     ) -> SettingChoice:
-        """All layers of the dtypes that rules object to get the new one, whether a rule judges them or not."""
+        """The choice of a new dtype for all layers of the dtypes that rules object to, judged by a rule or not."""
         layers = dict(before.layers) if before is not None else {}
         runtime = dict(before.runtime) if before is not None else {}
         stated = self.timing.network.layers
@@ -218,7 +218,7 @@ class Search:
         return SettingChoice("dtype", layers, runtime, own)
 
     def lesser(self, choice: SettingChoice) -> SettingChoice | None:
-        """What the rule behind a choice of dtypes names beside it: TF32, where the choice is 16 bits."""
+        """The choice of TF32, where the rule behind a choice of other dtypes names it as well; else None."""
         for index, flaw in choice.asking if choice.kind == "dtype" else ():
             if TF32 in flaw.other and TF32 not in choice.runtime:
                 return self._dtype(None, flaw.other, index, ())
@@ -227,15 +227,15 @@ class Search:
     def _layouts(self, dtype: Choices) -> Iterator[SettingChoice]:
         """The memory formats of the whole network, where rules object to those that layers have."""
         setting = self.setting(dtype)
-        found = [*self.of(setting).settings, *(self.of(self.timing.now).settings if dtype else ())]
-        asking = [(i, flaw) for i, flaw in found if kind_of(flaw.set) == "layout"]
+        advised = [*self.of(setting).settings, *(self.of(self.timing.now).settings if dtype else ())]
+        asking = [(i, flaw) for i, flaw in advised if kind_of(flaw.set) == "layout"]
         if not self._is_open("layout") or not (asking or self._clashing):
             return
         silenced = self._silenced.get("layout", frozenset[int]())
         free = [i for i, layer in enumerate(setting.layers) if layer.layout in _FORMATS and i not in silenced]
-        wanted = {flaw.set["layout"] for i, flaw in asking if not is_grouped(setting.layers[i])}
+        layouts = {flaw.set["layout"] for i, flaw in asking if not is_grouped(setting.layers[i])}
         for layout in _FORMATS:
-            if layout == "NHWC" or layout in wanted:
+            if layout == "NHWC" or layout in layouts:
                 formats = dict.fromkeys(free, layout)
                 if choice := self._layout(formats, setting, asking):
                     yield choice
@@ -253,7 +253,7 @@ class Search:
         return choice if layers and (own or self._clashing) and self._is_allowed(choice) else None
 
     def _apart(self, setting: NetworkSetting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
-        """The same with those grouped layers in NCHW that are faster so, copies included; None where there are none."""
+        """`formats`, with NCHW for grouped layers that are faster so, copies included; None where none is."""
         grouped = [index for index in formats if is_grouped(setting.layers[index])]
         if not grouped:
             return None
@@ -267,18 +267,18 @@ class Search:
                 for index in grouped:
                     near = (index, *timing.readers.get(index, ()))
                     before_us = self._near_us(setting, layers, near)
-                    kept, other = layers[index], "NCHW" if layers[index].layout == "NHWC" else "NHWC"
-                    layers[index] = _set(kept, "layout", other)
+                    present, other = layers[index], "NCHW" if layers[index].layout == "NHWC" else "NHWC"
+                    layers[index] = _set(present, "layout", other)
                     if self._near_us(setting, layers, near) < before_us * (1 - LEAST_GAIN):
                         moved = True
                     else:
-                        layers[index] = kept
+                        layers[index] = present
                 if not moved:
                     break
             ends.append((self._near_us(setting, layers, range(len(layers))), layers))
         layers = min(ends, key=lambda end: end[0])[1]
-        found = {index: layers[index].layout for index in formats}
-        return found if any(found[index] == "NCHW" for index in grouped) else None
+        layouts = {index: layers[index].layout for index in formats}
+        return layouts if any(layouts[index] == "NCHW" for index in grouped) else None
 
     def _near_us(self, setting: NetworkSetting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
         timing, norms = self.timing, normed(self.timing.network, layers)
@@ -315,14 +315,14 @@ class Search:
     # Sizes within one setting.
 
     def _sizes(self, way: Choices) -> Levers:
-        """All that rules ask for in a setting; and what they ask for with less of it, where they leave that alone."""
+        """The levers that rules ask for with the first 0, 1, ... choices of a setting; those of more choices win."""
         every: dict[Key, Lever] = {}
         for count in range(len(way) + 1):
             every.update(self.of(self.setting(dict(list(way.items())[:count]))).levers)
         return {key: lever for key, lever in every.items() if key not in self._assumed}
 
     def _fastest(self, way: Choices) -> Levers:
-        """Of all sizes in a setting those that pay together; what has no layer in common is decided on its own."""
+        """The levers of a setting that pay together; those without common layers are decided separately."""
         setting = self.setting(way)
         if setting in self._sized:
             return self._sized[setting]
@@ -344,8 +344,8 @@ class Search:
             if against is None:
                 break
             chosen = {key: lever for key, lever in chosen.items() if against not in lever.layers}
-        found = self._sized[setting] = {key: lever for key, lever in levers.items() if key in chosen}
-        return found
+        fastest = self._sized[setting] = {key: lever for key, lever in levers.items() if key in chosen}
+        return fastest
 
     def _least(
         self, ends: Sequence[Levers], setting: NetworkSetting, layers: Iterable[int],
@@ -357,7 +357,7 @@ class Search:
     def _descended(
         self, setting: NetworkSetting, start: Levers, every: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> dict[Key, Lever]:
-        """From `start` on or off one by one, until no change saves enough."""
+        """Switches levers on or off one by one from `start`, until no change saves enough."""
         on = dict(start)
         doubtful = set(every)
         for _ in range(MOST_ROUNDS):
@@ -385,7 +385,7 @@ class Search:
     def _us(
         self, setting: NetworkSetting, layers: Iterable[int], on: Levers, touching: Mapping[int, Sequence[Lever]]
     ) -> float:
-        """Of these layers; what has no predictable time speaks neither for a change nor against it."""
+        """The time of these layers; one without a predictable time counts as 0, for no change and against none."""
         timing, total = self.timing, 0.0
         for index in layers:
             here = {lever.key: lever for lever in touching.get(index, ()) if lever.key in on}
@@ -405,12 +405,12 @@ class Search:
     # What belongs to B.
 
     def _needed(self, way: Choices, levers: Levers) -> tuple[Choices, Levers]:
-        """Without the settings that it is no slower without; and where the host sets the pace, without sizes either."""
+        """Drops settings, and where the host sets the pace sizes, without which the network is no slower."""
         timing = self.timing
         least_us = self.total_us(way, levers)
         for kind in reversed(KINDS):
             if kind in way and not way[kind].upgrades:
-                fewer = {one: choice for one, choice in way.items() if one != kind}
+                fewer = {other: choice for other, choice in way.items() if other != kind}
                 again = self._fastest(fewer)
                 us = self.total_us(fewer, again)
                 if us <= least_us * (1 + LEAST_GAIN):
@@ -421,23 +421,23 @@ class Search:
                 return way, {}
             if len(timing.network.layers) <= MOST_SEARCHED:
                 for key in reversed([*levers]):
-                    fewer_levers = {one: lever for one, lever in levers.items() if one != key}
+                    fewer_levers = {other: lever for other, lever in levers.items() if other != key}
                     if self.total_us(way, fewer_levers) <= most_us:
                         levers = fewer_levers
         return way, levers
 
     def total_us(self, way: Choices, levers: Levers) -> float:
-        """What all layers take."""
+        """The time of all layers, in us."""
         setting = self.setting(way)
         return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
-        """What most of the time rests on that layers gain by a member of B, beside the others."""
+        """The basis of most of the time that layers gain by a member of B, beside the others."""
         timing, before, levers = self.timing, best.setting, best.levers
         layers: Iterable[int]
         if isinstance(member, str):
             choice = best.choices[member]
-            before = self.setting({kind: one for kind, one in best.choices.items() if kind != member})
+            before = self.setting({kind: other for kind, other in best.choices.items() if kind != member})
             layers = range(len(best.setting.layers)) if choice.runtime else self._near(choice.layers)
             after = without = self.advice.changes(levers)
         else:
@@ -456,13 +456,13 @@ class Search:
         return max(gained, key=lambda basis: gained[basis], default="assumed")
 
     def _near(self, layers: Iterable[int]) -> list[int]:
-        """These, and those that read them."""
-        return sorted({each for index in layers for each in (index, *self.timing.readers.get(index, ()))})
+        """These layers and those that read them."""
+        return sorted({number for index in layers for number in (index, *self.timing.readers.get(index, ()))})
 
     def _beside(self, best: Optimum, key: Key) -> dict[Key, Lever]:
         """The sizes of B that change a layer of this one, itself too."""
         touching = self._touching_of(best)
-        return {one.key: one for index in best.levers[key].layers for one in touching[index]}
+        return {lever.key: lever for index in best.levers[key].layers for lever in touching[index]}
 
     def _touching_of(self, best: Optimum) -> Mapping[int, Sequence[Lever]]:
         if self._touching[0] is not best.levers:
@@ -476,9 +476,9 @@ def _set(layer: ConvLayer, kind: Kind, value: Scalar) -> ConvLayer:
     return replace(layer, layout=str(value))
 
 
-def _asks(found: tuple[int, Flaw], sets: Changes) -> bool:
+def _asks(pair: tuple[int, Flaw], sets: Changes) -> bool:
     """Whether a flaw's fix, or its alternative, is this setting."""
-    return sets in (found[1].set, found[1].other)
+    return sets in (pair[1].set, pair[1].other)
 
 
 def is_grouped(layer: ConvLayer) -> bool:
@@ -488,28 +488,28 @@ def is_grouped(layer: ConvLayer) -> bool:
 
 def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
     """The levers that change each layer."""
-    found: dict[int, list[Lever]] = {}
+    touching: dict[int, list[Lever]] = {}
     for lever in levers:
         for index in lever.layers:
-            found.setdefault(index, []).append(lever)
-    return found
+            touching.setdefault(index, []).append(lever)
+    return touching
 
 
 def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:
-    """Levers that hang together by the layers that they change."""
-    left, found = dict.fromkeys(levers), []
+    """Groups of levers that share layers, directly or through others."""
+    remaining, components = dict.fromkeys(levers), []
     place = {key: number for number, key in enumerate(levers)}
-    while left:
-        first = next(iter(left))
+    while remaining:
+        first = next(iter(remaining))
         waiting, members = [first], []
-        del left[first]
+        del remaining[first]
         while waiting:
             key = waiting.pop()
             members.append(key)
             for index in levers[key].layers:
                 for other in touching[index]:
-                    if other.key in left:
-                        del left[other.key]
+                    if other.key in remaining:
+                        del remaining[other.key]
                         waiting.append(other.key)
-        found.append(sorted(members, key=place.__getitem__))
-    return found
+        components.append(sorted(members, key=place.__getitem__))
+    return components

@@ -1,8 +1,8 @@
 """The plan for one network: the order in which B, the fastest set of changes that its check has found, is best done.
 
-It starts at the time and the grade of the check, and ends at what that promises. Of what the user wants to stay nothing
-is searched; within limits, sizes that bring little for what they add are left out; for a time asked for, no more steps
-are taken than that needs.
+It starts at the time and the grade of the check, and ends at what that promises. What the user wants to keep is not
+searched; within limits, sizes that save little for what they add are left out; a plan for a given time has only as many
+steps as that needs.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def plan(
     """
 
     def unsilenced(
-        one: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+        network: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
     ) -> NetworkResult:  # fmt: skip
-        return check_network(one, rulebook, [target], mode, kept=kept, on_promise=on_promise)
+        return check_network(network, rulebook, [target], mode, kept=kept, on_promise=on_promise)
 
     return _Planning(network, rulebook, target, mode, wishes, judge or unsilenced).plan()
 
@@ -98,18 +98,18 @@ class _Planning:
         self.result = judge(network, kept=kept, on_promise=lambda _, promise: promises.append(promise))
         (self.promise,) = promises
         self.search = self.promise.search
-        self._of_steps = {one.rule.loss: one for one in self.result.findings if _shortens_step(one)}  # by what is lost
+        self._of_steps = {finding.rule.loss: finding for finding in self.result.findings if _shortens_step(finding)}
 
     def plan(self) -> NetworkPlan | None:
         """None where no layer's time is known."""
         times = [layer.times.get(self.target.label) for layer in self.result.layers]
-        known = [each for each in times if each is not None]
+        known = [entry for entry in times if entry is not None]
         if not known:
             return None
-        ideal_us = sum(each.ideal_us for each in known) if len(known) == len(times) else None
+        ideal_us = sum(entry.ideal_us for entry in known) if len(known) == len(times) else None
         best = self.promise.optimum
         members = self._within_limits(Members(best.choices, best.levers))
-        steps, states, reached = self._steps(ordered(members, self.search), sum(each.time_us for each in known))
+        steps, states, reached = self._steps(ordered(members, self.search), sum(entry.time_us for entry in known))
         taken = NONE
         for step in steps:
             taken = taken.plus(step)
@@ -128,42 +128,42 @@ class _Planning:
         after = self.judge(planned) if steps else self.result
         unpriced = tuple(filter(self._is_unpriced, after.findings))
         sizes = {layer.N for layer in self.network.layers}
-        found = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
+        planned_steps = [self._step(step, *states[number : number + 2]) for number, step in enumerate(steps)]
         notes: list[str] = []
         if not reached:
             of_step, then = self._of_whole_step(taken, planned, after, states[-1])
             wanted_us = self.wishes.target_us
             if wanted_us is None and "host" in of_step:
-                found = self._host_first(found, steps, of_step)
+                planned_steps = self._host_first(planned_steps, steps, of_step)
             else:
-                for one in of_step.values():
-                    found.append(one)
-                    if wanted_us is not None and one.after.stopwatch_us <= wanted_us:
+                for planned_step in of_step.values():
+                    planned_steps.append(planned_step)
+                    if wanted_us is not None and planned_step.after.stopwatch_us <= wanted_us:
                         then, reached = [], True
                         break
             notes = then
-        notes = [*self._notes(found), *self._wrong(after), *self._still(after, reached=reached), *notes]
+        notes = [*self._notes(planned_steps), *self._wrong(after), *self._still(after, reached=reached), *notes]
         return NetworkPlan(
             path=self.network.path, gpu=self.target.label, mode=self.mode,
             batch=sizes.pop() if len(sizes) == 1 else None,
-            now=states[0], after=found[-1].after if found else states[-1], steps=tuple(found),
+            now=states[0], after=planned_steps[-1].after if planned_steps else states[-1], steps=tuple(planned_steps),
             network=planned if reached else self._with_settings(planned, taken, unpriced),
             target_us=self.wishes.target_us,
             is_reached=reached,
-            without_time=tuple(index for index, each in enumerate(times) if each is None),
+            without_time=tuple(index for index, entry in enumerate(times) if entry is None),
             unpriced=unpriced, notes=tuple(notes),
         )  # fmt: skip
 
-    def _ideal_us(self, taken: Members) -> float | None:
-        """Of all layers with less than all advice taken."""
-        setting, timing = self.search.setting(taken.choices), self.search.timing
-        changes = self.promise.advice.changes(taken.levers)
+    def _ideal_us(self, members: Members) -> float | None:
+        """The ideal time of all layers with these members of B; None where one is unknown."""
+        setting, timing = self.search.setting(members.choices), self.search.timing
+        changes = self.promise.advice.changes(members.levers)
         parts = [timing.ideal_us(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
 
     def _steps(self, steps: list[Members], now_us: float) -> tuple[list[Members], list[State], bool | None]:
-        """(the steps to take, where the network stands before, between and after them, whether the time is reached)."""
+        """(steps to take, states before, between and after them, whether they reach the time or None: none given)."""
         wanted_us = self.wishes.target_us
         states, taken = [self._state(NONE, now_us)], NONE
         if wanted_us is None:
@@ -174,7 +174,7 @@ class _Planning:
         series = [step for step in steps if all(map(self._is_safe, _parts(step)))]
         for tried in (series, steps):
             states, taken = [self._state(NONE, now_us)], NONE
-            kept: int | None = None  # so many of them, and then what shortens the whole step alone,
+            length: int | None = None  # so many of them, and then what shortens the whole step alone,
             fewest = len(tried) + len(OF_STEPS)  # which are so many together
             for number, step in enumerate((NONE, *tried)):
                 if len(step):
@@ -185,80 +185,80 @@ class _Planning:
                 if states[-1].stopwatch_us <= wanted_us:
                     return tried[:number], states, True
                 for count, us in enumerate(self._shortened(taken, states[-1]), number + 1):
-                    if us <= wanted_us and (kept is None or count < fewest):
-                        kept, fewest = number, count
-            if kept is not None:
-                return tried[:kept], states[: kept + 1], False
+                    if us <= wanted_us and (length is None or count < fewest):
+                        length, fewest = number, count
+            if length is not None:
+                return tried[:length], states[: length + 1], False
         return steps, states, False
 
-    def _shortened(self, taken: Members, state: State) -> Iterator[float]:
-        """The whole step behind what the check advises of it: torch.compile, then CUDA graphs."""
-        return (us for _, us in self.promise.shortened(*taken, state.step_us, self._of_steps.__contains__))
+    def _shortened(self, members: Members, state: State) -> Iterator[float]:
+        """The whole step after each change that the check advises for it: torch.compile, then CUDA graphs."""
+        return (us for _, us in self.promise.shortened(*members, state.step_us, self._of_steps.__contains__))
 
-    def _state(self, taken: Members, time_us: float | None = None) -> State:
+    def _state(self, members: Members, time_us: float | None = None) -> State:
         layers = [
-            self.search.timing.layer(self.search.setting(taken.choices), index, own)
-            for index, own in self.promise.advice.changes(taken.levers).items()
+            self.search.timing.layer(self.search.setting(members.choices), index, own)
+            for index, own in self.promise.advice.changes(members.levers).items()
         ]
-        before = [self.network.layers[index] for index in self.promise.advice.changes(taken.levers)]
+        before = [self.network.layers[index] for index in self.promise.advice.changes(members.levers)]
         return State(
-            time_us=self.search.total_us(taken.choices, taken.levers) if time_us is None else time_us,
+            time_us=self.search.total_us(members.choices, members.levers) if time_us is None else time_us,
             grade=None,
-            step_us=self.promise.step_us(*taken),
+            step_us=self.promise.step_us(*members),
             parameters=_moved(parameters(self.network.layers), parameters(before), parameters(layers)),
             flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
         )
 
     def _of_whole_step(
-        self, taken: Members, planned: Network, judged: NetworkResult, before: State
+        self, members: Members, planned: Network, judged: NetworkResult, before: State
     ) -> tuple[dict[Loss, PlannedStep], list[str]]:  # fmt: skip
-        """What shortens the step and no convolution: torch.compile, then what takes the host away; and a note.
+        """(steps that shorten the whole step and no convolution, by loss: torch.compile, then the host; notes).
 
-        The plan ends where the check says that its advice leads. What comes up only then is named.
+        The plan ends at the time that the check promises. Advice that comes up only then is named in the notes.
         """
-        found: dict[Loss, PlannedStep] = {}
+        by_loss: dict[Loss, PlannedStep] = {}
         advised = self._of_steps
-        for loss, step_us in self.promise.shortened(*taken, before.step_us, advised.__contains__):
-            if found:  # a compiled network waits for less
+        for loss, step_us in self.promise.shortened(*members, before.step_us, advised.__contains__):
+            if by_loss:  # a compiled network waits for less
                 judged = self.judge(replace(planned, runtime=replace(planned.runtime, compile=True)))
-            own = (one for one in judged.findings if one.rule.loss == loss and one.fix is not None)
+            own = (entry for entry in judged.findings if entry.rule.loss == loss and entry.fix is not None)
             fix, after = next(own, advised[loss]).fix, replace(before, step_us=step_us)
             describe = "" if fix is None else fix.describe
-            found[loss] = PlannedStep(
+            by_loss[loss] = PlannedStep(
                 describe=describe, kinds=("runtime",), safety="safe", changes="results", layers=(), set={}, by_layer=(),
                 before=before, after=after,
             )  # fmt: skip
             before = after
-        then = [one for one in judged.findings if _shortens_step(one) and one.rule.loss not in advised]
-        return found, [f"{THEN}{one.rule.code}: {one.fix.describe}" for one in then if one.fix is not None]
+        then = [entry for entry in judged.findings if _shortens_step(entry) and entry.rule.loss not in advised]
+        return by_loss, [f"{THEN}{entry.rule.code}: {entry.fix.describe}" for entry in then if entry.fix is not None]
 
     def _host_first(
-        self, found: Sequence[PlannedStep], steps: Sequence[Members], of_step: Mapping[Loss, PlannedStep]
+        self, planned_steps: Sequence[PlannedStep], steps: Sequence[Members], of_step: Mapping[Loss, PlannedStep]
     ) -> list[PlannedStep]:  # fmt: skip
-        """All of them, first what takes the host away that sets the pace now.
+        """All planned steps, first those of the whole step, as the host sets the pace now.
 
-        What comes before that shortens no step, and autocast, which has more operations to start, makes it longer.
+        Before these, none would shorten the step, and autocast, which has more operations to start, would lengthen it.
         """
         series: list[PlannedStep] = []
-        before, taken, compiled = (*found, *of_step.values())[0].before, NONE, "compile" in of_step
-        for loss, one in of_step.items():
+        before, taken, compiled = (*planned_steps, *of_step.values())[0].before, NONE, "compile" in of_step
+        for loss, planned_step in of_step.items():
             us = self.promise.step_us(*NONE, compiled=compiled, hosted=loss != "host")
             after = replace(before, step_us=us)
-            series.append(replace(one, before=before, after=after))
+            series.append(replace(planned_step, before=before, after=after))
             before = after
-        for one, step in zip(found, steps, strict=True):
+        for planned_step, step in zip(planned_steps, steps, strict=True):
             taken = taken.plus(step)
-            after = replace(one.after, step_us=self.promise.step_us(*taken, compiled=compiled, hosted=False))
-            series.append(replace(one, before=before, after=after))
+            after = replace(planned_step.after, step_us=self.promise.step_us(*taken, compiled=compiled, hosted=False))
+            series.append(replace(planned_step, before=before, after=after))
             before = after
         return series
 
     def _within_limits(self, members: Members) -> Members:
-        """Without the sizes that bring least for the parameters and FLOPs that they add, as many as limits ask for."""
+        """The members without the sizes that save least for each parameter that they add, as far as limits require."""
         wishes = self.wishes
         if wishes.max_parameters is None and wishes.max_flops is None:
             return members
-        now, kept = self._state(NONE, 0.0), Members(members.choices, {})
+        now, chosen = self._state(NONE, 0.0), Members(members.choices, {})
 
         def fits(some: Members) -> bool:
             then = self._state(some, 0.0)
@@ -279,10 +279,10 @@ class _Planning:
             return saved_us / added
 
         for lever in sorted(members.levers.values(), key=worth, reverse=True):
-            more = kept.plus(Members({}, {lever.key: lever}))
-            if fits(more) and self.search.total_us(*more) < self.search.total_us(*kept):
-                kept = more
-        return kept
+            more = chosen.plus(Members({}, {lever.key: lever}))
+            if fits(more) and self.search.total_us(*more) < self.search.total_us(*chosen):
+                chosen = more
+        return chosen
 
     # What is said of it.
 
@@ -374,8 +374,8 @@ class _Planning:
             notes.append(LIMITED)
         connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
         alone = {layer.name for index, layer in enumerate(network.layers) if index not in connected}
-        named = {name for step in steps if "channels" in step.kinds for name in step.layers}
-        if changes_channels and len(network.layers) > 1 and not alone.isdisjoint(named):
+        names = {name for step in steps if "channels" in step.kinds for name in step.layers}
+        if changes_channels and len(network.layers) > 1 and not alone.isdisjoint(names):
             notes.append(ALONE)
         sources = {layer.dtype_source for layer in network.layers if layer.dtype is not None}
         if "storage" in sources:
@@ -387,33 +387,33 @@ class _Planning:
         return notes
 
     def _asks_for_halves(self) -> bool:
-        """Whether a rule would have other dtypes, were it sure that nothing around the module has them."""
+        """Whether the fix to other dtypes saves time but is not advised, as autocast may stand around the module."""
         return any(
-            "dtype" in one.fix.set and (one.fix.time_change_us or 0.0) < 0
-            for one in self.result.findings if one.fix is not None and not one.fix.advised
+            "dtype" in finding.fix.set and (finding.fix.time_change_us or 0.0) < 0
+            for finding in self.result.findings if finding.fix is not None and not finding.fix.advised
         )  # fmt: skip
 
     def _wrong(self, result: NetworkResult) -> list[str]:
-        """What the check of the planned network finds wrong, whatever it costs."""
-        found = _counted(finding for finding in result.findings if finding.severity == "error")
-        return [ERRORS + found] if found else []
+        """A note on the errors that the check of the planned network finds; empty without any."""
+        summary = _counted(finding for finding in result.findings if finding.severity == "error")
+        return [ERRORS + summary] if summary else []
 
     def _still(self, result: NetworkResult, *, reached: bool | None) -> list[str]:
-        """What is left of the check's advice that has a price, though nobody wanted it left."""
+        """A note on warnings with a price that the check still gives though their fixes were not ruled out."""
         fixed: set[Lot] = set(self.wishes.fixed)
         if self.wishes.keeps_results:
             fixed |= {"channels", "dtype", "batch"}
         if reached or self.wishes.max_parameters is not None or self.wishes.max_flops is not None:
             return []
-        kept = {name for lot in fixed for name in _FIELDS[lot]}
-        found = _counted(
+        fields = {name for lot in fixed for name in _FIELDS[lot]}
+        summary = _counted(
             finding for finding in result.findings
             if finding.severity == "warning" and finding.fix is not None and not self._is_unpriced(finding)
-            and finding.rule.loss not in OF_STEPS and _changes_nothing_of(finding, kept)
+            and finding.rule.loss not in OF_STEPS and _changes_nothing_of(finding, fields)
         )  # fmt: skip
-        return [STILL + found] if found else []
+        return [STILL + summary] if summary else []
 
-    def _with_settings(self, network: Network, taken: Members, unpriced: Sequence[Finding]) -> Network:
+    def _with_settings(self, network: Network, members: Members, unpriced: Sequence[Finding]) -> Network:
         """The network with the settings of the runtime, and the batch, that are advised although they have no price.
 
         A setting that the predicted time depends on is left out, so that its check says the plan's last time.
@@ -430,15 +430,15 @@ class _Planning:
                 settings = {**fix.set, **settings}
         if not settings:
             return network
-        timing, changes = self.search.timing, self.promise.advice.changes(taken.levers)
-        kept: dict[str, Scalar] = {}
-        setting = self.search.setting(taken.choices)
+        timing, changes = self.search.timing, self.promise.advice.changes(members.levers)
+        neutral: dict[str, Scalar] = {}
+        setting = self.search.setting(members.choices)
         for name, value in settings.items():
             other = timing.setting(setting.layers, with_settings(setting.runtime, {name: value}))
             before_us, after_us = timing.gpu_us(setting, changes), timing.gpu_us(other, changes)
             if abs(after_us - before_us) <= LEAST_GAIN * before_us:
-                kept[name] = value
-        return replace(network, runtime=with_settings(network.runtime, kept)) if kept else network
+                neutral[name] = value
+        return replace(network, runtime=with_settings(network.runtime, neutral)) if neutral else network
 
     def _is_unpriced(self, finding: Finding) -> bool:
         """Whether it stands for more than an info, and nobody knows what its fix is worth; or is a batch asked for."""
@@ -466,13 +466,13 @@ def _kind(part: SettingChoice | Lever) -> Kind:
 
 
 def _sets(hit: Hit, choice: SettingChoice) -> bool:
-    wanted = {*choice.runtime, *((choice.kind,) if choice.layers else ())}
-    return {name for changes in hit.sets for name in changes} == wanted
+    names = {*choice.runtime, *((choice.kind,) if choice.layers else ())}
+    return {name for changes in hit.sets for name in changes} == names
 
 
-def _changes_nothing_of(finding: Finding, kept: Set[str]) -> bool:
+def _changes_nothing_of(finding: Finding, fields: Set[str]) -> bool:
     fix = finding.fix
-    return fix is not None and kept.isdisjoint(name for changes in (fix.set, *fix.by_layer) for name in changes)
+    return fix is not None and fields.isdisjoint(name for changes in (fix.set, *fix.by_layer) for name in changes)
 
 
 def _counted(findings: Iterable[Finding]) -> str:
@@ -481,16 +481,16 @@ def _counted(findings: Iterable[Finding]) -> str:
     for finding in findings:
         names = finding.layers or (() if finding.layer is None else (finding.layer,))
         places.setdefault(finding.rule.code, set()).update(names)
-    said = [
+    texts = [
         f"{code} in {len(names)} layer{'s' * (len(names) != 1)}" if names else code
         for code, names in sorted(places.items())
     ]
-    return ", ".join(said)
+    return ", ".join(texts)
 
 
 def _flops(layers: Sequence[ConvLayer]) -> int | None:
     work = [None if (own := flops(layer)) is None else own * layer.calls for layer in layers]
-    return None if None in work else sum(each or 0 for each in work)
+    return None if None in work else sum(count or 0 for count in work)
 
 
 def _moved(whole: int | None, before: int | None, after: int | None) -> int | None:

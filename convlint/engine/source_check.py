@@ -54,8 +54,8 @@ def of_width(width: Width) -> Location:
     Where all widths are aligned, a number above them may have something small added to it, and one below them is a part
     of one. Literals at the caller's come before the construction's.
     """
-    stated = [each for each in width.literals if not (each.quiet or each.bound)]
-    best = min((_blame(each, width, stated) for each in stated), default=None)
+    stated = [literal for literal in width.literals if not (literal.quiet or literal.bound)]
+    best = min((_blame(literal, width, stated) for literal in stated), default=None)
     return of_layer((), width.record) if best is None or best[0] == _NONE else best[-1].place
 
 
@@ -74,14 +74,14 @@ class _Unordered:
 def _blame(
     literal: StatedLiteral, width: Width, stated: Sequence[StatedLiteral]
 ) -> tuple[int, bool, float, str, int, int, _Unordered]:  # fmt: skip
-    """The lowest is to blame."""
+    """A sort key of literals: the one with the lowest is to blame."""
     at = literal.at
-    rank, size = _rank(literal.value, width.value or 0, [value for each in stated if (value := _whole(each))])
+    rank, size = _rank(literal.value, width.value or 0, [value for other in stated if (value := _whole(other))])
     return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Unordered(at)
 
 
 def _rank(value: object, number: int, literals: Sequence[int]) -> tuple[int, float]:
-    """How much speaks for a value: the lowest most; and what tells values of one rank apart."""
+    """(rank of a value, the lowest being to blame first; what orders values of one rank)."""
     if isinstance(value, float) and value > 0 and not value.is_integer():
         return (3 if math.frexp(value)[0] == 0.5 else 1), -value  # a half may be of what is misaligned before
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
@@ -91,7 +91,7 @@ def _rank(value: object, number: int, literals: Sequence[int]) -> tuple[int, flo
     if value > _FACTOR:
         return 2 if value % _VECTOR else 5, -value
     # Sums of widths are multiples of what divides them all; what is far from one was divided, not added to.
-    beyond = (number - value) % (math.gcd(*(each for each in literals if each > _FACTOR)) or 1)
+    beyond = (number - value) % (math.gcd(*(other for other in literals if other > _FACTOR)) or 1)
     added = number > max(literals) and _power(value) == _power(number) and beyond <= 2 * _FACTOR
     return 4 if added else 6, value
 
@@ -114,35 +114,35 @@ def of_layer(places: Sequence[str], record: SourceLayer) -> Location:
 def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Location, ...]:
     """The statements that a rule is about; the program, where there are none."""
     for name in places:
-        found = _places(name, program)
-        if found:
-            return found
+        locations = _places(name, program)
+        if locations:
+            return locations
     return (program.at,)
 
 
 def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
     if name.startswith("runtime."):
         setting = name.removeprefix("runtime.")
-        own = [each for each in program.settings if setting_of(each.name) == setting]
+        own = [statement for statement in program.settings if setting_of(statement.name) == setting]
         value = getattr(program, setting, None)
-        agreeing = [each for each in own if each.value is not None and _agrees(each.value, value)]
-        return tuple(each.at for each in (agreeing or own)[-1:])
+        agreeing = [statement for statement in own if statement.value is not None and _agrees(statement.value, value)]
+        return tuple(statement.at for statement in (agreeing or own)[-1:])
     if name == "program.conflict":
         pair = in_order(program)
         return () if pair is None else (pair[1].at,)
     if name == "program.evidence":
         return tuple(at for _, at in program.evidence[:1])
     if name == "program.autotune_disabled":
-        return tuple(each.at for each in program.autotune_disabled[:1])
+        return tuple(statement.at for statement in program.autotune_disabled[:1])
     if name in ("program.backward_in_autocast", "program.autocast_around_loss"):
-        several: tuple[Location, ...] = getattr(program, name.removeprefix("program."))
-        return several
+        locations: tuple[Location, ...] = getattr(program, name.removeprefix("program."))
+        return locations
     return ()
 
 
-def _agrees(value: bool | int | str, wanted: bool | None) -> bool:
+def _agrees(value: bool | int | str, setting: bool | None) -> bool:
     """Whether a statement is the one by which the setting is what it is; a text, such as "ieee", may be."""
-    return wanted is None or isinstance(value, str) or bool(value) == wanted
+    return setting is None or isinstance(value, str) or bool(value) == setting
 
 
 class FindingMember(Struct, frozen=True, order=True):
@@ -165,7 +165,7 @@ class RuleStatement(Struct, frozen=True, kw_only=True):
 
     @property
     def says(self) -> tuple[str, Location, str, str, tuple[FindingMember, ...]]:
-        """What makes two of them one: on several targets, or of several programs."""
+        """A key, equal for statements that are one: on several targets, or of several programs."""
         members = () if self.is_program else self.members
         return self.flaw.rule.info.code, self.at, self.flaw.message, self.flaw.describe, members
 
@@ -180,35 +180,35 @@ def constructions(
 ) -> list[RuleStatement]:  # fmt: skip
     """One draft for each place where every layer that it constructs breaks the rule; of a separable one, each part.
 
-    A bias, or a norm behind it, that only a default decides, which every known caller overrides, is no network's.
+    Left out are constructions whose bias, or norm behind them, rests on a default that every known caller overrides.
     """
     evaluator = Evaluator(rules)
     sites: dict[tuple[Location, str], list[SourceLayer]] = {}
     for record in records:
-        if not record.rests_on(unheld, ("bias",)) and not any(each.at in unheld for each in record.norm_by):
+        if not record.rests_on(unheld, ("bias",)) and not any(literal.at in unheld for literal in record.norm_by):
             sites.setdefault((record.layer.locate(), record.part), []).append(record)
     drafts = []
-    for several in sites.values():
+    for site in sites.values():
         broken: dict[str, list[_Broken]] = {}
-        for record in several:
+        for record in site:
             facts = facts_of_construction(context.of(record.framework, record.layer.path), record)
             for flaw in _flaws(evaluator, facts):
                 broken.setdefault(flaw.rule.info.code, []).append((flaw, record))
-        drafts += [_at_site(found) for found in broken.values() if len(found) == len(several)]
+        drafts += [_at_site(pairs) for pairs in broken.values() if len(pairs) == len(site)]
     return drafts
 
 
-def _at_site(found: Sequence[_Broken]) -> RuleStatement:
-    flaw, record = min(found, key=lambda each: _doubt(each[1]))
-    records = [each for _, each in found]
-    members = {FindingMember(each.layer.name, each.layer.path) for each in records}
-    literals = [each for which in records for several in which.stated.values() for each in several]
-    said = _with(flaw, proviso(record, literals), records)
-    return RuleStatement(flaw=said, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+def _at_site(pairs: Sequence[_Broken]) -> RuleStatement:
+    flaw, record = min(pairs, key=lambda pair: _doubt(pair[1]))
+    records = [record for _, record in pairs]
+    members = {FindingMember(record.layer.name, record.layer.path) for record in records}
+    literals = [literal for which in records for group in which.stated.values() for literal in group]
+    worded = _with(flaw, proviso(record, literals), records)
+    return RuleStatement(flaw=worded, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
 
 
 def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
-    """The flaw with what is known of all these only."""
+    """The flaw with the provisos, and the map that all `records` share, filled into its texts."""
     blanks = {PROVISO: provisos, MAP: map_in_words(map_of(records))}
     return replace(flaw, message=filled(flaw.message, blanks), describe=filled(flaw.describe, blanks))
 
@@ -222,40 +222,40 @@ def widths(
     Nothing is said of numbers that rest on one of the defaults `unheld`, which every known caller overrides.
     """
     evaluator = Evaluator(rules)
-    numbers = [each for each in _numbers(records) if not each.record.rests_on(unheld, each.side)]
+    numbers = [width for width in _numbers(records) if not width.record.rests_on(unheld, width.side)]
     broken: dict[tuple[str, Location], list[tuple[Flaw, Width]]] = {}
     for width in numbers:
         for flaw in _flaws(
             evaluator, facts_of_width(context.of(width.record.framework, width.record.layer.path), width)
         ):
             broken.setdefault((flaw.rule.info.code, of_width(width)), []).append((flaw, width))
-    return [_at_literal(at, found) for (_, at), found in broken.items()]
+    return [_at_literal(at, pairs) for (_, at), pairs in broken.items()]
 
 
-def _at_literal(at: Location, found: Sequence[tuple[Flaw, Width]]) -> RuleStatement:
-    """Says what is surest, and nothing that holds under another condition only.
+def _at_literal(at: Location, pairs: Sequence[tuple[Flaw, Width]]) -> RuleStatement:
+    """The statement about one literal, from those widths alone whose conditions are surest.
 
-    The worst number speaks for all. What is advised is for the literal itself, where that is a width and the worst no
-    part of it: no other WIDTH makes `2 * WIDTH + 1` even.
+    The worst width gives the text. The advice is for the literal itself where that is a width and the worst one no
+    divisor of it: no other WIDTH makes `2 * WIDTH + 1` even.
     """
-    surest = min(_doubt(width.record) for _, width in found)
-    said = [(flaw, width) for flaw, width in found if _doubt(width.record) == surest]
-    flaw, worst = min(said, key=lambda each: _worst(each[1]))
-    for other, width in said:
+    surest = min(_doubt(width.record) for _, width in pairs)
+    sure_pairs = [(flaw, width) for flaw, width in pairs if _doubt(width.record) == surest]
+    flaw, worst = min(sure_pairs, key=lambda pair: _worst(pair[1]))
+    for other, width in sure_pairs:
         if _is_literal(width, at) and (width.value or 0) % (worst.value or 1):
             flaw = replace(flaw, describe=other.describe)
-    literals = [each for _, width in said for each in width.literals]
-    flaw = _with(flaw, proviso(_in_any_case(worst, found), literals), [width.record for _, width in said])
+    literals = [literal for _, width in sure_pairs for literal in width.literals]
+    flaw = _with(flaw, proviso(_in_any_case(worst, pairs), literals), [width.record for _, width in sure_pairs])
     return RuleStatement(
-        flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(each) for _, each in sorted(said, key=_place)))
+        flaw=flaw, at=at, members=tuple(dict.fromkeys(_member(width) for _, width in sorted(sure_pairs, key=_place)))
     )
 
 
-def _in_any_case(worst: Width, found: Iterable[tuple[Flaw, Width]]) -> SourceLayer:
+def _in_any_case(worst: Width, pairs: Iterable[tuple[Flaw, Width]]) -> SourceLayer:
     """The record of a number with all conditions under which its place has that number."""
     own, at = worst.record, worst.record.layer.locate()
-    alike = (each for _, each in found if each.value == worst.value and each.record.layer.locate() == at)
-    conditions = dict.fromkeys(each.record.condition for each in alike if each.record.certainty == own.certainty)
+    alike = (width for _, width in pairs if width.value == worst.value and width.record.layer.locate() == at)
+    conditions = dict.fromkeys(width.record.condition for width in alike if width.record.certainty == own.certainty)
     return replace(own, condition="\n".join(conditions) if all(conditions) else "")
 
 
@@ -265,10 +265,10 @@ def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
     A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
     """
     every = [Width(record=record, side=side) for record in records for side in SIDES]
-    found = [(width, width.brought) for width in every if width.value is not None]
+    known = [(width, width.brought) for width in every if width.value is not None]
     sides: dict[Location, set[Side]] = {}
     numbers: set[tuple[str, Side, int | None]] = set()
-    for width, brought in found:
+    for width, brought in known:
         if _is_depthwise(width.record):
             continue
         numbers.add((width.record.layer.path, width.side, width.value))
@@ -278,12 +278,12 @@ def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
     def is_inner(width: Width, brought: Iterable[StatedLiteral]) -> bool:
         layer = width.record.layer
         return (
-            any(len(sides.get(each.at, ())) > 1 for each in brought)
+            any(len(sides.get(literal.at, ())) > 1 for literal in brought)
             or (layer.path, _OPPOSITE[width.side], width.value) in numbers
             or (width.side == "K" and layer.norm_follows is True)  # nobody normalises an answer
         )
 
-    return [replace(width, inner=True) if is_inner(width, brought) else width for width, brought in found]
+    return [replace(width, inner=True) if is_inner(width, brought) else width for width, brought in known]
 
 
 def _is_depthwise(record: SourceLayer) -> bool:
@@ -292,7 +292,7 @@ def _is_depthwise(record: SourceLayer) -> bool:
 
 
 def _flaws(evaluator: Evaluator, facts: SourceFacts) -> tuple[Flaw, ...]:
-    """What is not known is no flaw; how much is not, the coverage says."""
+    """The flaws by these facts; what is unknown makes none, and is counted by the coverage."""
     return evaluator.evaluate(facts, connected=False).flaws
 
 
@@ -311,7 +311,7 @@ def _worst(width: Width) -> tuple[int, int]:
 
 
 def _is_literal(width: Width, at: Location) -> bool:
-    return any(each.at == at and each.value == width.value for each in width.literals)
+    return any(literal.at == at and literal.value == width.value for literal in width.literals)
 
 
 def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
@@ -322,7 +322,7 @@ def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
 def programs(
     rules: Sequence[Rule], found: Sequence[TrainingProgram], context: _Contexts, dtype: Dtype | None
 ) -> tuple[list[RuleStatement], list[SkippedRule]]:
-    """(one draft for each statement that a broken rule is about, what could not be checked and for want of what)."""
+    """(one draft for each statement that a broken rule is about, the rules not checked with what they need)."""
     evaluator = Evaluator(rules)
     drafts: list[RuleStatement] = []
     skipped: list[SkippedRule] = []
@@ -342,7 +342,7 @@ def programs(
 
 
 def merged(found: Sequence[TrainingProgram]) -> list[TrainingProgram]:
-    """One program for each script, whatever asked for it; the one of which more is known."""
+    """One program for each script: of several, the one of which more is known."""
     by_path: dict[str, TrainingProgram] = {}
     for program in found:
         known = by_path.get(program.path)
@@ -355,9 +355,9 @@ _MOST_NAMED = 4
 
 
 def on_targets(found: Iterable[tuple[str, RuleStatement]], targets: int) -> list[tuple[str | None, RuleStatement]]:
-    """Each draft once, in the order of places, with its target where it is said of one of several alone.
+    """Each draft once, sorted by rule and place, with its target where only one of several has it.
 
-    A rule that no GPU changes is asked for the first target only, and speaks for all.
+    A rule that no GPU changes is asked for the first target only, and its drafts count for all.
     """
     by_text: dict[object, tuple[RuleStatement, set[str]]] = {}
     for label, draft in found:
@@ -366,11 +366,11 @@ def on_targets(found: Iterable[tuple[str, RuleStatement]], targets: int) -> list
         if known is not draft:  # of several programs that reach one statement
             members = tuple(sorted({*known.members, *draft.members})) if draft.is_program else known.members
             by_text[draft.says] = replace(known, members=members), labels
-    said = [
+    drafts = [
         (min(labels) if len(labels) == 1 < targets and draft.flaw.rule.needs_gpu else None, draft)
         for draft, labels in by_text.values()
     ]
-    return sorted(said, key=lambda each: _order(*each))
+    return sorted(drafts, key=lambda pair: _order(*pair))
 
 
 def _order(label: str | None, draft: RuleStatement) -> tuple[str, str, int, int, str, str]:
@@ -387,9 +387,9 @@ class Findings:
         self._ordinals: dict[tuple[str, str, str, str], int] = {}
 
     def of(self, drafts: Iterable[tuple[str | None, RuleStatement]]) -> list[Finding]:
-        """Those that stand in a file that was given and are not silenced, in order."""
-        made = (self._finding(gpu, draft) for gpu, draft in drafts)
-        return [finding for finding in made if finding is not None]
+        """The findings in files that were given, but for silenced ones, in order."""
+        findings = (self._finding(gpu, draft) for gpu, draft in drafts)
+        return [finding for finding in findings if finding is not None]
 
     def _finding(self, gpu: str | None, draft: RuleStatement) -> Finding | None:
         if draft.at.path not in self.given and all(member.path not in self.given for member in draft.members):
@@ -397,16 +397,16 @@ class Findings:
         if draft.is_program:  # that several scripts reach one statement makes it no other
             finding = _worded(draft, draft.members[:1], gpu, [self._identity(draft, draft.members[0].name, gpu)])
             return None if self.silenced is not None and self.silenced(finding) else finding
-        kept: list[FindingMember] = []
+        members: list[FindingMember] = []
         identities: list[Identity] = []
         for name in dict.fromkeys(member.name for member in draft.members):
             own = [member for member in draft.members if member.name == name]
             identity = self._identity(draft, name, gpu)
             if self.silenced is not None and self.silenced(_worded(draft, own, gpu, [identity])):
                 continue
-            kept += own
+            members += own
             identities.append(identity)
-        return _worded(draft, kept, gpu, identities) if kept else None
+        return _worded(draft, members, gpu, identities) if members else None
 
     def _identity(self, draft: RuleStatement, name: str, gpu: str | None) -> Identity:
         key = draft.flaw.rule.info.code, draft.at.path, name, gpu or ""
@@ -444,7 +444,7 @@ def _getting(members: Sequence[FindingMember]) -> str:
     numbers: dict[str, dict[str, set[int]]] = {}
     for member in members:
         numbers.setdefault(member.name, {}).setdefault(member.side, set()).add(member.value)
-    several = [
+    texts = [
         Text(
             "{numbers} of {name}",
             numbers=joined(Text(" and "), [f"{side}={_few(values)}" for side, values in sides.items()]),
@@ -454,9 +454,9 @@ def _getting(members: Sequence[FindingMember]) -> str:
     ]
     maps = {member.map for member in members}
     sizes = maps.pop() if len(maps) == 1 else ()
-    if len(several) == 1 and sizes:  # English sets a comma only after a list of layers
-        return several[0] + Text(" at {H}x{W}", H=sizes[0], W=sizes[1])
-    return shortened(several, _MOST_NAMED) + map_in_words(sizes)
+    if len(texts) == 1 and sizes:  # English sets a comma only after a list of layers
+        return texts[0] + Text(" at {H}x{W}", H=sizes[0], W=sizes[1])
+    return shortened(texts, _MOST_NAMED) + map_in_words(sizes)
 
 
 def _few(numbers: Collection[int]) -> str:
@@ -489,9 +489,9 @@ def check_source(
 ) -> SourceResult:
     """All rules that judge source on what was read. Raises RuleError where a rule divides by zero.
 
-    Only what stands in one of the files `given` is said: the construction or program, or the literal or statement at
-    fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes` and findings that
-    `silences` takes are not in force; what is `known` is not said either. `versioned` adds to a runtime what is
+    Only findings in the files `given` are reported: of a construction or program, or of the literal or statement at
+    fault. `dtype` is what the layers are computed in, where that is stated. Rules not among `codes`, findings that
+    `silences` accepts, and those that are `known` are left out. `versioned` adds to a runtime the versions that are
     pinned for a file.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
@@ -500,24 +500,24 @@ def check_source(
     drafts: list[tuple[str, RuleStatement]] = []
     skipped: list[SkippedRule] = []
     for number, target in enumerate(targets):
-        wanted = [rule for rule in rules if number == 0 or rule.needs_gpu]
+        target_rules = [rule for rule in rules if number == 0 or rule.needs_gpu]
         context = _Contexts(target, mode, versioned)
-        of_programs, lacking = programs(_of("program", wanted), scripts, context, dtype)
-        skipped += [each for each in lacking if each.path in given]
-        several = [
-            *constructions(_of("construction", wanted), records, context, reading.unheld),
-            *widths(_of("width", wanted), records, context, reading.unheld),
+        of_programs, lacking = programs(_of("program", target_rules), scripts, context, dtype)
+        skipped += [skip for skip in lacking if skip.path in given]
+        target_drafts = [
+            *constructions(_of("construction", target_rules), records, context, reading.unheld),
+            *widths(_of("width", target_rules), records, context, reading.unheld),
             *of_programs,
         ]
-        drafts += [(target.label, draft) for draft in several]
+        drafts += [(target.label, draft) for draft in target_drafts]
 
-    asked = [each for each in (silences, known) if each is not None]
+    tests = [test for test in (silences, known) if test is not None]
 
     def silenced(finding: Finding) -> bool:
-        return any(each(finding) for each in asked)
+        return any(test(finding) for test in tests)
 
     return SourceResult(
-        findings=tuple(Findings(given, silenced if asked else None).of(on_targets(drafts, len(targets)))),
+        findings=tuple(Findings(given, silenced if tests else None).of(on_targets(drafts, len(targets)))),
         skipped=tuple({(skip.code, skip.path): skip for skip in skipped}.values()),
         labels=tuple(target.label for target in targets),
         mode=mode or "training",
@@ -526,24 +526,24 @@ def check_source(
 
 
 class _Contexts(dict[tuple[str, str], TargetFacts]):
-    """What all that one framework runs from one folder shares on one target, by framework and folder."""
+    """The facts of one target for the code of one framework in one folder, by framework and folder."""
 
     def __init__(self, target: Target, mode: Mode | None, versioned: Callable[[Runtime, str], Runtime]) -> None:
         super().__init__()
         self.target, self.mode, self.versioned = target, mode, versioned
 
     def of(self, framework: str, path: str) -> TargetFacts:
-        """What holds for a file."""
+        """The facts of the target for code in this file."""
         return self[framework, os.path.dirname(path)]
 
     def __missing__(self, key: tuple[str, str]) -> TargetFacts:
         framework, folder = key
         runtime = self.versioned(Runtime(framework=framework), folder)
-        found = TargetFacts(
+        facts = TargetFacts(
             self.target.label, self.target.gpu, runtime, self.mode or "training", mode_stated=self.mode is not None
         )
-        self[key] = found
-        return found
+        self[key] = facts
+        return facts
 
 
 def _of(scope: Scope, rules: Sequence[Rule]) -> list[Rule]:
@@ -551,11 +551,11 @@ def _of(scope: Scope, rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceLayer]:
-    """Those that stay in their models, each once, whatever led to it; their dtype is the one that is stated.
+    """The layers that stay in their models, each once; those without a dtype get the one that is stated.
 
-    Of tests, documentation and other people's code nothing is said.
+    Layers of tests, documentation and other people's code are left out.
     """
-    found: dict[object, SourceLayer] = {}
+    by_key: dict[object, SourceLayer] = {}
     for record in layers:
         if record.replaced or is_quiet(record.layer.path):
             continue
@@ -563,12 +563,12 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
         if dtype is not None and layer.dtype is None:
             record = replace(record, layer=replace(layer, dtype=dtype))
         key = layer.locate(), layer.name, layer_identity(layer), _stated(record), record.condition, record.certainty
-        found.setdefault((*key, record.pointwise_map), record)
-    return list(found.values())
+        by_key.setdefault((*key, record.pointwise_map), record)
+    return list(by_key.values())
 
 
 def _stated(record: SourceLayer) -> frozenset[object]:
-    """The literals by field, with the types of their values: 1 and True are two."""
+    """The literals by field, with the types of their values: 1 and True differ."""
     return frozenset(
-        (field, values, tuple([type(each.value) for each in values])) for field, values in record.stated.items()
+        (field, values, tuple([type(literal.value) for literal in values])) for field, values in record.stated.items()
     )

@@ -26,7 +26,7 @@ class Members(NamedTuple):
     levers: Levers
 
     def plus(self, other: Members) -> Members:
-        """Both."""
+        """The union of both."""
         return Members({**self.choices, **other.choices}, {**self.levers, **other.levers})
 
     def __len__(self) -> int:
@@ -39,8 +39,8 @@ NONE = Members({}, {})
 def ordered(every: Members, search: Search) -> list[Members]:
     """The steps, in order; all members are in one of them. Small sizes that follow each other are one step.
 
-    What costs time where it comes, such as 16 bits behind the widths that nothing else asks for, is one step with
-    those before it.
+    A step that would cost time where it comes, such as 16 bits behind the widths that nothing else asks for, is joined
+    with those before it.
     """
     least_us = LEAST_GAIN * search.total_us({}, {})
     steps: list[tuple[Members, float]] = []
@@ -66,50 +66,50 @@ class _Order:
         self.saves: dict[Key, float] = {}  # of sizes that are left, as things stand
 
     def steps(self) -> list[tuple[Members, float]]:
-        """Each with what it saves as it is taken, in us."""
-        found = []
+        """The steps in order, each with the time that it saves when it is taken, in us."""
+        steps = []
         self._look_at(list(self.every.levers))
         while len(self.taken) < len(self.every):
             step, saved_us = self._next()
             self._take(step)
-            found.append((step, saved_us))
-        return found
+            steps.append((step, saved_us))
+        return steps
 
     def _next(self) -> tuple[Members, float]:
         now_us = self._us(self.taken)
-        choices = {kind: one for kind, one in self.every.choices.items() if kind not in self.taken.choices}
-        found = [
+        choices = {kind: choice for kind, choice in self.every.choices.items() if kind not in self.taken.choices}
+        pairs = [
             (now_us - self._us(self.taken.plus(step)), step)
             for step in (Members({k: c}, {}) for k, c in choices.items())
         ]
-        upgrades = [one for one in found if any(choice.upgrades for choice in one[1].choices.values())]
+        upgrades = [pair for pair in pairs if any(choice.upgrades for choice in pair[1].choices.values())]
         if upgrades:  # a slow release first: what else hides it is judged without
             return upgrades[0][1], upgrades[0][0]
         if self.saves:
             key = max(self.saves, key=self.saves.__getitem__)
-            found.append((self.saves[key], Members({}, {key: self.every.levers[key]})))
-        saved_us, step = max(found, key=lambda one: one[0])
+            pairs.append((self.saves[key], Members({}, {key: self.every.levers[key]})))
+        saved_us, step = max(pairs, key=lambda pair: pair[0])
         if saved_us > 0:
             return step, saved_us
         return self._together(choices, now_us)
 
     def _together(self, choices: Choices, now_us: float) -> tuple[Members, float]:
-        """What saves time though nothing of it does alone: all settings, sizes near each other, or all that is left."""
-        left = {key: self.every.levers[key] for key in self.saves}
+        """A step that saves time though no member does alone: all settings, sizes near each other, or all the rest."""
+        levers = {key: self.every.levers[key] for key in self.saves}
         tried = [Members(choices, {})] if len(choices) > 1 else []
-        tried += [Members({kind: choice}, left) for kind, choice in choices.items()]
+        tried += [Members({kind: choice}, levers) for kind, choice in choices.items()]
         if not choices:
-            tried += [Members({}, self._near(key, left)) for key in left]
+            tried += [Members({}, self._near(key, levers)) for key in levers]
         for step in tried:
             saved_us = now_us - self._us(self.taken.plus(step))
             if saved_us > 0:
                 return step, saved_us
-        whole = Members(choices, left)
-        return whole, now_us - self._us(self.taken.plus(whole))
+        rest = Members(choices, levers)
+        return rest, now_us - self._us(self.taken.plus(rest))
 
-    def _near(self, key: Key, left: Levers) -> dict[Key, Lever]:
-        keys = {other for index in left[key].layers for other in self.touching[index]}
-        return {other: lever for other, lever in left.items() if other in keys}
+    def _near(self, key: Key, levers: Levers) -> dict[Key, Lever]:
+        keys = {other for index in levers[key].layers for other in self.touching[index]}
+        return {other: lever for other, lever in levers.items() if other in keys}
 
     def _take(self, step: Members) -> None:
         self.taken = self.taken.plus(step)
@@ -149,7 +149,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 def changed(network: Network, promise: Promise, taken: Members) -> Network:
-    """The network that these members make of it: what is connected to a layer that changes follows."""
+    """The network with these members of B; layers that are connected to one that changes follow it."""
     setting = promise.search.setting(taken.choices)
     widths, forms = dict[int, int](), list[Lever]()
     for lever in taken.levers.values():
@@ -171,7 +171,7 @@ def changed(network: Network, promise: Promise, taken: Members) -> Network:
 
 
 def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid_out: bool) -> Edge:
-    """What arrives once a layer and those before it have changed."""
+    """The edge once the layer that it leads to, and those before it, have changed."""
     if is_laid_out:
         edge = replace(edge, copied=None, changed_at="")
     return edge_after(edge, network.layers, layers)

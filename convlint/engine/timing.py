@@ -32,7 +32,7 @@ _STORED_AS = {Dtype.tf32: Dtype.fp32}
 
 
 def key_of(changes: Changes) -> tuple[tuple[str, Scalar], ...]:
-    """The same for equal changes."""
+    """A key, equal for equal changes."""
     return tuple(sorted(changes.items())) if len(changes) > 1 else tuple(changes.items())
 
 
@@ -40,26 +40,26 @@ _form = attrgetter("op", *"NCDHWKTRSUV", "groups")
 
 
 def arriving(network: Network) -> Mapping[int, Edge]:
-    """What each layer reads, by its number; of layers in a list that nothing connects, the last output that fits.
+    """The edge to each layer, by its number; in a list that nothing connects, one from the last output that fits.
 
     As in memory, such a list is one network where most of its layers read as many channels as the one before writes.
     One layer in several layouts or dtypes is a comparison, in which nothing is handed on.
     """
-    layers, found = network.layers, {edge.consumer: edge for edge in network.edges}
-    connected = {*found, *(producer for edge in network.edges for producer in edge.producers)}
+    layers, edges = network.layers, {edge.consumer: edge for edge in network.edges}
+    connected = {*edges, *(producer for edge in network.edges for producer in edge.producers)}
     if len(connected) == len(layers):
-        return found
+        return edges
     for part in parts(layers, network.edges):
         writing: dict[int | None, int] = {}  # by channels, the last layer that writes so many
         for index in part:
             layer, before = layers[index], writing.get(layers[index].C)
             alone = index not in connected and not layer.first
             if alone and before is not None and layer.C is not None and _form(layers[before]) != _form(layer):
-                found[index] = Edge(consumer=index, producers=(before,), source=layers[before].name, C=layer.C,
+                edges[index] = Edge(consumer=index, producers=(before,), source=layers[before].name, C=layer.C,
                                     D=layer.D, H=layer.H, W=layer.W)  # fmt: skip
             if not layer.pointwise_map:  # what squeezes and excites scales another's output
                 writing[layer.K] = index
-    return found
+    return edges
 
 
 def as_laid_out(
@@ -90,7 +90,7 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
     readers, copied = set[int](), Counter[int]()
     if framework_of(network.runtime) not in (None, "pytorch"):
         return Normed(frozenset(), copied)
-    if not any(one.groups > 1 or "group norm" in (one.kind, one.work and one.work.kind) for one in network.operations):
+    if not any(op.groups > 1 or "group norm" in (op.kind, op.work and op.work.kind) for op in network.operations):
         return Normed(frozenset(), copied)
     in_nhwc, by_norm, made_by = list[bool](), list[bool](), list[tuple[int, ...]]()
     for operation in network.operations:
@@ -113,7 +113,7 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
         elif kind == "concat":  # is NCHW where one of its parts is
             layout = all(in_nhwc[index] for index in operation.inputs)
             follows = any(by_norm[index] for index in operation.inputs)
-            makers = tuple(dict.fromkeys(one for index in operation.inputs for one in made_by[index]))
+            makers = tuple(dict.fromkeys(maker for index in operation.inputs for maker in made_by[index]))
         in_nhwc.append(layout)
         by_norm.append(follows)
         made_by.append(makers)
@@ -127,7 +127,7 @@ def _is_opaque(operation: Operation) -> bool:
 
 
 def _elements(operation: Operation) -> int:
-    """Of an image; 0 where a size is unknown."""
+    """Elements of one image; 0 where a size is unknown."""
     return (operation.C or 0) * (operation.D or 0) * (operation.H or 0) * (operation.W or 0)
 
 
@@ -135,7 +135,7 @@ def _as_it_runs(
     layers: Sequence[ConvLayer], index: int, edge: Edge | None, stated: Sequence[ConvLayer], norms: Normed,
     picks: Picks,
 ) -> ConvLayer:  # fmt: skip
-    """One of the `layers` that stand in place of those `stated`: what readers know of copies holds for the latter."""
+    """One of `layers` as it runs; they stand in place of those `stated`, for which alone edges tell of copies."""
     layer = layers[index]
     if picks[layer.dims != 2]:
         chosen = layer.layout == "auto" and not layer.copies_input and not layer.norm_copies
@@ -156,17 +156,17 @@ def _as_it_runs(
 def _is_copied(
     edge: Edge, producer: int, layers: Sequence[ConvLayer], stated: Sequence[ConvLayer], *, of_layouts: bool
 ) -> bool:
-    """Whether what a layer reads from one of its producers is written once more before; of their layouts, if asked."""
-    one, other = layers[producer], layers[edge.consumer]
-    if other.pointwise_map:
+    """Whether what a layer reads from one of its producers is copied first; for layouts only with `of_layouts`."""
+    writer, reader = layers[producer], layers[edge.consumer]
+    if reader.pointwise_map:
         return False
-    if one.dtype is not None and other.dtype is not None and _stored(one.dtype) != _stored(other.dtype):
+    if writer.dtype is not None and reader.dtype is not None and _stored(writer.dtype) != _stored(reader.dtype):
         return True
-    if not of_layouts or one.layout == other.layout or "auto" in (one.layout, other.layout):
+    if not of_layouts or writer.layout == reader.layout or "auto" in (writer.layout, reader.layout):
         return False
-    if one.Z == one.P == one.Q == 1 or other.D == other.H == other.W == 1:  # in memory, the same in both layouts
+    if writer.Z == writer.P == writer.Q == 1 or reader.D == reader.H == reader.W == 1:  # equal in both layouts
         return False
-    same = one.layout == stated[producer].layout and other.layout == stated[edge.consumer].layout
+    same = writer.layout == stated[producer].layout and reader.layout == stated[edge.consumer].layout
     return edge.copied is not False or not same
 
 
@@ -224,9 +224,9 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
 
 
 def host_of(network: Network, gpu: Gpu, mode: Mode) -> Host:
-    """What holds up the layers of one network, heads of another batch included.
+    """The pace of the host for one network, heads of another batch included; NO_HOST for other lists of layers.
 
-    A list of layers most of which have nothing to do with each other is none, and so is a part of some network.
+    A list is one network where half of the calls, and at least LEAST_CALLS, are in one connected part.
     """
     calls = [sum(network.layers[index].calls for index in part) for part in parts(network.layers, network.edges)]
     is_one = max(calls, default=0) >= max(LEAST_CALLS, sum(calls) / 2)
@@ -295,7 +295,7 @@ class NetworkTiming:
             return None
         if self._weights is None:
             self._weights = [layout_weight(layer, self.mode) for layer in self.network.layers]
-        weighed, total = sum([one for one, _ in self._weights]), sum([one for _, one in self._weights])
+        weighed, total = sum([value for value, _ in self._weights]), sum([value for _, value in self._weights])
         worst, most = None, 0.0
         for index, own in changes.items():
             sizes = {name: value for name, value in own.items() if "." not in name}
@@ -314,23 +314,23 @@ class NetworkTiming:
         return _as_it_runs(layers, index, self.edges.get(index), self.network.layers, norms, picks)
 
     def layer(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> ConvLayer:
-        """One layer as it then runs."""
+        """One layer as it runs in a setting after `changes`."""
         return with_fix(setting.running[index], changes) if changes else setting.running[index]
 
     def time_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
-        """Of one layer on the GPU."""
+        """The time of one layer on the GPU."""
         if not changes:
             return self.times(setting)[index]
         return self._timed(setting, index, setting.running[index], changes)[0]
 
     def times(self, setting: NetworkSetting) -> list[float | None]:
-        """Of all layers, without further changes."""
+        """The times of all layers without further changes."""
         if setting.times is None:
             setting.times = [self.running_us(setting, index, layer) for index, layer in enumerate(setting.running)]
         return setting.times
 
     def running_us(self, setting: NetworkSetting, index: int, running: ConvLayer) -> float | None:
-        """Of the layer of that number, where it is `running` so in the setting's runtime."""
+        """The time of the layer of that number when it is run as `running` in the setting's runtime."""
         return self._timed(setting, index, running, NOTHING)[0]
 
     def _timed(
@@ -373,19 +373,19 @@ class NetworkTiming:
         return paced(setting.layers, self.gpu, setting.runtime, self.mode)
 
     def ideal_us(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> float | None:
-        """Of one layer on the GPU if it wasted neither tiles nor waves."""
+        """The time of one layer on the GPU if it wasted neither tiles nor waves."""
         layer = self._timed_layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else unquantized_us(layer, self.gpu, setting.runtime, self.mode)
 
     def estimate(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> LayerEstimate | None:
-        """All of what `time_us` is the sum of."""
+        """The estimate of one layer, pass by pass."""
         layer = self.layer(setting, index, changes)
         refused = layer.dtype in self._refused
         return None if refused else estimate_layer(layer, self.gpu, setting.runtime, self.mode)
 
     def basis(self, setting: NetworkSetting, index: int, changes: Changes = NOTHING) -> Basis:
-        """What the time of a layer rests on."""
+        """The basis of a layer's time."""
         return basis_of(self._timed_layer(setting, index, changes), self.gpu, setting.runtime, self.mode)
 
 
@@ -397,12 +397,12 @@ class Pricer:
 
     @property
     def layers(self) -> Sequence[ConvLayer]:
-        """As they are."""
+        """The layers as they are."""
         return self.timing.network.layers
 
     @property
     def running(self) -> Sequence[ConvLayer]:
-        """As they run."""
+        """The layers as they run."""
         return self.timing.now.running
 
     def now_us(self, index: int) -> float | None:
@@ -460,7 +460,7 @@ def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[t
     for members in range(1, 1 << count):
         without = (times[members & ~(1 << i)] for i in range(count) if members >> i & 1)
         times[members] = min(time_of(members), *without)
-    found = []
+    result = []
     orders = [factorial(size) * factorial(count - size - 1) for size in range(count)]  # by the size of a set
     for i in range(count):
         others = sorted((members for members in range(1 << count) if not members >> i & 1), key=int.bit_count)
@@ -469,8 +469,8 @@ def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[t
         enough = 0
         if adds[0] < share / 2:
             enough = next(members for members in others if adds[members] >= share * (1 - SAME))
-        found.append((share, frozenset(j for j in range(count) if enough >> j & 1)))
-    return found
+        result.append((share, frozenset(j for j in range(count) if enough >> j & 1)))
+    return result
 
 
 MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they are not B's
@@ -481,21 +481,21 @@ def weighed(
 ) -> list[Hit]:  # fmt: skip
     """The hits with their prices; `stakes` and `bases` are by the number of a hit."""
     beside = Counter(hit.rule.info.code for hit in hits if hit.number not in stakes)
-    found = []
+    result = []
     for hit in hits:
         few = beside[hit.rule.info.code] <= MOST_PRICED
         if hit.indices and hit.rule.loss != "none":
             price = _price(hit, stakes.get(hit.number), pricer, few=few)
-            found.append(replace(hit, price=replace(price, basis=bases.get(hit.number))))
+            result.append(replace(hit, price=replace(price, basis=bases.get(hit.number))))
         elif hit.indices and few and _is_remark(hit):
-            found.append(replace(hit, price=replace(UNPRICED, change_us=_change_us(hit, pricer) or None)))
+            result.append(replace(hit, price=replace(UNPRICED, change_us=_change_us(hit, pricer) or None)))
         else:
-            found.append(hit)
-    return found
+            result.append(hit)
+    return result
 
 
 def _is_remark(hit: Hit) -> bool:
-    """Whether it is an info of no price, whose fix says what it changes in its layers all the same."""
+    """Whether it is an info without a price whose fix states its change in time all the same."""
     spec, changes = hit.flaw.case.fix, hit.flaw.set
     if hit.severity != "info" or spec is None or not spec.priced or hit.sets_batch:
         return False
@@ -503,7 +503,7 @@ def _is_remark(hit: Hit) -> bool:
 
 
 def _change_us(hit: Hit, pricer: Pricer) -> float | None:
-    """What its fix alone changes."""
+    """The change in time by its fix alone; None where that is not predictable."""
     parts = [pricer.change_us(index, own) for index, own in zip(hit.indices, hit.sets, strict=True)]
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
@@ -532,6 +532,6 @@ def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price
 
 def _capacity(hit: Hit, pricer: Pricer) -> float | None:
     """What its layers pay for what they do not fill; of layers that share channels, those where the rule fired."""
-    found = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
-    known = [capacity for capacity in found if capacity is not None]
-    return sum(known) if known and len(known) == len(found) else None
+    capacities = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
+    known = [capacity for capacity in capacities if capacity is not None]
+    return sum(known) if known and len(known) == len(capacities) else None

@@ -41,7 +41,7 @@ class Held:
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
-        """In the words of rules."""
+        """What is not known but needed for the memory, in the words of rules."""
         return lacking(self._layers) if self._layers else ("layers",)
 
     @cached_property
@@ -51,20 +51,20 @@ class Held:
 
     @cached_property
     def _networks(self) -> list[tuple[Footprint, list[int], list[int]]]:
-        """Each with its layers and their workspace."""
+        """The footprint of each network, with the indices of its layers and their workspaces."""
         if self.needs:
             raise LookupError(self.needs)
         networks = []
-        several = parts(self._layers, self._edges)
-        # Which of several networks an operation belongs to, nobody says. What a convolution reads too is counted there.
-        read = {source for each in self._operations if each.kind == "conv" for source in each.inputs}
+        groups = parts(self._layers, self._edges)
+        # Nobody says to which of several networks an operation belongs. What convolutions read too is counted there.
+        read = {source for operation in self._operations if operation.kind == "conv" for source in operation.inputs}
         norms = {
-            each.inputs[0]: each.work
-            for each in self._operations
-            if each.kind != "batchnorm" and each.work is not None and each.inputs and each.inputs[0] not in read
-            and each.work.kind in KEPT_BY_NORMS
+            operation.inputs[0]: operation.work
+            for operation in self._operations
+            if operation.kind != "batchnorm" and operation.work is not None and operation.inputs
+            and operation.inputs[0] not in read and operation.work.kind in KEPT_BY_NORMS
         }  # fmt: skip
-        for indices in several:
+        for indices in groups:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
                 Edge(
@@ -75,7 +75,7 @@ class Held:
                 if edge.consumer in place
             ]  # fmt: skip
             own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            norms.values() if len(several) == 1 else ())  # fmt: skip
+                            norms.values() if len(groups) == 1 else ())  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 
@@ -85,18 +85,18 @@ class Held:
 
     @property
     def memory(self) -> NetworkMemory:
-        """At the present batch."""
+        """The memory at the present batch."""
         network, _, workspace = self._fullest
         return network.memory(workspace)
 
     @property
     def is_too_much(self) -> bool:
-        """Whether it is more than the GPU has."""
+        """Whether the network needs more memory than the GPU has."""
         return self._gpu.memory_bytes is not None and self.memory.total > self._gpu.memory_bytes
 
     @cached_property
     def batch(self) -> int | None:
-        """The present one; None where its layers have several."""
+        """The present batch; None where the layers have several."""
         network, _, _ = self._fullest
         return network.batch if all(network.batch == layer.N for layer in network.layers) else None
 
@@ -131,7 +131,7 @@ class Held:
 def _workspace(estimate: LayerEstimate | None) -> int:
     if estimate is None:
         return 0
-    return max((one.workspace_bytes for one in estimate.passes.values()), default=0)
+    return max((of_pass.workspace_bytes for of_pass in estimate.passes.values()), default=0)
 
 
 _MOST_NAMED = 5
@@ -187,21 +187,21 @@ class Whole:
         return [bits[of] for of in leader]
 
     def beside(self, layer: ConvLayer, most: int) -> list[str]:
-        """Layers on other branches, `most` at most: neither depends on the other, and what both read or feed is one."""
+        """Names of `most` layers at most on parallel branches: independent ones that share a layer before or after."""
         index = self._places.get(id(layer))
         if index is None or not self.edges:
             return []
         before, after = self._lineage
-        found: list[str] = []
+        names: list[str] = []
         others = self._parts[index] & ~(before[index] | after[index] | 1 << index)
         for _ in range(_MOST_ASKED):
-            if not others or len(found) == most:
+            if not others or len(names) == most:
                 break
             number = (others & -others).bit_length() - 1
             others &= others - 1
             if before[index] & before[number] or after[index] & after[number]:
-                found.append(self.layers[number].name)
-        return found
+                names.append(self.layers[number].name)
+        return names
 
     @cached_property
     def memory_bound_us(self) -> list[tuple[float, str]]:

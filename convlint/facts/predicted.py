@@ -145,14 +145,14 @@ def _batch_to_fill(facts: LayerFacts) -> Any:
     """The smallest N at which fprop and dgrad have a tile for every SM, with the splits that they run with now."""
     if facts["fprop"] is UNKNOWN or facts["N"] is UNKNOWN:
         return UNKNOWN
-    wanted, sms = facts["N"], facts.context.gpu.sms
+    batch, sms = facts["N"], facts.context.gpu.sms
     for which in ("fprop", "dgrad"):
         view = facts[which]
         if view is not UNKNOWN and view.tiles < sms:
             columns = facts.layer.groups * view.split_k * -(-view.gemm_N // view.tile_n)
             rows = -(-sms // columns)
-            wanted = max(wanted, (rows - 1) * view.tile_m * facts["N"] // view.gemm_M + 1)
-    return wanted
+            batch = max(batch, (rows - 1) * view.tile_m * facts["N"] // view.gemm_M + 1)
+    return batch
 
 
 def _wgrad_per_tap(facts: LayerFacts) -> bool:

@@ -38,8 +38,8 @@ def setting_of(name: str) -> str:
 
 
 def settings_of(program: TrainingProgram, setting: str) -> Iterator[ProgramSetting]:
-    """Its statements about one setting of the runtime, in order."""
-    return (each for each in program.settings if setting_of(each.name) == setting)
+    """The program's statements about one setting of the runtime, in order."""
+    return (entry for entry in program.settings if setting_of(entry.name) == setting)
 
 
 def _sets(setting: str, program: TrainingProgram) -> bool:
@@ -50,9 +50,9 @@ def in_order(program: TrainingProgram) -> tuple[ProgramSetting, ProgramSetting] 
     """The two statements that contradict each other, the earlier one first."""
     if program.conflict is None:
         return None
-    one, other = program.conflict
-    places = {each.at: place for place, each in enumerate(program.settings)}
-    return (other, one) if places.get(one.at, -1) > places.get(other.at, -1) >= 0 else (one, other)
+    first, second = program.conflict
+    places = {entry.at: place for place, entry in enumerate(program.settings)}
+    return (second, first) if places.get(first.at, -1) > places.get(second.at, -1) >= 0 else (first, second)
 
 
 def _stated(setting: ProgramSetting) -> Text:
@@ -61,17 +61,17 @@ def _stated(setting: ProgramSetting) -> Text:
 
 
 def place(at: Location) -> str:
-    """Such as train.py:12."""
+    """A location in words, such as train.py:12."""
     return at.path if at.line is None else f"{at.path}:{at.line}"
 
 
 def _conflict(program: TrainingProgram) -> str:
-    """Both statements, each with the test around it."""
+    """Both contradicting statements in words, each with the test around it."""
     pair = in_order(program)
     if pair is None:
         return ""
     earlier, later = (
-        _stated(each) + (Text(" (if {condition})", condition=each.guard) if each.guard else "") for each in pair
+        _stated(entry) + (Text(" (if {condition})", condition=entry.guard) if entry.guard else "") for entry in pair
     )
     return Text("{later} follows {earlier}", later=later, earlier=earlier)
 
@@ -81,7 +81,7 @@ def _evidence(program: TrainingProgram) -> str:
 
 
 def _plain(quantity: Quantity, program: TrainingProgram) -> Any:
-    """A setting that programs are not read for: what its framework has by default."""
+    """The framework's default of a setting that programs are not read for."""
     return quantity.of(Runtime(framework=program.framework))
 
 
@@ -103,12 +103,12 @@ PROGRAM: Table = {
         "every run passes a statement that switches cudnn.benchmark on",
         lambda program: (
             program.cudnn_benchmark is True
-            and any(each.certain and each.value is True for each in settings_of(program, "cudnn_benchmark"))
+            and any(entry.certain and entry.value is True for entry in settings_of(program, "cudnn_benchmark"))
         ),
     ),
     "autotune_disabled": text(
         "the variables that switch tuning off, such as MXNET_CUDNN_AUTOTUNE_DEFAULT=0 (empty: none)",
-        lambda program: ", ".join(f"{each.name}={_shown(each)}" for each in program.autotune_disabled),
+        lambda program: ", ".join(f"{entry.name}={_shown(entry)}" for entry in program.autotune_disabled),
     ),
     "in_autocast": truth(
         "the model that trains is called in a block of autocast that is always on", attrgetter("in_autocast")
@@ -124,7 +124,7 @@ PROGRAM: Table = {
 
 
 def _shown(setting: ProgramSetting) -> object:
-    """As an environment variable has it."""
+    """The value as an environment variable has it."""
     return int(setting.value) if isinstance(setting.value, bool) else setting.value
 
 
@@ -179,13 +179,13 @@ class Width(Struct, frozen=True, kw_only=True):
 
     @property
     def literals(self) -> tuple[StatedLiteral, ...]:
-        """Those that it was computed from."""
+        """The literals that it was computed from."""
         return self.record.stated.get(self.side, ())
 
     @property
     def brought(self) -> tuple[StatedLiteral, ...]:
         """Those that stand elsewhere than in the construction, where names are no more than the convolution's own."""
-        return tuple(each for each in self.literals if not is_inside(each.at, self.record))
+        return tuple(literal for literal in self.literals if not is_inside(literal.at, self.record))
 
     @property
     def outer(self) -> bool:
@@ -240,16 +240,16 @@ def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
 
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
-    """Such as "width=60, the default at net.py:17"; of one that is no plain number, whose it is."""
-    found = dict.fromkeys(each for each in literals if each.default and each.name)
-    if not 1 <= len(found) <= _MOST_DEFAULTS:
+    """Such as "width=60, the default at net.py:17"; without names, or of many, "the defaults of Net()"."""
+    defaults = dict.fromkeys(literal for literal in literals if literal.default and literal.name)
+    if not 1 <= len(defaults) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]
         return Text("the defaults of {whose}()", whose=whose) if whose.isidentifier() else Text("its defaults")
-    each_of_them = [
-        Text("{name}={value}, the default at {place}", name=each.name, value=each.value, place=place(each.at))
-        for each in found
+    texts = [
+        Text("{name}={value}, the default at {place}", name=literal.name, value=literal.value, place=place(literal.at))
+        for literal in defaults
     ]
-    return joined(Text(" and "), each_of_them)
+    return joined(Text(" and "), texts)
 
 
 def map_of(records: Iterable[SourceLayer]) -> tuple[int, ...]:
@@ -293,7 +293,7 @@ WIDTH: Table = {
     "of_input": truth("it is the input's: of an image, or brought, and written by no layer", _says_input),
     "quiet": truth(
         "all its literals stand in tests or other people's code",
-        lambda width: bool(width.literals) and all(each.quiet for each in width.literals),
+        lambda width: bool(width.literals) and all(literal.quiet for literal in width.literals),
     ),
 }
 # what rules on source code read beside the quantities of layers

@@ -111,28 +111,28 @@ def _last(library: str, libraries: Libraries) -> Any:
 def _dropped(library: str, libraries: Libraries) -> Any:
     from convlint.gpus import support
 
-    name, given = _named(library, libraries.runtime)
-    return UNKNOWN if given is None else known(support.dropped(name, given, libraries.gpu))
+    name, version = _named(library, libraries.runtime)
+    return UNKNOWN if version is None else known(support.dropped(name, version, libraries.gpu))
 
 
 def _too_old(library: str, libraries: Libraries) -> Any:
     from convlint.gpus import support
 
-    name, given = _named(library, libraries.runtime)
-    return UNKNOWN if given is None else known(support.too_old(name, given, libraries.gpu))
+    name, version = _named(library, libraries.runtime)
+    return UNKNOWN if version is None else known(support.too_old(name, version, libraries.gpu))
 
 
 def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerFacts) -> tuple[str, ...]:
-    """The version, where there is one at which the library's support begins or ends."""
+    """What a user has to give: the library's version, or a source on it, if support begins or ends at one."""
     runtime = facts.context.runtime
     libraries = Libraries(facts.context.gpu, runtime)
     if bound(library, libraries) is UNKNOWN:
         return ()
-    name, given = _named(library, runtime)
-    if given is None:
+    name, version = _named(library, runtime)
+    if version is None:
         return ("runtime.framework_version" if library == "framework" else f"runtime.{library}",)
     answered = (_dropped if bound is _last else _too_old)(library, libraries) is not UNKNOWN
-    return () if answered else (f"a source on {name} {given}",)
+    return () if answered else (f"a source on {name} {version}",)
 
 
 def _wheel_lacks(libraries: Libraries) -> Any:
@@ -442,7 +442,7 @@ class TargetFacts:
         return dtype is not None and channels % self.precision(dtype)[1] != 0
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
-        """The same network on the same GPU under other settings; where its time goes is left as it is."""
+        """The same network on the same GPU under other settings; its times are left as they are."""
         other = TargetFacts(
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip
@@ -462,31 +462,31 @@ class TargetFacts:
         host adds to their estimates.
         """
         self.layers = layers
-        held = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
+        memory = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
         kinds: dict[object, tuple[ConvLayer, int]] = {}
         for layer in running or layers:
             kind = layer_identity(layer)
             kinds[kind] = layer, kinds[kind][1] + 1 if kind in kinds else 1
 
         def waits_at(N: int) -> bool:
-            times = ((n, time_us(replace(one, N=N), self.gpu, self.runtime, self.mode)) for one, n in kinds.values())
+            times = ((n, time_us(replace(kind, N=N), self.gpu, self.runtime, self.mode)) for kind, n in kinds.values())
             host = NO_HOST if on_host is None else on_host.host
-            left = left_us([replace(one, N=N) for one in layers], self.mode, host)
-            return sum(n * (time or 0.0) for n, time in times) <= left
+            limit_us = left_us([replace(layer, N=N) for layer in layers], self.mode, host)
+            return sum(n * (time or 0.0) for n, time in times) <= limit_us
 
-        whole = Whole(layers, edges, estimates, self.precision, held, on_host, waits_at)
+        whole = Whole(layers, edges, estimates, self.precision, memory, on_host, waits_at)
         self.whole = whole
         self.time_us = whole.time_us
         self.network_us = whole.time_us if whole.is_predicted else None
         self.step_us = None if on_host is None or on_host.step is None else on_host.step.time_us
         self.shared["network"] = View(NETWORK, whole)
-        return held
+        return memory
 
     def precision(self, dtype: Dtype) -> tuple[Dtype, int, bool]:
         """(compute dtype, alignment, whether Tensor Cores multiply it)."""
-        found = self._precision.get(dtype)
-        if found is None:
+        precision = self._precision.get(dtype)
+        if precision is None:
             compute = compute_dtype(dtype, self.gpu, self.runtime)
             tensor = compute.value in self.gpu.tensor_dtypes and compute != Dtype.fp64
-            found = self._precision[dtype] = (compute, alignment(compute, self.runtime) if tensor else 1, tensor)
-        return found
+            precision = self._precision[dtype] = (compute, alignment(compute, self.runtime) if tensor else 1, tensor)
+        return precision

@@ -30,7 +30,7 @@ def builtin_folder() -> str:
 
 def rule_files(folder: str) -> list[str]:
     """All .yaml files under `folder`, sorted; links to folders are not followed. Raises RuleError where it is vast."""
-    found = []
+    paths = []
     seen = 0
     for root, folders, files in os.walk(folder):
         seen += len(folders) + len(files)
@@ -39,12 +39,12 @@ def rule_files(folder: str) -> list[str]:
                 f"holds more than {MOST_SEEN:,} files and folders, too many for a folder of rules", path=folder
             )
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")))
-        found += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
-    if len(found) > MOST_RULES:
+        paths += [os.path.join(root, name) for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+    if len(paths) > MOST_RULES:
         raise RuleError(f"holds more than {MOST_RULES} rules", path=folder)
-    if sum(os.path.getsize(path) for path in found if os.path.isfile(path)) > MOST_BYTES:
+    if sum(os.path.getsize(path) for path in paths if os.path.isfile(path)) > MOST_BYTES:
         raise RuleError(f"holds rules of more than {MOST_BYTES >> 20} MiB in all", path=folder)
-    return found
+    return paths
 
 
 # what the compiled form depends on beside the rule files and the table of quantities, every module of facts/
@@ -60,7 +60,7 @@ _COMPILERS = (
 
 def cached_rules(paths: Sequence[str]) -> list[Rule]:
     """The rules in `paths`, not linked yet. Raises RuleError at the first defect."""
-    content = cached("rules", _key(paths), lambda: _read_all(paths), lambda found: _are_plain(found, paths))
+    content = cached("rules", _key(paths), lambda: _read_all(paths), lambda value: _are_plain(value, paths))
     return [_rule(rule) for rule in content]
 
 
@@ -127,7 +127,7 @@ def _plain_pairs(pairs: Iterable[tuple[str, Expr | None]]) -> tuple[Any, ...]:
 
 
 def _plain_message(message: Message) -> tuple[Any, ...] | dict[str, Any]:
-    """Of a template its parts; of fragments a mapping."""
+    """The message in types that marshal knows: the parts of a template, or a mapping for fragments."""
     if isinstance(message, Template):
         return message.parts
     pieces = tuple((_plain_expr(when), text.parts) for when, text in message.pieces)
@@ -146,7 +146,7 @@ def _plain_case(case: Case) -> dict[str, Any]:
 
 def _rule(data: dict[str, Any]) -> Rule:
     info, decision, join = data["info"], data["decision"], data["join"]
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "info": RuleInfo(**info | {"source": Source(**info["source"])}),
         "yields_to": frozenset(data["yields_to"]),
         "decision": Decision(
@@ -159,7 +159,7 @@ def _rule(data: dict[str, Any]) -> Rule:
         ),
         "in_source": None if data["in_source"] is None else _rule(data["in_source"]),
     }  # fmt: skip
-    return Rule(**data | made)
+    return Rule(**data | fields)
 
 
 def _sure(plain: tuple[Any, ...]) -> Expr:
@@ -183,7 +183,7 @@ def _message(plain: tuple[Any, ...] | dict[str, Any]) -> Message:
 
 def _case(data: dict[str, Any]) -> Case:
     fix = data["fix"]
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "when": _expr(data["when"]), "message": _message(data["message"]), "at": _pairs(data["at"]),
         "fix": None if fix is None else FixSpec(
             **fix | {
@@ -191,7 +191,7 @@ def _case(data: dict[str, Any]) -> Case:
             },
         ),
     }  # fmt: skip
-    return Case(**data | made)
+    return Case(**data | fields)
 
 
 _OF_NETWORKS = ("layer", "edge", "network")
@@ -237,9 +237,9 @@ def load_rulebook(folders: Iterable[str] = ()) -> Rulebook:
 
 
 def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
-    """The rules with every yields_to as a code, of theirs or of `others`. Raises RuleError.
+    """The rules with every yields_to as a code, of theirs or of `others`.
 
-    No two of them share a code or a name.
+    Raises RuleError where it names none of these, or where two rules share a code or a name.
     """
     rules = list(rules)
     seen: dict[str, Rule] = {}
@@ -254,14 +254,14 @@ def linked(rules: Iterable[Rule], others: Iterable[Rule] = ()) -> list[Rule]:
                 )  # fmt: skip
     codes = {key: rule.info.code for rule in others for key in (rule.info.code, rule.info.name)}
     codes.update((key, rule.info.code) for key, rule in seen.items())
-    found = []
+    result = []
     for rule in rules:
         if rule.yields_to:
             own = frozenset(_code(name, rule, codes) for name in rule.yields_to)
             in_source = None if rule.in_source is None else replace(rule.in_source, yields_to=own)
             rule = replace(rule, yields_to=own, in_source=in_source)
-        found.append(rule)
-    return found
+        result.append(rule)
+    return result
 
 
 def _code(name: str, rule: Rule, codes: Mapping[str, str]) -> str:

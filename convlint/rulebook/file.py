@@ -197,7 +197,7 @@ class Pieces:
         return text
 
     def expr(self, value: Value, wanted: Type | None, what: str) -> Expr:
-        """The compiled expression of the type wanted; of its names, those of the vocabulary."""
+        """The compiled expression, which must be of the type `wanted`; its names are those of the vocabulary."""
         text = self.text_of(value, what)
         try:
             compiled = compile_expr(text, self.names)
@@ -348,8 +348,8 @@ def _fix(rule: Pieces, value: Value) -> FixSpec | None:
     describe = rule.template(mapping["describe"], names, "describe")
     safety = rule.choice("safety", ("safe", "unsafe"), "unsafe", mapping=mapping)
     priced = rule.choice("priced", ("true", "false"), "true", mapping=mapping) == "true"
-    kept = all(name in _KEEP_NETWORK or name.startswith("runtime.") for name, _ in new)
-    usual = "results" if new and kept else "network"
+    keeps_network = all(name in _KEEP_NETWORK or name.startswith("runtime.") for name, _ in new)
+    usual = "results" if new and keeps_network else "network"
     changes = rule.choice("changes", ("network", "results"), usual, mapping=mapping)
     return FixSpec(
         describe=describe, safety=safety, set=new, other=other, priced=priced, changes=changes,  # type: ignore[arg-type]
@@ -526,7 +526,7 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
         evidence=rule.choice("evidence", ("true", "false"), "false") == "true",
         built_in=built_in,
     )
-    made = Rule(
+    result = Rule(
         info=info,
         scope=scope,
         opt_in=rule.choice("opt_in", ("true", "false"), "false") == "true",
@@ -540,7 +540,7 @@ def _rule(rule: Pieces, built_in: bool) -> Rule:
         path=rule.path,
         lines={key: rule.top[key].span[:2] for key in _PLACES if key in rule.top},
     )
-    return replace(made, in_source=in_source(rule, made)) if "source_code" in rule.top else made
+    return replace(result, in_source=in_source(rule, result)) if "source_code" in rule.top else result
 
 
 def _examples(rule: Pieces) -> None:

@@ -221,12 +221,12 @@ class GivenInFull(ast.NodeTransformer):
         self.calls = calls  # each given(...): the type of its argument, and the names in it
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """The call, or what it stands for."""
-        found = self.calls.get(node)
+        """The call, or for given(x) the tests that it stands for."""
+        entry = self.calls.get(node)
         self.generic_visit(node)
-        if found is None:
+        if entry is None:
             return node
-        kind, names = found
+        kind, names = entry
         (value,) = node.args
         terms: list[ast.expr] = [
             ast.Call(ast.Name("known", ast.Load()), [ast.parse(name, mode="eval").body], []) for name in sorted(names)

@@ -136,9 +136,9 @@ class Fragments:
         return hash((self.pieces, self.otherwise))
 
     def render(self, values: dict[str, Any], over: Mapping[str, Any] = _NOTHING, *, code: str = "") -> str:
-        """As of a template. Raises ExprError."""
-        held = [text for when, text in self.pieces if when is None or when.holds(values)]
-        texts = [text.render(values, over, code=code) for text in held]
+        """The texts that hold, each rendered as `Template.render` does. Raises ExprError."""
+        templates = [text for when, text in self.pieces if when is None or when.holds(values)]
+        texts = [text.render(values, over, code=code) for text in templates]
         return joined(Text.of(COMMA, code=code), texts) or self.otherwise.render(values, over, code=code)
 
 

@@ -46,11 +46,11 @@ class BaselineEntry(Struct, frozen=True, kw_only=True, gc=False):
     def of(finding: Finding) -> Iterator[BaselineEntry]:
         """The entries of a finding: one for each of its layers."""
         layers: Iterable[tuple[str, str | None]] = zip(finding.fingerprints, finding.layers, strict=True)
-        said: set[str] = set()  # layers at which nothing was found change with those at which it was
+        seen: set[str] = set()  # layers that only change with others have the fingerprint of one of these
         for fingerprint, layer in layers if finding.layers else [(finding.fingerprint, finding.layer)]:
-            if fingerprint in said:
+            if fingerprint in seen:
                 continue
-            said.add(fingerprint)
+            seen.add(fingerprint)
             yield BaselineEntry(
                 fingerprint=fingerprint,
                 code=clean(finding.rule.code),
@@ -116,14 +116,14 @@ def renewed(baseline: Baseline, gone: Collection[BaselineEntry], still: Iterable
     `still` are the findings that it silenced.
     """
     left_out = {entry.fingerprint for entry in gone}
-    found = {entry.fingerprint: entry for finding in still for entry in BaselineEntry.of(finding)}
-    split = {entry.kind for entry in found.values() if entry.layer is not None}
+    current = {entry.fingerprint: entry for finding in still for entry in BaselineEntry.of(finding)}
+    split = {entry.kind for entry in current.values() if entry.layer is not None}
     kept = {
         key: entry
         for key, entry in baseline.items()
-        if key not in left_out and not (entry.joined and entry.kind in split and key not in found)
+        if key not in left_out and not (entry.joined and entry.kind in split and key not in current)
     }
-    return kept | found
+    return kept | current
 
 
 def render(baseline: Baseline) -> str:
@@ -268,8 +268,8 @@ def stale(
             return True
         if entry.code not in codes or entry.path in unread or (entry.gpu and entry.gpu not in report.targets):
             return False
-        found = entry.path in checked if entry.model is None else entry.model in models
-        return found or not may_exist(entry.path)
+        is_checked = entry.path in checked if entry.model is None else entry.model in models
+        return is_checked or not may_exist(entry.path)
 
     return tuple(entry for entry in baseline.values() if gone(entry))
 

@@ -146,11 +146,11 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
         return
     unpriced = [entry for entry in result.layers if lacking_for_time(entry.layer)]
     if strict and unpriced:
-        wanted = ", ".join(dict.fromkeys(name for entry in unpriced for name in lacking_for_time(entry.layer)))
+        missing = ", ".join(dict.fromkeys(name for entry in unpriced for name in lacking_for_time(entry.layer)))
         names = shortened([entry.layer.name for entry in unpriced], _MOST_NAMED)
         yield _error(
             result,
-            f"{len(unpriced)} of {_layers(len(result.layers))} not priced for want of {wanted}: {names}",
+            f"{len(unpriced)} of {_layers(len(result.layers))} not priced for want of {missing}: {names}",
             unpriced,
         )
     elif result.layers and all(missing_sizes(entry.layer) for entry in result.layers):
@@ -169,7 +169,7 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
 def _unknown(source: SourceReport) -> Iterator[InputError]:
     if unknown := source.constructions - source.known:
         convolutions = "1 convolution" if source.constructions == 1 else f"{source.constructions} convolutions"
-        path, here = _most_frequent(each.at.path for each in source.unread)
+        path, here = _most_frequent(place.at.path for place in source.unread)
         share = f", {here} of them here" if here < unknown else ""
         yield InputError(path=path, message=f"unknown widths of {unknown} of {convolutions}{share}")
 

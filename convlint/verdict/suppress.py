@@ -136,26 +136,26 @@ class Comment(Struct, frozen=True, kw_only=True):
 
 
 def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
-    """All such comments in YAML text, or Python's, that was parsed before; next to no work where there are none."""
+    """All convlint comments in text of YAML or Python that was parsed before; fast where there are none."""
     if MARKER not in text:
         return ()
-    found = []
+    matches = []
     for number, line in enumerate(text.split("\n") if python else LINE_BREAK.split(text), 1):
         match = _COMMENT.search(line) if MARKER in line else None
         if match is not None:
-            found.append((number, match))
-    if not found:
+            matches.append((number, match))
+    if not matches:
         return ()
-    places = [(number, match.start() + 1) for number, match in found]
-    held = _in_strings(text, places) if python else _in_scalars(text, places)
+    places = [(number, match.start() + 1) for number, match in matches]
+    quoted = _in_strings(text, places) if python else _in_scalars(text, places)
     comments: list[Comment] = []
-    named = 0
-    for line, match in found:
-        if (line, match.start() + 1) in held:
+    count = 0
+    for line, match in matches:
+        if (line, match.start() + 1) in quoted:
             continue
         comment = _comment(line, match)
-        named += max(1, len(comment.rules))
-        if named > MOST_NAMED:
+        count += max(1, len(comment.rules))
+        if count > MOST_NAMED:
             problem = (
                 f"the comments of one file name at most {MOST_NAMED:,} rules: this one and those below are not read"
             )
@@ -166,10 +166,10 @@ def find_comments(text: str, *, python: bool = False) -> tuple[Comment, ...]:
 
 
 def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those places (line, column), given in order, that lie in a scalar: a # there begins no comment."""
+    """Those of the sorted `places` (line, column) that lie in a scalar: a # there begins no comment."""
     if not any(sign in text for sign in _SCALAR_SIGNS):
         return set()  # in a plain scalar, a # behind a space begins a comment
-    held = set()
+    quoted = set()
     following = 0  # the first place that no scalar so far lies behind
     token: Any
     try:
@@ -182,28 +182,28 @@ def _in_scalars(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, 
             end = token.end_mark.line + 1, token.end_mark.column + 1
             while following < len(places) and places[following] < end:
                 if start < places[following]:
-                    held.add(places[following])
+                    quoted.add(places[following])
                 following += 1
             if following == len(places):
                 break
     except yaml.YAMLError:
         pass  # reported by the reader; what comes before the defect is right
-    return held
+    return quoted
 
 
 def _in_strings(text: str, places: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those places (line, column) of Python code at which no comment begins."""
+    """Those of the `places` (line, column) in Python code at which no comment begins."""
     import tokenize  # of Python files alone
 
-    held = set(places)
+    quoted = set(places)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 line, column = token.start
-                held -= {place for place in held if place[0] == line and place[1] > column}
+                quoted -= {place for place in quoted if place[0] == line and place[1] > column}
     except (tokenize.TokenError, SyntaxError):
         pass  # what comes before the defect is right
-    return held
+    return quoted
 
 
 def _comment(line: int, match: re.Match[str]) -> Comment:
@@ -302,9 +302,9 @@ def line_below(comment: Comment, lines: Sequence[str]) -> int:
 
 
 def _reason_of(applying: Sequence[NamedRule]) -> str | None:
-    """The reason of the first; all of them count as used, since each alone would silence the finding."""
-    for named in applying:
-        named.used = True
+    """The reason of the first rule; marks all as used, since each alone would silence the finding."""
+    for rule in applying:
+        rule.used = True
     return applying[0].comment.reason if applying else None
 
 
@@ -332,9 +332,9 @@ class SourceComments:
             ):
                 self._entries += self._taken(path, lines, comment, naming)
         if self._entries:
-            for each in reading.layers:
-                self._layers[each.layer.name].append(each)
-        self._unread = {(each.at.path, each.at.line) for each in reading.unread}
+            for record in reading.layers:
+                self._layers[record.layer.name].append(record)
+        self._unread = {(place.at.path, place.at.line) for place in reading.unread}
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -349,23 +349,23 @@ class SourceComments:
         return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
-        """Every rule that a comment of the files that were given names, once all findings have been asked about."""
+        """The rules that comments in the given files name; to be called once all findings have been asked about."""
         given, skips = set(self._reading.files), {(skip.code, skip.path) for skip in skipped}
         return [self._mention(entry, skips) for entry in self._entries if entry.path in given]
 
     def _constructions(self, finding: Finding) -> Iterator[Location]:
-        """Where the layers of that name are constructed which the finding can be about."""
-        for each in self._layers.get(finding.layer or "", ()):
-            at = each.layer.locate()
-            literals = (literal.at for several in each.stated.values() for literal in several)
+        """Where layers with the finding's name are constructed, of those that it can be about."""
+        for record in self._layers.get(finding.layer or "", ()):
+            at = record.layer.locate()
+            literals = (literal.at for group in record.stated.values() for literal in group)
             if finding.location.path == at.path or finding.location in literals:
                 yield at
 
     def _taken(self, path: str, lines: tuple[str, ...], comment: Comment, naming: Naming) -> Iterator[_SourceEntry]:
         on = {comment.line, line_below(comment, lines)} if comment.alone else {comment.line}
-        for named in naming.of(comment):
-            entry = _SourceEntry(path, named, on)
-            for code in () if named.expired else named.codes:
+        for rule in naming.of(comment):
+            entry = _SourceEntry(path, rule, on)
+            for code in () if rule.expired else rule.codes:
                 if comment.whole_file:
                     self._of_file[code, path].append(entry)
                 else:
@@ -405,11 +405,11 @@ class Comments:
         self._sheets = []
         texts = {network.path: network.source_lines or (), **network.code_lines}
         for path, lines in texts.items():
-            found = find_comments("\n".join(lines), python=path in network.code_lines) if lines else ()
-            if found:
+            comments = find_comments("\n".join(lines), python=path in network.code_lines) if lines else ()
+            if comments:
                 layers = [layer for layer in network.layers if layer.path == path or path == network.path]
                 sheet = _Sheet(path, lines, layers, rulebook, codes, today, is_spec=path == network.path)
-                sheet.read(found)
+                sheet.read(comments)
                 self._sheets.append(sheet)
 
     def __bool__(self) -> bool:
@@ -421,7 +421,7 @@ class Comments:
         return _reason_of([entry.named for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
-        """Every rule that a comment names, once all findings have been asked about."""
+        """The rules that comments name; to be called once all findings have been asked about."""
         skips = {(skip.code, skip.layer) for skip in skipped} if self else set()
         return [sheet.mention(entry, skips) for sheet in self._sheets for entry in sheet.all]
 
@@ -442,27 +442,27 @@ class _Index:
         self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
         self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
         for entry in entries:
-            named = entry.named
-            for code in () if named.expired else named.codes:
-                if named.comment.whole_file:
+            rule = entry.named
+            for code in () if rule.expired else rule.codes:
+                if rule.comment.whole_file:
                     self._of_file[code].append(entry)
                     continue
-                for line in {named.comment.line, sheet.below(named.comment)} - {None}:
+                for line in {rule.comment.line, sheet.below(rule.comment)} - {None}:
                     self._of_line[code, line or 0].append(entry)
                 for layer in entry.layers:
                     self._of_layer[code, layer].append(entry)
 
     def applying(self, finding: Finding) -> list[_Entry]:
-        """Those for the file, for the layer, and for the line that it points at."""
+        """The entries for the finding's file, for its layer, and for the line that it points at."""
         code, at = finding.rule.code, finding.location
         if not self._is_spec and at.path != self._path:
             return []
-        found = [*self._of_file.get(code, ())]
+        entries = [*self._of_file.get(code, ())]
         if finding.layer is not None:
-            found += self._of_layer.get((code, finding.layer), ())
+            entries += self._of_layer.get((code, finding.layer), ())
         if at.path == self._path and at.line is not None:
-            found += [entry for entry in self._of_line.get((code, at.line), ()) if entry not in found]
-        return found
+            entries += [entry for entry in self._of_line.get((code, at.line), ()) if entry not in entries]
+        return entries
 
 
 class _Sheet:
@@ -495,8 +495,8 @@ class _Sheet:
     def entries(self, comment: Comment) -> Iterator[_Entry]:
         """The rules that a comment names; one without a rule where it cannot be read."""
         layers = set() if comment.whole_file else self._layers_at(comment)
-        for named in self.naming.of(comment):
-            yield _Entry(named, layers)
+        for rule in self.naming.of(comment):
+            yield _Entry(rule, layers)
 
     def mention(self, entry: _Entry, skipped: Collection[tuple[str, str | None]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
@@ -573,23 +573,23 @@ class Silencer:
         return tuple(self._suppressed.values())
 
     def silences(self, finding: Finding) -> bool:
-        """Whether a comment or the config silences `finding`, before it has a price; which and why is kept."""
+        """Whether a comment or the config silences `finding`, before it has a price; if so, records why."""
         return self._kept(self._by_comment(finding) or self._by_config(finding))
 
     def is_known(self, finding: Finding) -> bool:
-        """Whether the baseline holds `finding`, once it is weighed; that is kept."""
+        """Whether the baseline holds `finding`, once it is weighed; if so, records it."""
         return self._kept(self._by_baseline(finding))
 
     def of_comments(self, skipped: tuple[SkippedRule, ...]) -> tuple[Finding, ...]:
-        """What is wrong with the comments themselves, once everything else has been judged; no comment silences it."""
+        """Findings on the comments themselves, which no comment silences; to be called once all others are judged."""
         mentions = self._comments.mentions(skipped)
-        self.until = min((each.expires for each in mentions if each.expires and not each.expired), default=None)
-        found = judge_mentions(mentions, self._rulebook)
-        chosen = [finding for finding in found if finding.rule.code in self._silencing.codes]
-        return tuple(each for each in chosen if not self._kept(self._by_config(each) or self._by_baseline(each)))
+        self.until = min((entry.expires for entry in mentions if entry.expires and not entry.expired), default=None)
+        findings = judge_mentions(mentions, self._rulebook)
+        chosen = [finding for finding in findings if finding.rule.code in self._silencing.codes]
+        return tuple(entry for entry in chosen if not self._kept(self._by_config(entry) or self._by_baseline(entry)))
 
     def _kept(self, entry: Suppressed | None) -> bool:
-        """Whether there is one; the first of each finding is kept."""
+        """Whether there is an entry; records the first of each finding."""
         if entry is not None:
             self._suppressed.setdefault(entry.finding.fingerprint, entry)
         return entry is not None
