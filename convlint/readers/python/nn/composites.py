@@ -36,7 +36,7 @@ def parts_of(full: str, call: LibraryCall) -> tuple[list[CompositePart], bool]:
     if full in SEPARABLE:
         parts = zip(SEPARABLE[full], (_DEPTHWISE, _POINTWISE), strict=True)
         return [
-            CompositePart(each.part, signature=each, arguments={**bound(each, call), **fixed}) for each, fixed in parts
+            CompositePart(conv.part, signature=conv, arguments={**bound(conv, call), **fixed}) for conv, fixed in parts
         ], True
     signature, in_mmcv = WITH_NORM[full], full.startswith("mmcv.")
     given = bound(signature, call)
@@ -50,12 +50,12 @@ def parts_of(full: str, call: LibraryCall) -> tuple[list[CompositePart], bool]:
         taps = given.setdefault("kernel_size", Const(3))
         if _is_const(given.get("padding", Const(None)), None):
             given["padding"] = _same(taps, given.get("dilation", Const(1)))
-    found = [CompositePart("conv" if in_mmcv else "0", signature=signature, arguments=given)]
+    layers = [CompositePart("conv" if in_mmcv else "0", signature=signature, arguments=given)]
     if norm not in (None, "identity"):
-        found.append(CompositePart("bn" if in_mmcv else "1", norm))
+        layers.append(CompositePart("bn" if in_mmcv else "1", norm))
     if not _is_const(activation, None):
-        found.append(CompositePart("activate" if in_mmcv else str(len(found))))
-    return found, norm is not None and "order" not in given  # another order may put the norm first
+        layers.append(CompositePart("activate" if in_mmcv else str(len(layers))))
+    return layers, norm is not None and "order" not in given  # another order may put the norm first
 
 
 def _kind_of_norm(norm: Value) -> Kind | None:
@@ -73,8 +73,8 @@ def _kind_of_norm(norm: Value) -> Kind | None:
 
 def _type_in(config: Value | None) -> str | None:
     """The `type` that a config of OpenMMLab names; None where that is not known."""
-    named = config.cell.items.get("type") if isinstance(config, Table) else None
-    return named.value if isinstance(named, Const) and isinstance(named.value, str) else None
+    entry = config.cell.items.get("type") if isinstance(config, Table) else None
+    return entry.value if isinstance(entry, Const) and isinstance(entry.value, str) else None
 
 
 def convolution_of(call: LibraryCall) -> tuple[str, LibraryCall] | None:
@@ -106,14 +106,14 @@ def _with_rest(call: LibraryCall) -> tuple[Value | None, LibraryCall]:
     return config, call.with_args(call.args[1:], keywords)
 
 
-def _is_const(value: Value | None, wanted: str | None) -> bool:
-    return isinstance(value, Const) and value.value == wanted
+def _is_const(value: Value | None, constant: str | None) -> bool:
+    return isinstance(value, Const) and value.value == constant
 
 
 def _same(taps: Value, dilation: Value) -> Value:
     """The padding by which the size stays, for each axis."""
     if isinstance(taps, Items) and taps.complete:
         steps = dilation.items if isinstance(dilation, Items) else [dilation] * len(taps.items)
-        return Items("tuple", [_same(*each) for each in zip(taps.items, steps, strict=False)])
+        return Items("tuple", [_same(*pair) for pair in zip(taps.items, steps, strict=False)])
     width, step = integer(taps), integer(dilation)
     return Unknown("parameter") if width is None or step is None else Const((width - 1) // 2 * step)
