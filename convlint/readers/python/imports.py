@@ -68,7 +68,7 @@ def _plain(text: str) -> list[Import]:
     return result
 
 
-MOST_FILES = 1_500  # files of one closure; larger ones are cut, and their facts called incomplete
+MOST_FILES = 1_500  # files of one closure; a larger one is cut, and its facts are marked incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
 _LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
 _STANDARD = sys.stdlib_module_names | {"__future__"}

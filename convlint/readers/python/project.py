@@ -102,7 +102,7 @@ class Project:
             return None
         folder = os.path.dirname(importer) or "."
         path = self._resolved(module, folder, level)
-        # A script named as a library, which it imports, means the library: the next one further up.
+        # A script with the name of a library that it imports means the library, or the next such file further up.
         return self._resolve(module, folder, level, besides=importer) if path == importer else path
 
     def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:

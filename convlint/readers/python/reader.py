@@ -100,7 +100,7 @@ def _read(
         whole=not project.unread
         and not any(source.broken for source in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
-        # The search is worth it only where a convolution has a bias for nothing.
+        # The search is worth it only if a convolution has a needless bias.
         bias_uses=first_uses(project)
         if any(layer.layer.bias and (layer.layer.norm_follows or layer.silent) for layer in read.layers)
         else (),
@@ -110,8 +110,8 @@ def _read(
 def joined(parts: Sequence[SourceReading]) -> SourceReading:
     """Join the readings that several processes made of parts of the files, whichever of them read a file.
 
-    A construction that one process could not read may have been read by another, so that places are counted again; and
-    the one of them that can tell most says why it could not.
+    A construction that one process could not read may have been read by another, so that places are counted again; if
+    none could, the reason that tells most is given.
     """
     from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import known_places, merged_again, start, tells
@@ -125,7 +125,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     own = {path for path in files if not is_quiet(path)}
     overridden = frozenset[Location]().union(*(part.overridden for part in parts))
     kept = frozenset[Location]().union(*(part.kept for part in parts))
-    # What a default says is no width of any network where every caller gives another, even one that nobody can tell.
+    # A default is no width of any network if every caller passes another value, even an unknown one.
     known = known_places(layer for layer in layers if layer.layer.path in own and not layer.rests_on(overridden - kept))
     unread: dict[Start, Unread] = {}
     places = (place for part in parts for place in (*part.unread, *part.by_defaults))

@@ -166,7 +166,7 @@ class _Uses:
                 self._own, self._in_class = is_class or keeps, is_class
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._function = node
-                # A function may run when all is otherwise.
+                # A function may run later, when the tests around it no longer hold.
                 there = _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
                 if isinstance(node, ast.ClassDef):
                     self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
@@ -346,7 +346,7 @@ def _holder(node: ast.AST) -> ast.expr | None:
 
 
 def _asked(node: ast.expr) -> ast.expr | None:
-    """Return the same, and `m` of `getattr(m, "bias", None)`."""
+    """Return what `_holder` returns, and `m` for `getattr(m, "bias", None)` too."""
     match node:
         case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias"), _]):
             return holder

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 5  # nested lists
 _NORMS = frozenset(("norm", "first-axis norm"))  # kinds that may cancel a bias
-_BUILT = "built"  # the attribute by which Keras itself knows
+_BUILT = "built"  # the attribute in which Keras remembers it
 
 
 _FUNCTIONS = {
@@ -441,7 +441,7 @@ class Frameworks(Library):
 
 
 def _with_axes(full: str, signature: Signature, own: Arguments) -> Signature:
-    """Return the signature for as many axes as the arguments tell; the given one where they do not."""
+    """Return the signature for the number of axes that the arguments state; `signature` if they state none."""
     if signature.framework == "equinox":
         count = tensors.integer(own.get(0, "num_spatial_dims"))
     else:

@@ -114,7 +114,7 @@ class ConstructionSite(NamedTuple):
 
 
 class Convolution(Struct, eq=False):
-    """A constructed convolution, which nobody changes, as copies of its instance share it.
+    """A constructed convolution. It is never changed, as copies of its instance share it.
 
     `arguments` are by the names of the signature's parameters. `made_by` is the name of a subclass in the source of
     which it is an instance, and '' for the framework's own class.
@@ -308,7 +308,7 @@ def convolve(
     """Apply a convolution to a tensor, record the run, and return the output."""
     dims = layer.signature.dims
     stated, C = integer(tensor.channels), integer(argument(layer, "in_channels"))
-    # The network's input goes into a layer of that many channels; what else a root is called with, it is not.
+    # A raw tensor is the network's input only if its channels are those of the layer; else it is another argument.
     trusted = stated == C if tensor.raw else stated is None or C is None or stated == C
     if "in_channels" not in layer.signature.parameters:
         trusted = channels_of(layer, tensor) is not SOMETHING

@@ -85,7 +85,7 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
 
 
 def _defaults_of_norms(uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
-    """Return the defaults of parameters but for which the norms behind a convolution that is there might not be."""
+    """Return the defaults of parameters without which the norms behind a convolution might be missing."""
     defaults = NOTHING_STATED
     for use in uses:
         for reader in use.writes.readers:
@@ -155,7 +155,7 @@ def _comparison(test: str) -> tuple[str, Any] | None:
 def in_words(tests: Iterable[str]) -> str:
     """Return the tests that say when a place is reached, without those that follow from others of them.
 
-    Where the rest is longer than a line, the outer and the negated ones are left out first: what is left must hold too.
+    If the rest is longer than a line, tests are left out, first the negated ones, then the outer ones.
     """
     texts = [test for test in dict.fromkeys(tests) if not isinstance(test, KindTest)]
     comparisons = [comparison for comparison in map(_comparison, texts) if comparison is not None]
@@ -289,7 +289,7 @@ class Gathering:
                 # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
                 opinion = SILENT if condition and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
-                opinion = SILENT  # whether anybody leaves the default in place, only callers show
+                opinion = SILENT  # only callers show whether the default is ever used
             elif uses and opinion is True and not whole:
                 opinion = SILENT
             if opinion != SILENT:
@@ -436,7 +436,7 @@ _REASONS = ("caller", "call", "parameter", "branch", "limit", "config", "weight"
 
 
 def tells(why: str) -> int:
-    """Return how much a reason tells, by which one of several is chosen, whatever their order is."""
+    """Return how much a reason tells, so that the choice among several does not depend on their order."""
     return _REASONS.index(why) if why in _REASONS else 0
 
 
@@ -488,7 +488,7 @@ def _resting_on(norms: Iterable[Collection[StatedLiteral]]) -> tuple[StatedLiter
 def _may_lack_bias(seen: Iterable[Seen]) -> bool:
     """Whether some caller gives a bias that is unknown, as in `**config`.
 
-    What is unknown of a root that knows it once its own defaults hold comes from no caller.
+    A root whose bias is known with its own defaults does not count, as no caller decides it.
     """
     known: dict[str, bool] = {}
     for entry in seen:
@@ -498,7 +498,7 @@ def _may_lack_bias(seen: Iterable[Seen]) -> bool:
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:
-    """Return the layers without conditions of which every branch constructs an equal one."""
+    """Return the layers, without the conditions of those of which every branch constructs an equal one."""
     ways: dict[Any, set[tuple[str, ...]]] = {}
     keys = [(_key(layer), layer.certainty, layer.root) if layer.condition else None for layer in layers]
     for key, entry in zip(keys, seen, strict=True):
@@ -590,7 +590,7 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
 
 
 def _either(conditions: Iterable[str]) -> str:
-    """Return what holds where one of several conditions does, each a line; empty where one of them is."""
+    """Return the condition that one of several holds, a line for each; empty if one of them is empty."""
     distinct = set(conditions)
     if len(distinct) < 2 or "" in distinct:
         return distinct.pop() if len(distinct) == 1 else ""
@@ -598,7 +598,7 @@ def _either(conditions: Iterable[str]) -> str:
         line: frozenset([line] if _BINDS_LESS.search(line) else line.split(" and "))
         for condition in distinct for line in condition.splitlines()
     }  # fmt: skip
-    # What holds where more is asked says nothing beside what asks for less.
+    # A line whose tests include all tests of another line adds nothing.
     least = [line for line, tests in lines.items() if not any(other < tests for other in lines.values())]
     return "\n".join(sorted(least))
 
@@ -633,7 +633,7 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
             more.setdefault(tuple([getattr(other.layer, field) for field in known]), []).append(other)
         for member in group if more else ():
             beside = more.get(tuple([getattr(member.layer, field) for field in known]), ())
-            knows = member.layer.C is not None or member.layer.K is not None  # a width, which rules on widths read
+            knows = member.layer.C is not None or member.layer.K is not None  # a width, which some rules need
             beside = [layer for layer in beside if not knows or layer.condition in ("", member.condition)]
             certain = any(layer.certainty == "stated" for layer in beside)
             if certain or (beside and not (member.certainty == "stated" and knows)):

@@ -361,7 +361,7 @@ def construction(machine: Machine) -> ConstructionSite | None:
 
 
 def entries_of(machine: Machine, instance: Instance) -> list[Function]:
-    """Return the methods by which code may run a network whose class has no `forward`: those that take something."""
+    """Return the methods by which code may run a network whose class has no `forward`: those with parameters."""
     if not isinstance(instance.cls, Class) or forward_of(machine, instance) is not None:
         return []
     own = (method for method in instance.cls.namespace.values() if isinstance(method, Function) and not method.kind)

@@ -33,7 +33,7 @@ _SIZES = range(16, 8193)  # of an image, where a parameter or a tensor states it
 _SIZE_NAMES = re.compile(
     r"(?:img|image|input|in|crop)_?(?:size|res|resolution|shape|hw)|(?:img|image)_?dim|resolution", re.IGNORECASE
 )
-# Functions that do more than to construct what they return
+# Functions that do more than construct what they return
 _PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
 _WEIGHTS = re.compile(r"pretrain|weight|checkpoint|ckpt", re.IGNORECASE)  # in names of parameters
 _MOST_OF_IMAGES = 4  # channels
@@ -350,9 +350,9 @@ Calls = Mapping[str, Sequence[tuple[ast.Call, frozenset[str]]]]  # by name, each
 def _uses(
     project: Project, paths: Iterable[str], makers: Sequence[_Maker], relevance: Relevance
 ) -> tuple[Calls, set[str]]:  # fmt: skip
-    """Return the calls with literals of the makers that need arguments, by name, and which of them others are handed.
+    """Return by name the calls, with literals, of makers that need arguments, and which of these are passed to makers.
 
-    What a network is handed as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
+    A class that is passed to a network, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
     """
     names = {maker.found.name for maker in makers if maker.found.needs}
     all_names = {maker.found.name for maker in makers}
@@ -383,7 +383,7 @@ def _is_literal(node: ast.expr) -> bool:
 def _as_called(network: FoundNetwork, calls: Calls) -> FoundNetwork:
     """Return the network with the arguments of the first call that gives all that it needs.
 
-    A call of what has the same name in another file is none of it.
+    Calls of something with the same name in another file do not count.
     """
     own = [call for call, files in calls.get(network.name, ()) if not files or network.path in files]
     for call in own:

@@ -117,7 +117,7 @@ def _networks(value: Value) -> list[Instance]:
 def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[Instance]:
     """Return Keras's Sequentials among values and in attributes of plain objects, but no parts of those or of `others`.
 
-    Only a run tells which channels their layers read, and most code hands them to `fit`, and returns none of them.
+    Only a run shows which channels their layers read, and most code passes them to `fit` instead of returning them.
     """
     by_id: dict[int, Instance] = {}
     for value in values:
@@ -275,7 +275,7 @@ def _report(
 
 
 def _why(seen: list[Seen]) -> str:
-    """Return why C or K is unknown, by the sight of the construction that tells most; `caller` if nothing led there."""
+    """Return the reason that tells most why C or K is unknown; `caller` if no evaluation reached the construction."""
     values = (argument(entry.layer, name) for entry in seen for name in ("in_channels", "out_channels", "groups"))
     reasons = (value.why for value in values if isinstance(value, Unknown))
     return max(reasons, key=tells, default="call" if seen else "caller")

@@ -116,7 +116,7 @@ def _words(statement: ast.stmt) -> set[str]:
 
 
 def _chain(node: ast.AST, within: set[int]) -> list[str]:
-    """Return the names in `a.b.c`, the first empty where that is no name; add the nodes that need no look `within`."""
+    """Return the names in `a.b.c`, the first empty if it is no name; add the inner nodes to `within`, to be skipped."""
     names: list[str] = []
     while node.__class__ is ast.Attribute:
         names.append(node.attr)
@@ -138,7 +138,7 @@ class Relevance:
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that a root refers to, directly or not, may construct a convolution."""
-        # One that is not there is defined where nobody looks.
+        # A root that is not defined at the top level cannot be searched, so that it counts.
         return root.name not in self._top(root.file.path) or self._may_lead((root.file.path, root.name))
 
     def may_construct_in(self, path: str) -> bool:

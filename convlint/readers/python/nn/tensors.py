@@ -298,9 +298,9 @@ def bounds_of(part: Items) -> list[int | None] | None:
     return bounds if bounds and bounds[-1] != 0 else None
 
 
-# The tensor that is read, the call with it in front; what is written
+# Takes the tensor that is read, and the arguments of the call, this tensor first; returns the output
 Operation = Callable[[TensorPath, Arguments], TensorPath]
-_MOST_PARTS = 64  # more are not told apart
+_MOST_PARTS = 64  # a split into more is opaque
 
 
 def run(operation: Operation, given: Arguments, conditions: Conditions, kind: str = "other") -> Tensor:
@@ -310,7 +310,7 @@ def run(operation: Operation, given: Arguments, conditions: Conditions, kind: st
 
 
 def pointwise(read: TensorPath, _: Arguments) -> TensorPath:
-    """Elementwise operation, which keeps shape and extent."""
+    """Apply an elementwise operation, which keeps shape and extent."""
     return TensorPath(read.shape, space=read.space, raw=read.raw, certain=read.certain)
 
 
@@ -345,7 +345,7 @@ def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
-    """Mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
+    """Take the mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
     # One axis alone is mostly that of the channels, as in attention.
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
@@ -357,7 +357,7 @@ def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def resized(read: TensorPath, given: Arguments) -> TensorPath:
-    """Interpolation to a size or by a factor."""
+    """Interpolate to a size or by a factor."""
     sizes = read.sizes or ()
     goals, times = (numbers(given.get(at, name), len(sizes)) for at, name in ((1, "size"), (2, "scale_factor")))
     scaled = sized(mul, map(integer, sizes), times)
@@ -410,7 +410,7 @@ def padded(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def shuffled(read: TensorPath, given: Arguments, *, up: bool = True) -> TensorPath:
-    """Pixel shuffle: r² times fewer channels, each axis r times as long; or its inverse."""
+    """Shuffle pixels: r² times fewer channels, each axis r times as long; or the inverse."""
     factor, channels = integer(given.get(1, "upscale_factor", "downscale_factor")), integer(read.channels)
     if not factor or channels is None or not isinstance(read.channels, Const) or (up and channels % (factor * factor)):
         return TensorPath(space=Space(False), raw=read.raw)
@@ -433,7 +433,7 @@ def _unsqueezed(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def opaque(given: Arguments, conditions: Conditions) -> Value:
-    """Operation that may do anything with its arguments."""
+    """Record an operation that may do anything with its arguments."""
     return wrote(TensorPath(), given.tensors(), conditions, "opaque")
 
 

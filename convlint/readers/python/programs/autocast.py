@@ -1,4 +1,4 @@
-"""Find what stands in blocks of autocast: the forward pass, as it should; and two misuses within a function."""
+"""Find forward passes in blocks of autocast, and two misuses of autocast within a function."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.
 _AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
+_MOVES = ("cuda", "to", "long")  # calls that move targets to where the loss is computed
 # Ends of names of models
-_MOVES = ("cuda", "to", "long")  # calls that bring targets where the loss is computed
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
 
 
@@ -45,7 +45,7 @@ def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
 
 
 def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
-    """Return what may say for which device it is: torch.autocast's first argument."""
+    """Return the arguments that may give the device: torch.autocast's first one, and `device_type`."""
     first = [] if unit.full_name(call.func) in _OF_DEVICES else call.args[:1]
     return [*first, *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
 
@@ -89,13 +89,13 @@ def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
 
 
 def _enabled(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
-    """Return what says whether it is on: the first argument, or the third behind a device and a dtype."""
+    """Return the arguments that turn it on: the first, or the third behind a device and a dtype; and `enabled`."""
     place = 0 if unit.full_name(call.func) in _OF_DEVICES else 2
     return [*call.args[place : place + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "enabled")]
 
 
 def _while_on(block: ast.With, unit: SourceUnit) -> Iterator[ast.AST]:
-    """Yield the nodes of an autocast block, without branches that a test of its `enabled` takes where it is off."""
+    """Yield the nodes of an autocast block, without branches that run only if its `enabled` is false."""
     on = {ast.unparse(argument) for call in _entered(block, unit) for argument in _enabled(call, unit)}
     off = {f"not {text}" for text in on}
     skipped = {

@@ -84,7 +84,7 @@ MOST_OTHERS = 20  # programs outside the checked files that are read for a setti
 
 
 def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
-    """Return the files of programs among the `wanted`, or that import a setting from there; or else `entries`."""
+    """Return the programs among the `wanted` files, or that import a setting from one; with `entries`, those only."""
     project = imports.project
     if entries:
         # Entries of a configuration may be relative to the repository as well as to the current folder.
@@ -159,7 +159,7 @@ _CLASS = re.compile(r"(?:\w+\.)*(?:Lazy)?Conv(?:Transpose)?[123]d")
 def uses_class_of_convolutions(tree: ast.Module) -> bool:
     """Whether code has a framework's convolution without a call of it: as a base, in a `partial`, under another name.
 
-    One that is only asked about, as in `isinstance(m, nn.Conv2d)`, tells of no convolution.
+    A class that is only tested for, as in `isinstance(m, nn.Conv2d)`, does not count.
     """
     used: list[ast.expr | None] = []
     for node in every(tree):

@@ -277,10 +277,10 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         code = _code_of(name, node, unit)
         called = {last_name(call.func) for call in every(code) if isinstance(call, ast.Call)}
         cuts = not called.isdisjoint(_CUTTING)
-        # Of one's own classes those that crop too mostly end in one size.
+        # Classes of the repository that crop too mostly end in one size.
         crops = not isinstance(code, ast.Lambda) and any("crop" in word.lower() for word in called)
         drawn = cuts and not crops and not called.isdisjoint(_RANDOM)
-        # What resizes behind a varying size may end that.
+        # A resize behind a varying size may fix the size.
         doubtful = drawn or (cuts and before == "varying") or _OWN_SIZES.search(name)
         return ("unknown", node) if doubtful else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
@@ -436,7 +436,7 @@ class Data(Struct, frozen=True):
     name: str
     at: Location
     size: Size
-    settled: Settled | None = None  # the transform that makes it so
+    settled: Settled | None = None  # the transform that decides the size
     held_out: bool = False
 
 
@@ -565,7 +565,7 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
     varied = next(filter(None, (segment.once(_collated) for segment in reached)), ())
     every_set = data_sets(reached)
     sets = [data for data in every_set if not data.held_out]
-    if varied:  # of this program's data only if there are no others
+    if varied:  # which is the program's data only if no data set has one size
         return (None, ()) if any(data.size == "fixed" for data in sets) else (False, varied)
     varying = [data for data in sets if data.size == "varying"]
     if varying and len(varying) == len(sets):
@@ -574,7 +574,7 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
         return None, ()
     if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
         return None, ()
-    # Each new size of an evaluation would be tuned for as well. Images of several sizes are read one by one.
+    # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
     if any(part.has(_ALONE) for part in reached) and any(data.held_out and data.size != "fixed" for data in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.

@@ -59,7 +59,7 @@ def read_programs(
 
 
 def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iterable[str]) -> list[TrainingProgram]:
-    """Add what the files of `paths` do with autocast to the programs; files that misuse it become some of their own.
+    """Add the uses of autocast in the files of `paths` to the programs; a file with a misuse becomes a program itself.
 
     Such a misuse is local to a function, whatever calls it: it belongs to the program of its own file.
     """
@@ -136,7 +136,7 @@ class _Reader:
             yield _Begun(unit, start, closure, reached, framework, trainer, named)
 
     def program(self, begun: _Begun) -> Iterator[TrainingProgram]:
-        """Yield a program with its settings and input size; of one that runs on the CPU, nothing is of interest."""
+        """Yield a program with its settings and input size; nothing for one that runs on the CPU."""
         anyway = begun.trainer or begun.framework != "pytorch" or begun.named
         if anyway or any(map(self._gpu, begun.closure.files)):
             yield self._facts(*begun[:-1])
@@ -186,7 +186,7 @@ class _Reader:
         )
 
     def _as_trained(self, event: Event, reached: list[Segment]) -> Event:
-        """Return a setting with what is sure: that a function which `mp.spawn` runs does run, if it is what trains."""
+        """Return a setting whose conditions by `mp.spawn` are soft if the functions that it runs train."""
         spawned = [test for test in event.conditions if test.key.startswith(SPAWNED)]
         if not spawned or not all(self._trains(test.key.removeprefix(SPAWNED), reached) for test in spawned):
             return event

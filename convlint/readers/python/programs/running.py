@@ -184,7 +184,7 @@ class Runs(Library):
         self.machine.left_of_run = STEPS_OF_ALL
         self._made: dict[Event, Event] = {}
         self._handed: set[ast.AST] = set()
-        self._of_handed: dict[object, list[Recorded]] = {}  # what functions set that something else was given
+        self._of_handed: dict[object, list[Recorded]] = {}  # records of functions that were passed to other code
         self._by_import: dict[str, list[Recorded]] = {}
 
     def events(self, entry: str, files: Iterable[str], *, owned: bool) -> tuple[tuple[Event, ...], bool]:
@@ -247,7 +247,7 @@ class Runs(Library):
         """Return the records of importing a module; one that only imports others need not be run."""
         records = self._by_import.get(path)
         if records is None and self._relevant.passes_on(path):
-            self._by_import[path] = []  # of one that imports itself in the end
+            self._by_import[path] = []  # for one that imports itself indirectly
             near = [other for other in self._imports.near(path) if self._relevant.module(other)]
             below = (record for other in near for record in self._set_by_import(other))
             records = [replace(record, doubts=(path, *record.doubts)) for record in below]
@@ -401,7 +401,7 @@ class UnreachedSettings:
     def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:
         """Whether other code assigns an attribute with the name of a module-level constant in the test."""
         if segment.kind == "module" or not names:
-            return False  # its body has run before anybody can
+            return False  # its body runs before other code can set anything
         pattern = re.compile(rb"\.(?:%s)\s*=(?!=)" % b"|".join(re.escape(name.encode()) for name in sorted(names)))
         return any(pattern.search(other.content) for other in self._reached)
 
@@ -412,7 +412,7 @@ class UnreachedSettings:
         if segment.kind == "class" or segment.is_method or segment.handed_over or segment.name in self._renamed:
             return False
         if id(segment) not in self._sure:
-            self._sure[id(segment)] = False  # of one that calls itself
+            self._sure[id(segment)] = False  # for one that calls itself
             name = segment.name.encode()
             self._sure[id(segment)] = all(
                 self._only_calls(other, segment) for other in self._reached if name in other.words

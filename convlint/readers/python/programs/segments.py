@@ -214,7 +214,7 @@ class Reach:
     def of(self, files: Iterable[str]) -> list[Segment]:
         """Return the segments that a program of these files may run: all module bodies, and what they name.
 
-        It begins in the first of them, and imports the others, which leaves out the code below their guards.
+        The program begins in the first of them, and imports the others, without the code below their guards.
         """
         entry, *_ = files = tuple(files) or ("",)
         waiting: list[Segment] = []
@@ -254,7 +254,7 @@ class Reach:
 
 
 def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
-    """Return a segment, and those of others that it names, directly or not."""
+    """Return a segment, and those of `among` that it names, directly or indirectly."""
     definitions: dict[bytes, list[Segment]] = {}
     for segment in among:
         if segment.kind != "module":

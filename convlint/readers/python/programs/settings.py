@@ -119,7 +119,7 @@ def once(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(result)
 
 
-_MOST_JOINED = 100  # settings of a program; those of one that has more are left as they are
+_MOST_JOINED = 100  # settings of a program; if there are more, none are joined
 
 
 def cases_joined(events: Sequence[Event], *, of_processes: bool) -> tuple[Event, ...]:

@@ -84,7 +84,7 @@ class SourceUnit:
     def meaning(self, name: str) -> ResolvedName:
         """Resolve a name of the module, or one bound by an import in one of its functions."""
         if name not in self._meanings:
-            self._meanings[name] = ResolvedName()  # of one that means itself in the end
+            self._meanings[name] = ResolvedName()  # for a name that resolves to itself
             self._meanings[name] = self._meaning(name)
         return self._meanings[name]
 
