@@ -38,11 +38,11 @@ class Import(Struct, frozen=True):
 
 def imports(content: bytes) -> tuple[Import, ...]:
     """Return all imports, those inside functions included. An import quoted in a docstring counts too: this is rare."""
-    found: list[Import] = []
+    result: list[Import] = []
     for match in IMPORT.finditer(content):
         source, names, plain = match.groups()
         if plain is not None:
-            found += _plain(plain.decode("utf-8", "replace"))
+            result += _plain(plain.decode("utf-8", "replace"))
             continue
         dotted = source.decode("utf-8", "replace")
         module = dotted.lstrip(".")
@@ -51,24 +51,24 @@ def imports(content: bytes) -> tuple[Import, ...]:
             words = part.split()
             if words and (words[0] == "*" or words[0].isidentifier()):
                 name = words[2] if len(words) == 3 and words[1] == "as" else words[0]
-                found.append(Import(module, len(dotted) - len(module), words[0], name))
-    return tuple(found)
+                result.append(Import(module, len(dotted) - len(module), words[0], name))
+    return tuple(result)
 
 
 def _plain(text: str) -> list[Import]:
-    found = []
+    result = []
     for part in text.split(","):
         words = part.split()
         if not words or not all(piece.isidentifier() for piece in words[0].split(".")):
             continue
         if len(words) == 3 and words[1] == "as":
-            found.append(Import(words[0], 0, "", words[2]))
+            result.append(Import(words[0], 0, "", words[2]))
         elif len(words) == 1:
-            found.append(Import(words[0], 0, "", words[0].split(".")[0]))
-    return found
+            result.append(Import(words[0], 0, "", words[0].split(".")[0]))
+    return result
 
 
-MOST_FILES = 1_500  # files of one closure; larger ones are cut, and their facts called incomplete
+MOST_FILES = 1_500  # files of one closure; a larger one is cut, and its facts are marked incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
 _LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
 _STANDARD = sys.stdlib_module_names | {"__future__"}
@@ -124,7 +124,7 @@ class ProjectImports:
             edge = self._edge(waiting.pop())
             foreign |= edge.foreign
             missing, dynamic = missing or edge.missing, dynamic or edge.dynamic
-            new = [each for each in edge.files if each not in files]
+            new = [file for file in edge.files if file not in files]
             files.update(dict.fromkeys(new))
             waiting += new
         return Closure(
@@ -136,30 +136,30 @@ class ProjectImports:
         near: dict[str, None] = {}
         foreign: set[str] = set()
         missing = ""
-        for each in self.of(path):
-            level, attr = each.level, each.attr if each.attr != "*" else ""
+        for binding in self.of(path):
+            level, attr = binding.level, binding.attr if binding.attr != "*" else ""
             # `from package import name` may name a module of the package as well.
-            names = [each.module, f"{each.module}.{attr}"] if attr else [each.module]
-            if not each.module:
+            names = [binding.module, f"{binding.module}.{attr}"] if attr else [binding.module]
+            if not binding.module:
                 names = [attr, ""] if attr else [""]
             files = self._resolved(names, path, level)
             near.update(dict.fromkeys(files))
             if files and not level:  # an import runs the `__init__.py` of each package above the module too
-                parts = each.module.split(".")
+                parts = binding.module.split(".")
                 above = [".".join(parts[:count]) for count in range(1, len(parts))]
                 near.update(dict.fromkeys(self._resolved(above, path)))
-            elif not files and (level or self._is_own(each.module.split(".")[0], path)):
-                missing = missing or f"{'.' * level}{each.module} in {path}"
+            elif not files and (level or self._is_own(binding.module.split(".")[0], path)):
+                missing = missing or f"{'.' * level}{binding.module} in {path}"
             elif not files:
-                foreign.add(f"{each.module}.{attr}" if attr else each.module)
+                foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
         content = self.project.content(path) or b""
         # Only a run knows the names of modules that a call imports.
         by_call = (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
         return Closure(files=tuple(near), foreign=frozenset(foreign), missing=missing, dynamic=path if by_call else "")
 
     def _resolved(self, modules: Iterable[str], importer: str, level: int = 0) -> list[str]:
-        found = (self.resolve(module, importer, level) for module in modules)
-        return [path for path in found if path is not None]
+        paths = (self.resolve(module, importer, level) for module in modules)
+        return [path for path in paths if path is not None]
 
     def _is_own(self, first: str, importer: str) -> bool:
         """Whether an absolute import must be of the repository, although no file was found for it."""

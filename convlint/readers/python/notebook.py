@@ -95,23 +95,23 @@ def _tree(content: bytes) -> Node:
     except NoJson as fault:
         error = fault.error
         raise InputFault(f"no valid JSON: {error.msg}; {_INSTEAD}", line=error.lineno, column=error.colno) from None
-    found = tree.value.get("nbformat") if isinstance(tree.value, dict) else None
-    if type(found) is not int:
+    version = tree.value.get("nbformat") if isinstance(tree.value, dict) else None
+    if type(version) is not int:
         raise InputFault(f"JSON, but no notebook: it has no nbformat; {_INSTEAD}")
-    if found < _FORMAT:
+    if version < _FORMAT:
         older = "`jupyter nbconvert --to notebook --inplace` makes one of format 4 of it"
-        raise InputFault(f"a notebook of format {shown(str(found))}, which is not read: {older}")
-    if found > _FORMAT:
-        raise InputFault(f"a notebook of format {shown(str(found))}, which is newer than convlint: it reads format 4")
+        raise InputFault(f"a notebook of format {shown(str(version))}, which is not read: {older}")
+    if version > _FORMAT:
+        raise InputFault(f"a notebook of format {shown(str(version))}, which is newer than convlint: it reads format 4")
     return tree
 
 
 def _is_python(tree: Node) -> bool:
     for keys in (("metadata", "language_info", "name"), ("metadata", "kernelspec", "language")):
         with suppress(InputFault):
-            named = tree.get(*keys)
-            if named is not None and isinstance(named.value, str):
-                return named.value.lower() in ("python", "ipython", "python3")
+            language = tree.get(*keys)
+            if language is not None and isinstance(language.value, str):
+                return language.value.lower() in ("python", "ipython", "python3")
     return True
 
 
@@ -139,13 +139,13 @@ def source_lines(content: bytes) -> dict[int, list[int]]:
 
     The content was parsed before, so that it is sound JSON.
     """
-    found: dict[int, list[int]] = {}
+    by_cell: dict[int, list[int]] = {}
     for cell, offset_line, text in _strings(content):
-        lines = found.setdefault(cell, [])
+        lines = by_cell.setdefault(cell, [])
         if lines:
             lines.pop()  # what follows the last end of a line goes on in the next string
         lines += [offset_line] * (sum(escape in _BREAKS for escape in _ESCAPE.findall(text)) + 1)
-    return found
+    return by_cell
 
 
 def _strings(content: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -216,13 +216,13 @@ def as_python(lines: list[str]) -> list[str]:
 
 
 def _blanked(lines: list[str]) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     goes_on = False  # a magic that ends with a backslash has the next line too
     for line in lines:
         plain = "" if goes_on else _ASSIGNED.sub(r"\1None", _BARE.sub(r"\1pass", _MAGIC.sub(r"\1pass", line)))
         goes_on = plain != line and line.rstrip().endswith("\\")
-        found.append(plain)
-    return found
+        result.append(plain)
+    return result
 
 
 def _parsing(lines: list[str]) -> list[str]:

@@ -101,9 +101,9 @@ class Project:
         if level == 0 and ((first := module.split(".")[0]) in FRAMEWORKS or first not in self._parts):
             return None
         folder = os.path.dirname(importer) or "."
-        found = self._resolved(module, folder, level)
-        # A script named as a library, which it imports, means the library: the next one further up.
-        return self._resolve(module, folder, level, besides=importer) if found == importer else found
+        path = self._resolved(module, folder, level)
+        # A script with the name of a library that it imports means the library, or the next such file further up.
+        return self._resolve(module, folder, level, besides=importer) if path == importer else path
 
     def _resolve(self, module: str, folder: str, level: int, besides: str = "") -> str | None:
         parts = module.split(".") if module else []
@@ -112,9 +112,9 @@ class Project:
         top, own = self._real_folder(self.root), folder
         while True:
             for start in (folder, os.path.join(folder, "src")):
-                found = self._at(start, parts)
-                if found is not None and found != besides:
-                    return found
+                path = self._at(start, parts)
+                if path is not None and path != besides:
+                    return path
             real = self._real_folder(folder)
             if real == top or not real.startswith(top):
                 break
@@ -129,16 +129,16 @@ class Project:
 
     def _at(self, folder: str, parts: list[str]) -> str | None:
         base = os.sep.join((self._real_folder(folder), *parts))
-        found = self._by_real.get(f"{base}.py") if parts else None
-        return found or self._by_real.get(f"{base}{os.sep}__init__.py")
+        path = self._by_real.get(f"{base}.py") if parts else None
+        return path or self._by_real.get(f"{base}{os.sep}__init__.py")
 
     def _unique(self, parts: list[str]) -> str | None:
         """Return the only file whose path ends with these parts; None if there are several."""
         for tail in ("/".join(parts) + ending for ending in (".py", "/__init__.py")):
             ending = self._by_tail.get(_tail(tail), ()) if "/" in tail else self._by_real.values()
-            found = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
-            if len(found) == 1:
-                return found[0]
+            paths = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
+            if len(paths) == 1:
+                return paths[0]
         return None
 
 
@@ -149,14 +149,14 @@ def unread_for(fault: InputFault) -> UnreadFile:
 
 def _listed(root: str) -> list[str]:
     """Return the Python files below `root` in a fixed order, without following links to folders."""
-    found: list[str] = []
+    paths: list[str] = []
     for count, (here, folders, files) in enumerate(os.walk(root, followlinks=False)):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
         prefix = "" if here == "." else here.removeprefix("./") + os.sep
-        found += [prefix + name for name in sorted(files) if name.endswith(".py")]
-        if len(found) >= MOST_LISTED or count >= MOST_FOLDERS:
+        paths += [prefix + name for name in sorted(files) if name.endswith(".py")]
+        if len(paths) >= MOST_LISTED or count >= MOST_FOLDERS:
             break
-    return found[:MOST_LISTED]
+    return paths[:MOST_LISTED]
 
 
 def _tail(path: str) -> str:

@@ -43,8 +43,8 @@ def read_source(
     `entries` are scripts that train; `contents` replace files on disk. With a `part`, only constructions and programs
     in those files are read, while positions in all of `given` are reported. Never raises for what is in a file.
     """
-    asked = given if part is None else part
-    return _with_room(lambda: _read(given, entries, input_shape, contents or {}, root, asked))
+    paths = given if part is None else part
+    return _with_room(lambda: _read(given, entries, input_shape, contents or {}, root, paths))
 
 
 def _with_room(run: Callable[[], SourceReading]) -> SourceReading:
@@ -62,7 +62,7 @@ _with_room.__code__ = _with_room.__code__.replace(co_stacksize=2**15)  # words: 
 
 def _read(
     given: Sequence[str], entries: Sequence[str], input_shape: tuple[int, ...] | None, contents: Mapping[str, bytes],
-    root: str | None, asked: Sequence[str],
+    root: str | None, paths: Sequence[str],
 ) -> SourceReading:  # fmt: skip
     from convlint.readers.python.imports import ProjectImports
     from convlint.readers.python.nn.bias_uses import first_uses
@@ -70,39 +70,39 @@ def _read(
     from convlint.readers.python.programs.reading import read_programs
 
     notebooks, unread = _notebooks(given, contents)
-    code = {**contents, **{path: each.code for path, each in notebooks.items()}}
+    code = {**contents, **{path: source.code for path, source in notebooks.items()}}
     project = Project(
         root if root is not None else root_of(given[0] if given else "."),
         [path for path in given if path not in unread],
         code,
     )
-    own = [path for path in asked if path not in unread and project.file(path) is not None]
+    own = [path for path in paths if path not in unread and project.file(path) is not None]
     imports = ProjectImports(project)
     read = read_layers(imports, own, input_shape=input_shape)
     programs = read_programs(imports, own, tuple(entries))
     pointed = dict.fromkeys(
         (*_pointed(read.layers, programs), *(path for path in own if _MARKER in (project.content(path) or b"")))
     )
-    faults = {**unread, **{path: _in_file(each, notebooks.get(path)) for path, each in project.unread.items()}}
-    ours = {path: each for path, each in notebooks.items() if path in own}
+    faults = {**unread, **{path: _in_file(fault, notebooks.get(path)) for path, fault in project.unread.items()}}
+    ours = {path: source for path, source in notebooks.items() if path in own}
     files = {path: file for path in pointed if (file := project.file(path)) is not None}
     return replace(
         read,
         files=tuple(own),
         programs=programs,
-        unread_files={path: faults[path] for path in asked if path in faults},
-        unread_cells=tuple(cell for path, each in ours.items() for cell in _unread_cells(path, each)),
+        unread_files={path: faults[path] for path in paths if path in faults},
+        unread_cells=tuple(cell for path, source in ours.items() for cell in _unread_cells(path, source)),
         lines={path: tuple(file.text.split("\n")) for path, file in files.items()},
         cells={
-            path: tuple((place.cell, place.line, place.file_line) for place in each.places)
-            for path, each in ours.items()
+            path: tuple((place.cell, place.line, place.file_line) for place in source.places)
+            for path, source in ours.items()
         },
         whole=not project.unread
-        and not any(each.broken for each in notebooks.values())
+        and not any(source.broken for source in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
-        # The search is worth it only where a convolution has a bias for nothing.
+        # The search is worth it only if a convolution has a needless bias.
         bias_uses=first_uses(project)
-        if any(each.layer.bias and (each.layer.norm_follows or each.silent) for each in read.layers)
+        if any(layer.layer.bias and (layer.layer.norm_follows or layer.silent) for layer in read.layers)
         else (),
     )
 
@@ -110,8 +110,8 @@ def _read(
 def joined(parts: Sequence[SourceReading]) -> SourceReading:
     """Join the readings that several processes made of parts of the files, whichever of them read a file.
 
-    A construction that one process could not read may have been read by another, so that places are counted again; and
-    the one of them that can tell most says why it could not.
+    A construction that one process could not read may have been read by another, so that places are counted again; if
+    none could, the reason that tells most is given.
     """
     from convlint.readers.python.evaluator.paths import Untaken
     from convlint.readers.python.nn.merging import known_places, merged_again, start, tells
@@ -122,30 +122,30 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
     untaken = Untaken(left, taken)
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
     files = tuple(sorted(path for part in parts for path in part.files))
-    wanted = {path for path in files if not is_quiet(path)}
+    own = {path for path in files if not is_quiet(path)}
     overridden = frozenset[Location]().union(*(part.overridden for part in parts))
     kept = frozenset[Location]().union(*(part.kept for part in parts))
-    # What a default says is no width of any network where every caller gives another, even one that nobody can tell.
-    known = known_places(each for each in layers if each.layer.path in wanted and not each.rests_on(overridden - kept))
+    # A default is no width of any network if every caller passes another value, even an unknown one.
+    known = known_places(layer for layer in layers if layer.layer.path in own and not layer.rests_on(overridden - kept))
     unread: dict[Start, Unread] = {}
-    places = (each for part in parts for each in (*part.unread, *part.by_defaults))
-    for each in sorted(places, key=lambda each: tells(each.otherwise)):
-        if (at := start(each.at)) not in known:
-            why = "untaken" if untaken.holds(each.at.path, each.at.line or 0) else each.otherwise
-            unread[at] = replace(each, why=why)
+    places = (place for part in parts for place in (*part.unread, *part.by_defaults))
+    for place in sorted(places, key=lambda place: tells(place.otherwise)):
+        if (at := start(place.at)) not in known:
+            why = "untaken" if untaken.holds(place.at.path, place.at.line or 0) else place.otherwise
+            unread[at] = replace(place, why=why)
     return SourceReading(
         files=files,
         layers=layers,
-        programs=tuple(sorted((each for part in parts for each in part.programs), key=attrgetter("path"))),
+        programs=tuple(sorted((program for part in parts for program in part.programs), key=attrgetter("path"))),
         constructions=len(known) + len(unread),
         known=len(known),
-        unread=tuple(each for _, each in sorted(unread.items(), key=itemgetter(0))),
+        unread=tuple(place for _, place in sorted(unread.items(), key=itemgetter(0))),
         left=left,
         taken=taken,
         overridden=overridden,
         kept=kept,
         unread_files=dict(sorted(fault for part in parts for fault in part.unread_files.items())),
-        unread_cells=tuple(sorted((each for part in parts for each in part.unread_cells), key=_path_of_cell)),
+        unread_cells=tuple(sorted((cell for part in parts for cell in part.unread_cells), key=_path_of_cell)),
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
@@ -161,21 +161,21 @@ def _notebooks(
     given: Iterable[str], contents: Mapping[str, bytes]
 ) -> tuple[dict[str, Notebook], dict[str, UnreadFile]]:
     """Return the notebooks by path, and the reasons for those that cannot be read."""
-    found: dict[str, Notebook] = {}
+    notebooks: dict[str, Notebook] = {}
     unread: dict[str, UnreadFile] = {}
     for path in given:
         if path.lower().endswith(SUFFIX):
             try:
-                found[path] = notebook(contents[path]) if path in contents else read_notebook(path)
+                notebooks[path] = notebook(contents[path]) if path in contents else read_notebook(path)
             except InputFault as fault:
                 unread[path] = unread_for(fault)
-    return found, unread
+    return notebooks, unread
 
 
 def _unread_cells(path: str, code: Notebook) -> Iterator[UnreadCell]:
-    for each in code.broken:
-        cell = each.at.cell, each.at.line, each.column
-        yield UnreadCell(at=Location(path=path, line=each.at.file_line, cell=cell), why=each.why)
+    for broken in code.broken:
+        cell = broken.at.cell, broken.at.line, broken.column
+        yield UnreadCell(at=Location(path=path, line=broken.at.file_line, cell=cell), why=broken.why)
 
 
 def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
@@ -188,9 +188,9 @@ def _in_file(fault: UnreadFile, code: Notebook | None) -> UnreadFile:
 
 def _pointed(layers: Iterable[SourceLayer], programs: Iterable[TrainingProgram]) -> Iterator[str]:
     """Yield the files that layers or programs point into."""
-    for each in layers:
-        yield each.layer.path
-        yield from (literal.at.path for several in each.stated.values() for literal in several)
+    for layer in layers:
+        yield layer.layer.path
+        yield from (literal.at.path for literals in layer.stated.values() for literal in literals)
     for program in programs:
         yield program.path
         settings = (*program.settings, *program.autotune_disabled, *(program.conflict or ()))

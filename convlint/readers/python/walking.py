@@ -39,48 +39,48 @@ _holding = _Holding()
 
 def below(node: ast.AST, empty: frozenset[type] = LEAVES) -> list[ast.AST]:
     """Return the direct children of a node in source order, without those of the types in `empty`."""
-    found: list[ast.AST] = []
+    children: list[ast.AST] = []
     for name in _holding[node.__class__]:
         child = getattr(node, name, None)
         kind = child.__class__
         if kind is list:
-            found += [each for each in child if each.__class__ not in empty]  # type: ignore[union-attr]
+            children += [item for item in child if item.__class__ not in empty]  # type: ignore[union-attr]
         elif kind not in empty:
-            found.append(child)  # type: ignore[arg-type]
-    return found
+            children.append(child)  # type: ignore[arg-type]
+    return children
 
 
 def every(node: ast.AST) -> list[ast.AST]:
     """Return the node and all its descendants, breadth first, leaves included, operators and contexts not."""
-    found = [node]
-    for each in found:  # which grows meanwhile
-        for name in _holding[each.__class__]:
-            child = getattr(each, name, None)
+    nodes = [node]
+    for inner in nodes:  # which grows meanwhile
+        for name in _holding[inner.__class__]:
+            child = getattr(inner, name, None)
             kind = child.__class__
             if kind is list:
-                found += child if None not in child else filter(None, child)  # type: ignore[operator, arg-type]
+                nodes += child if None not in child else filter(None, child)  # type: ignore[operator, arg-type]
             elif child is not None and kind is not str:
-                found.append(child)
-    return found
+                nodes.append(child)
+    return nodes
 
 
 def walked(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes and all their descendants but leaves, breadth first, as `ast.walk` orders them."""
-    found = list(nodes)
-    for each in found:  # which grows meanwhile
-        yield each
-        for name in _holding[each.__class__]:
-            child = getattr(each, name, None)
+    waiting = list(nodes)
+    for node in waiting:  # which grows meanwhile
+        yield node
+        for name in _holding[node.__class__]:
+            child = getattr(node, name, None)
             kind = child.__class__
             if kind is list:
-                found += [one for one in child if one.__class__ not in LEAVES]  # type: ignore[union-attr]
+                waiting += [item for item in child if item.__class__ not in LEAVES]  # type: ignore[union-attr]
             elif kind not in LEAVES:
-                found.append(child)  # type: ignore[arg-type]
+                waiting.append(child)  # type: ignore[arg-type]
 
 
 def by_kind(nodes: Iterable[ast.AST]) -> Nodes:
     """Group nodes by their type, in their order; a type without nodes has an empty list."""
-    found: dict[type[ast.AST], list[Any]] = defaultdict(list)
+    groups: dict[type[ast.AST], list[Any]] = defaultdict(list)
     for node in nodes:
-        found[node.__class__].append(node)
-    return found
+        groups[node.__class__].append(node)
+    return groups

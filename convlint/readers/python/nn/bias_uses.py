@@ -53,22 +53,22 @@ def first_uses(project: Project) -> tuple[BiasUse, ...]:
 
     A use of an unknown layer's bias concerns every layer: after the first such, only files to report on are searched.
     """
-    found: dict[tuple[str, str], BiasUse] = {}
+    uses: dict[tuple[str, str], BiasUse] = {}
     given = frozenset(project.given)
     for path in project.where(may_use):
         # One such use already keeps every bias from being removed.
-        if path not in given and any(not name for _, name in found):
+        if path not in given and any(not name for _, name in uses):
             break
         file = project.file(path)
         if file is not None:
             for node, name in named_uses(file):
-                found.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
-    return tuple(found.values())
+                uses.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
+    return tuple(uses.values())
 
 
 def may_use(content: bytes) -> bool:
     """Whether a file with this content may use a bias, by a search of its text."""
-    return b".parameters()" in content or (b"bias" in content and any(each.search(content) for each in _USES))
+    return b".parameters()" in content or (b"bias" in content and any(pattern.search(content) for pattern in _USES))
 
 
 def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
@@ -84,8 +84,8 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
     except RecursionError:
         nodes = (node for node in every(file.tree) if isinstance(node, ast.expr))
         return [(node, "") for node in nodes if _holder(node) is not None or _is_word(node)]
-    found = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
-    return [(node, uses.attribute(node)) for node in found]
+    expressions = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
+    return [(node, uses.attribute(node)) for node in expressions]
 
 
 class _Uses:
@@ -105,31 +105,31 @@ class _Uses:
 
         A parameter has the key `(name`.
         """
-        found: dict[str, list[str]] = {}
+        values: dict[str, list[str]] = {}
         assigned: set[int] = set()
         for node in every(self._tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     assigned.add(id(target))
-                    found.setdefault(_key(target), []).append(ast.unparse(node.value) if node.value else "")
+                    values.setdefault(_key(target), []).append(ast.unparse(node.value) if node.value else "")
             elif id(node) not in assigned and _binds(node):
                 key = f"({node.arg}" if isinstance(node, ast.arg) else _key(node)
-                found.setdefault(key, []).append("")
-        return found
+                values.setdefault(key, []).append("")
+        return values
 
     def attribute(self, use: ast.expr) -> str:
         """Return the variable or attribute of `self` that has the bias, if the file constructs all its values."""
         holder = _holder(use)
         name = dotted(holder).removeprefix("self.") if holder is not None else ""
-        made = [_CONSTRUCTS.fullmatch(value) for value in self._bound.get(_key(holder), ())] if holder else []
-        ours = made and "." not in name and f"({name}" not in self._bound  # no parameter
-        return name if ours and all(each and each[1] in self._frameworks for each in made) else ""
+        matches = [_CONSTRUCTS.fullmatch(value) for value in self._bound.get(_key(holder), ())] if holder else []
+        ours = matches and "." not in name and f"({name}" not in self._bound  # no parameter
+        return name if ours and all(match and match[1] in self._frameworks for match in matches) else ""
 
     @cached_property
     def _frameworks(self) -> frozenset[str]:
         """The names of imported modules of frameworks: `nn` of `from torch import nn`."""
-        imports = [each for each in every(self._tree) if isinstance(each, ast.Import | ast.ImportFrom)]
-        modules = [(name, getattr(each, "module", name.name) or "") for each in imports for name in each.names]
+        imports = [node for node in every(self._tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        modules = [(name, getattr(node, "module", name.name) or "") for node in imports for name in node.names]
         return frozenset(
             (name.asname or name.name).split(".")[0]
             for name, module in modules if module.split(".")[0] in FRAMEWORKS and name.name.islower()
@@ -144,7 +144,7 @@ class _Uses:
         """Visit statements in order; one that leaves the block if a bias is None makes it safe for the rest."""
         safe = _kept(safe, statements)
         for at, statement in enumerate(statements, 1):
-            start = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+            start = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))])
             first = bisect_left(self._lines, start)
             # Statements without the word are skipped: most of a file.
             if first < len(self._lines) and self._lines[first] <= (statement.end_lineno or statement.lineno):
@@ -161,22 +161,22 @@ class _Uses:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
                 before = self._own, self._in_class, self._function, self._autograd
                 is_class = isinstance(node, ast.ClassDef)
-                given = [] if isinstance(node, ast.ClassDef) else [each.arg for each in parameters(node)]
-                keeps = self._own and (self._in_class or "self" not in given)
+                names = [] if isinstance(node, ast.ClassDef) else [parameter.arg for parameter in parameters(node)]
+                keeps = self._own and (self._in_class or "self" not in names)
                 self._own, self._in_class = is_class or keeps, is_class
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._function = node
-                # A function may run when all is otherwise.
+                # A function may run later, when the tests around it no longer hold.
                 there = _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
                 if isinstance(node, ast.ClassDef):
                     self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
                 elif self._autograd and before[1] and isinstance(node, ast.FunctionDef):
-                    there |= _kept(frozenset(each.arg for each in node.args.args[:1]), node.body)
+                    there |= _kept(frozenset(parameter.arg for parameter in node.args.args[:1]), node.body)
                 self._children(node, there)
                 self._own, self._in_class, self._function, self._autograd = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
-                tested = (each for each in every(node.test) if isinstance(each, ast.expr))
-                self.found += [each for each in tested if _holder(each) is not None and self._may_fail(each, safe)]
+                tested = (inner for inner in every(node.test) if isinstance(inner, ast.expr))
+                self.found += [use for use in tested if _holder(use) is not None and self._may_fail(use, safe)]
                 self._children(node, safe)
             case (
                 ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))
@@ -200,33 +200,33 @@ class _Uses:
                 self._visit(operand, safe, asked=True)
             case ast.Compare(left=left, ops=ops, comparators=others):
                 texts = all(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in ops)
-                for each in (left, *others):
-                    if not (texts and _is_text(each)):  # `name == "bias"`, `"bias" in state`
-                        self._visit(each, safe, asked=ast.unparse(others[-1]) == "None")
+                for expression in (left, *others):
+                    if not (texts and _is_text(expression)):  # `name == "bias"`, `"bias" in state`
+                        self._visit(expression, safe, asked=ast.unparse(others[-1]) == "None")
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 tests = [test for loop in node.generators for test in loop.ifs]
                 safe = _kept(safe, [node]).union(*(self._safe(test, True) for test in tests))
                 for loop in node.generators:
                     self._visit(loop.iter, safe)
-                for each in tests:
-                    self._visit(each, safe, asked=True)
-                for each in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
-                    self._visit(each, safe)
+                for expression in tests:
+                    self._visit(expression, safe, asked=True)
+                for expression in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                    self._visit(expression, safe)
             case _ if (holder := _holder(node)) is not None:
                 if not asked and self._may_fail(node, safe):
                     self.found.append(node)  # type: ignore[arg-type]
                 self._visit(holder, safe)
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
-                named = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
-                             or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
+                takes_name = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
+                                  or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
                 takes_none = bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}"))
                 self._visit(function, safe)
                 # To a framework's layer None says that it has no bias, as False does.
-                told = [each.value for each in keywords if each.arg == "bias" and self._is_frameworks(function)]
-                for each in (*arguments, *(keyword.value for keyword in keywords)):
-                    if not (named and _is_word(each)):
-                        self._visit(each, safe, asked=takes_none or each in told)
+                biases = [option.value for option in keywords if option.arg == "bias" and self._is_frameworks(function)]
+                for expression in (*arguments, *(keyword.value for keyword in keywords)):
+                    if not (takes_name and _is_word(expression)):
+                        self._visit(expression, safe, asked=takes_none or expression in biases)
             case ast.Dict(keys=keys, values=values):
                 # `{"bias": cfg.bias}` is an argument for a constructor; the key of a state has a path in front.
                 arguments = [key for key in keys if isinstance(key, ast.Constant) and key.value == "bias"]
@@ -242,19 +242,19 @@ class _Uses:
         """Return the parameters whose annotation is a layer that is no convolution."""
         if isinstance(node, ast.ClassDef):
             return _NONE
-        typed = (each.arg for each in parameters(node)
-                 if each.annotation is not None and self._is_other_kind(each.annotation))  # fmt: skip
+        typed = (parameter.arg for parameter in parameters(node)
+                 if parameter.annotation is not None and self._is_other_kind(parameter.annotation))  # fmt: skip
         return _kept(frozenset(typed), node.body)
 
     def _children(self, node: ast.AST, safe: _Layers) -> None:
         for _, value in ast.iter_fields(node):
-            several = value if isinstance(value, list) else [value]
-            if several and isinstance(several[0], ast.stmt):
-                self.block(several, safe)
+            children = value if isinstance(value, list) else [value]
+            if children and isinstance(children[0], ast.stmt):
+                self.block(children, safe)
             else:
-                for each in several:
-                    if isinstance(each, ast.AST):
-                        self._visit(each, safe)
+                for child in children:
+                    if isinstance(child, ast.AST):
+                        self._visit(child, safe)
 
     def _may_fail(self, use: ast.AST, safe: _Layers) -> bool:
         holder = _holder(use)
@@ -308,8 +308,8 @@ class _Uses:
     def _is_other_kind(self, kinds: ast.expr) -> bool:
         """Whether each of the classes has the name of a layer that is no convolution."""
         match kinds:
-            case ast.Tuple(elts=each) | ast.List(elts=each) | ast.Set(elts=each):
-                return bool(each) and all(map(self._is_other_kind, each))
+            case ast.Tuple(elts=classes) | ast.List(elts=classes) | ast.Set(elts=classes):
+                return bool(classes) and all(map(self._is_other_kind, classes))
             case ast.BinOp(left=left, op=ast.BitOr(), right=right):
                 return self._is_other_kind(left) and self._is_other_kind(right)
         head, _, name = dotted(kinds).rpartition(".")
@@ -322,14 +322,14 @@ class _Uses:
         """Yield the layer of whose class `text` is the name, directly or by a variable that is bound once."""
         values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [ast.unparse(text)]
         layers = [re.search(r"([\w.]+)\.__class__|\btype\(([\w.]+)\)\.__(?:qual)?name__", value) for value in values]
-        names = {each[1] or each[2] if each else "" for each in layers}
+        names = {match[1] or match[2] if match else "" for match in layers}
         if len(names) == 1 and not any(map(self._is_bound_again, names)):
             yield from names
 
     def _is_bound_again(self, name: str) -> bool:
         """Whether something else than the parameter may have this name where it is read."""
         function = self._function
-        if function is None or all(each.arg != name for each in parameters(function)):
+        if function is None or all(parameter.arg != name for parameter in parameters(function)):
             return bool(self._bound.get(name))
         stores = (node for node in every(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
         return any(node.id == name for node in stores)
@@ -346,7 +346,7 @@ def _holder(node: ast.AST) -> ast.expr | None:
 
 
 def _asked(node: ast.expr) -> ast.expr | None:
-    """Return the same, and `m` of `getattr(m, "bias", None)`."""
+    """Return what `_holder` returns, and `m` for `getattr(m, "bias", None)` too."""
     match node:
         case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias"), _]):
             return holder
@@ -359,15 +359,15 @@ def _is_word(node: ast.AST) -> bool:
 
 
 def _is_text(node: ast.expr) -> bool:
-    several = isinstance(node, (ast.Tuple, ast.List, ast.Set)) and all(map(_is_text, node.elts))
-    return several or isinstance(node, ast.Constant)
+    of_texts = isinstance(node, (ast.Tuple, ast.List, ast.Set)) and all(map(_is_text, node.elts))
+    return of_texts or isinstance(node, ast.Constant)
 
 
 def _gives_parameters(value: ast.expr) -> bool:
     """Whether it is `conv.parameters()`, unpacked to two names, which fails without a bias."""
     inner = value.args[:1] if isinstance(value, ast.Call) else []
-    calls = [each.func for each in (value, *inner) if isinstance(each, ast.Call)]
-    return any(isinstance(each, ast.Attribute) and each.attr == "parameters" for each in calls)
+    calls = [call.func for call in (value, *inner) if isinstance(call, ast.Call)]
+    return any(isinstance(function, ast.Attribute) and function.attr == "parameters" for function in calls)
 
 
 def _is_other_layer(value: str) -> bool:
@@ -394,5 +394,5 @@ def _kept(safe: _Layers, nodes: Iterable[ast.AST]) -> _Layers:
     """Return the layers whose text has no name or attribute that the nodes bind."""
     if not safe:
         return safe
-    bound = {_key(each).removeprefix(".") for node in nodes for each in every(node) if _binds(each)}
+    bound = {_key(inner).removeprefix(".") for node in nodes for inner in every(node) if _binds(inner)}
     return frozenset(layer for layer in safe if bound.isdisjoint(re.findall(r"\w+", layer)))

@@ -1,4 +1,4 @@
-"""Layers of libraries that are several: a separable convolution, or a convolution with its norm and activation."""
+"""Layers of libraries that consist of several: a separable convolution, or one with its norm and activation."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class CompositePart(NamedTuple):
 
 
 def parts_of(full: str, call: LibraryCall) -> tuple[list[CompositePart], bool]:
-    """Return the layers that the call of a composite with this canonical name constructs, in order; and if all."""
+    """Return the layers that a call of this composite constructs, in order, and whether these are all."""
     if full in SEPARABLE:
         parts = zip(SEPARABLE[full], (_DEPTHWISE, _POINTWISE), strict=True)
         return [
-            CompositePart(each.part, signature=each, arguments={**bound(each, call), **fixed}) for each, fixed in parts
+            CompositePart(conv.part, signature=conv, arguments={**bound(conv, call), **fixed}) for conv, fixed in parts
         ], True
     signature, in_mmcv = WITH_NORM[full], full.startswith("mmcv.")
     given = bound(signature, call)
     activation = given.pop("activation", None)
     norm = _kind_of_norm(given.pop("norm", Const(None) if in_mmcv else Name("torch.nn.BatchNorm2d")))
-    # Without a word on it, a convolution has a bias where no norm follows.
+    # Without that argument, a convolution has a bias if no norm follows.
     unsaid = "auto" if in_mmcv else None
     if _is_const(given.get("bias", Const(unsaid)), unsaid):
         given["bias"] = Unknown("parameter") if norm is None else Const(norm == "identity")
@@ -50,16 +50,16 @@ def parts_of(full: str, call: LibraryCall) -> tuple[list[CompositePart], bool]:
         taps = given.setdefault("kernel_size", Const(3))
         if _is_const(given.get("padding", Const(None)), None):
             given["padding"] = _same(taps, given.get("dilation", Const(1)))
-    found = [CompositePart("conv" if in_mmcv else "0", signature=signature, arguments=given)]
+    layers = [CompositePart("conv" if in_mmcv else "0", signature=signature, arguments=given)]
     if norm not in (None, "identity"):
-        found.append(CompositePart("bn" if in_mmcv else "1", norm))
+        layers.append(CompositePart("bn" if in_mmcv else "1", norm))
     if not _is_const(activation, None):
-        found.append(CompositePart("activate" if in_mmcv else str(len(found))))
-    return found, norm is not None and "order" not in given  # another order may put the norm first
+        layers.append(CompositePart("activate" if in_mmcv else str(len(layers))))
+    return layers, norm is not None and "order" not in given  # another order may put the norm first
 
 
 def _kind_of_norm(norm: Value) -> Kind | None:
-    """Identity where there is none, and None where that is not known."""
+    """Return the kind of a norm: identity if there is no norm; None if it is unknown."""
     if _is_const(norm, None):
         return "identity"
     if isinstance(norm, Partial):
@@ -72,15 +72,15 @@ def _kind_of_norm(norm: Value) -> Kind | None:
 
 
 def _type_in(config: Value | None) -> str | None:
-    """The `type` that a config of OpenMMLab names; None where that is not known."""
-    named = config.cell.items.get("type") if isinstance(config, Table) else None
-    return named.value if isinstance(named, Const) and isinstance(named.value, str) else None
+    """Return the `type` in a config of OpenMMLab; None if it is unknown."""
+    entry = config.cell.items.get("type") if isinstance(config, Table) else None
+    return entry.value if isinstance(entry, Const) and isinstance(entry.value, str) else None
 
 
 def convolution_of(call: LibraryCall) -> tuple[str, LibraryCall] | None:
     """Return what `build_conv_layer(config, ...)` calls; None for a kind that is no plain convolution.
 
-    Where nobody knows the config, it is the default, two axes, as nearly always: channels are those of any other.
+    An unknown config counts as that of a Conv2d, the default: the channels do not depend on it.
     """
     config, rest = _with_rest(call)
     word = "Conv2d" if not isinstance(config, Table) else _type_in(config) or ""
@@ -89,7 +89,7 @@ def convolution_of(call: LibraryCall) -> tuple[str, LibraryCall] | None:
 
 
 def norm_of(call: LibraryCall) -> tuple[Value, Kind | None]:
-    """Return the name and the kind of what `build_norm_layer(config, channels, postfix)` makes, which returns both."""
+    """Return the name and the kind of the norm that `build_norm_layer(config, channels, postfix)` makes."""
     config, rest = _with_rest(call)
     given = Arguments.of(rest)
     word = _NORMS.get((_type_in(config) or "").rstrip("123d"))
@@ -106,14 +106,14 @@ def _with_rest(call: LibraryCall) -> tuple[Value | None, LibraryCall]:
     return config, call.with_args(call.args[1:], keywords)
 
 
-def _is_const(value: Value | None, wanted: str | None) -> bool:
-    return isinstance(value, Const) and value.value == wanted
+def _is_const(value: Value | None, constant: str | None) -> bool:
+    return isinstance(value, Const) and value.value == constant
 
 
 def _same(taps: Value, dilation: Value) -> Value:
-    """The padding by which the size stays, for each axis."""
+    """Return the padding that keeps the size, for each axis."""
     if isinstance(taps, Items) and taps.complete:
         steps = dilation.items if isinstance(dilation, Items) else [dilation] * len(taps.items)
-        return Items("tuple", [_same(*each) for each in zip(taps.items, steps, strict=False)])
+        return Items("tuple", [_same(*pair) for pair in zip(taps.items, steps, strict=False)])
     width, step = integer(taps), integer(dilation)
     return Unknown("parameter") if width is None or step is None else Const((width - 1) // 2 * step)

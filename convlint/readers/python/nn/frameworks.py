@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 5  # nested lists
 _NORMS = frozenset(("norm", "first-axis norm"))  # kinds that may cancel a bias
-_BUILT = "built"  # the attribute by which Keras itself knows
+_BUILT = "built"  # the attribute in which Keras remembers it
 
 
 _FUNCTIONS = {
@@ -62,7 +62,7 @@ _GIVES_BACK = words("""
     torch.jit.script_if_tracing torch.no_grad torch.quantization.prepare_qat
 """)
 # The modules that have layers, and those above them
-_MODULES = {name[:at] for name in CONVOLUTIONS for at, each in enumerate(name) if each == "."}
+_MODULES = {name[:at] for name in CONVOLUTIONS for at, character in enumerate(name) if character == "."}
 _INITIALIZES = ("torch.nn.init.", "paddle.nn.initializer.")
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "paddle.distributed.fleet.utils.recompute")
 # Keywords of checkpointing itself, which are not passed on
@@ -87,8 +87,8 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
     if full == "torch.autograd.Variable":
         return first if isinstance(first, Tensor) else Tensor(TensorPath(raw=True))
     if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
-        held = flow_of(first)
-        return Tensor(TensorPath(held.shape, certain=held.certain))
+        tensor = flow_of(first)
+        return Tensor(TensorPath(tensor.shape, certain=tensor.certain))
     return None
 
 
@@ -123,7 +123,7 @@ class Frameworks(Library):
     def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:
         """Return the convolutions of a module whose names the pattern matches."""
         full = canonical(f"{module}.Conv2d").removesuffix("Conv2d")
-        return [each for each in CONVOLUTIONS if each.startswith(full) and pattern.fullmatch(each[len(full) :])]
+        return [name for name in CONVOLUTIONS if name.startswith(full) and pattern.fullmatch(name[len(full) :])]
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""
@@ -132,16 +132,16 @@ class Frameworks(Library):
             instance = Instance(machine.heap, Name(full))
             self._become(machine, instance, full, call)
             return instance
-        found = transparent(self, machine, full, call)
-        if found is not None:
-            return found
+        result = transparent(self, machine, full, call)
+        if result is not None:
+            return result
         if full == BUILDS_CONVOLUTION and (built := convolution_of(call)) is not None:
             return self.call(machine, *built)
         if full == "mmcv.build_norm_layer":
-            named, kind = norm_of(call)
+            norm_name, kind = norm_of(call)
             norm = Instance(machine.heap, Name(full))
             machine.heap.edit(norm).extra = None if kind is None else FrameworkLayer(kind, full)
-            return Items("tuple", [named, norm if kind is not None else Unknown("config")])
+            return Items("tuple", [norm_name, norm if kind is not None else Unknown("config")])
         if full in FUNCTIONAL:
             if not self.recording.inside:
                 return layers.convolved(machine, self.recording, full, call)
@@ -196,20 +196,20 @@ class Frameworks(Library):
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full == "keras.Sequential":
-            held = own.get(0, "layers") if call.exact else None
-            modules.extend(machine, instance, held or Items("list", [], complete=call.exact))
+            value = own.get(0, "layers") if call.exact else None
+            modules.extend(machine, instance, value or Items("list", [], complete=call.exact))
         elif full in COMPOSITES:
             parts, cell.complete = parts_of(full, call)
             for part in parts:
                 if part.signature is not None and part.signature.framework == "keras":
                     part = part._replace(arguments={**order, **part.arguments})
-                held = Instance(machine.heap, Name(full))
-                machine.heap.edit(held).extra = (
+                value = Instance(machine.heap, Name(full))
+                machine.heap.edit(value).extra = (
                     FrameworkLayer(part.kind, full)
                     if part.signature is None
                     else self._constructed(machine, instance, part.signature, part.arguments, call)
                 )
-                modules.put(machine, instance, part.name, held)
+                modules.put(machine, instance, part.name, value)
         elif kind == "wrapper":
             cell.complete = call.exact
             modules.put(machine, instance, "module", own.get(0, "module", "layer", "layers") or Unknown("call"))
@@ -284,11 +284,11 @@ class Frameworks(Library):
         self.recording.resized.add(meaning)
         self.recording.inside += 1  # what it computes by a function is this layer, and no other
         try:
-            found = machine.call(forward, call.args, call.keywords, call.node, call.file)
+            result = machine.call(forward, call.args, call.keywords, call.node, call.file)
         finally:
             self.recording.inside -= 1
         if len(self.recording.uses.get(meaning, [])) > before:
-            return found
+            return result
         read = flow_of(call.args[0] if call.args else None)
         return Tensor(layers.convolve(self.recording, instance, meaning, read, machine.around()))
 
@@ -323,9 +323,9 @@ class Frameworks(Library):
             return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, defaults))
         if meaning.kind in ("sequential", "wrapper"):
             # mmcv's forward may be told to leave out the norm.
-            told = meaning.name.startswith("mmcv.") and len(given.args) + len(given.keywords) > 1
-            if told or not instance.complete:
-                lost = modules.children(instance).values() if told else ()
+            may_skip = meaning.name.startswith("mmcv.") and len(given.args) + len(given.keywords) > 1
+            if may_skip or not instance.complete:
+                lost = modules.children(instance).values() if may_skip else ()
                 self.escapes(machine, Items("list", [*given.args, *lost]))
                 return Unknown("call")
             value: Value = first or Tensor(TensorPath())
@@ -341,23 +341,23 @@ class Frameworks(Library):
             return Unknown("call")
         if meaning.name.startswith("keras."):
             given = keras.entered(meaning.arguments, given)
-        found = layers.applied(meaning, given, conditions)
+        result = layers.applied(meaning, given, conditions)
         if meaning.kind in _NORMS and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
             readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()
             if readers and readers[-1].kind == "norm":
                 readers[-1] = readers[-1]._replace(defaults=defaults)
-        return found
+        return result
 
     @staticmethod
     def _step_by_step(machine: Machine, instance: Instance, read: TensorPath, call: LibraryCall) -> Value:
         """Apply a layer of Keras to each step of time."""
-        held = instance.attributes.get("module", Unknown("call"))
+        layer = instance.attributes.get("module", Unknown("call"))
         if not read.last:  # the channels are behind time, where nothing looks for them: the whole stays unknown
             step = keras.of_shape(read, keras.each_step(read))
-            return keras.of_shape(flow_of(machine.call(held, [step], {}, call.node, call.file)), None)
-        whole, read.shape = read.shape, keras.each_step(read)
-        value = machine.call(held, [Tensor(read)], {}, call.node, call.file)
-        read.shape = whole
+            return keras.of_shape(flow_of(machine.call(layer, [step], {}, call.node, call.file)), None)
+        shape, read.shape = read.shape, keras.each_step(read)
+        value = machine.call(layer, [Tensor(read)], {}, call.node, call.file)
+        read.shape = shape
         written = flow_of(value)
         if not written.last:
             return keras.of_shape(written, None)
@@ -416,10 +416,10 @@ class Frameworks(Library):
         if isinstance(operator, ast.MatMult):
             return tensors.opaque(given, conditions)
         if isinstance(operator, (ast.USub, ast.UAdd, ast.Invert)):
-            found: Value = tensors.run(tensors.pointwise, Arguments([left], {}), conditions)
+            result: Value = tensors.run(tensors.pointwise, Arguments([left], {}), conditions)
         else:
-            found = tensors.combined(given, conditions, added=isinstance(operator, (ast.Add, ast.Sub)))
-        return keras.with_last(given, found)
+            result = tensors.combined(given, conditions, added=isinstance(operator, (ast.Add, ast.Sub)))
+        return keras.with_last(given, result)
 
     def escapes(self, machine: Machine, value: Value, why: str = "call", depth: int = 0) -> None:
         """Handle a value that is no longer followed: a tensor gets an unknown reader, a convolution an unknown user."""
@@ -436,12 +436,12 @@ class Frameworks(Library):
         """Return the items of a loop over a container."""
         if not modules.is_container(receiver) or not receiver.complete:
             return None
-        held = modules.children(receiver)
-        return [Const(name) for name in held] if receiver.extra.kind == "dict" else list(held.values())
+        children = modules.children(receiver)
+        return [Const(name) for name in children] if receiver.extra.kind == "dict" else list(children.values())
 
 
 def _with_axes(full: str, signature: Signature, own: Arguments) -> Signature:
-    """Return the signature for as many axes as the arguments tell; the given one where they do not."""
+    """Return the signature for the number of axes that the arguments state; `signature` if they state none."""
     if signature.framework == "equinox":
         count = tensors.integer(own.get(0, "num_spatial_dims"))
     else:

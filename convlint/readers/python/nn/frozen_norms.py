@@ -36,19 +36,19 @@ def freezes_norms(tree: ast.Module) -> bool:
 def freezes_tested_norms(tree: ast.Module) -> bool:
     """Whether code puts into evaluation mode a loop variable or parameter that a test selects as a norm."""
     nodes = every(tree)
-    given = {each.arg for each in nodes if isinstance(each, ast.arg)}
-    loops = [each.target for each in nodes if isinstance(each, (ast.For, ast.comprehension))]
-    given.update(each.id for loop in loops for each in every(loop) if isinstance(each, ast.Name))
+    names = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    loops = [node.target for node in nodes if isinstance(node, (ast.For, ast.comprehension))]
+    names.update(node.id for loop in loops for node in every(loop) if isinstance(node, ast.Name))
     for node in nodes:
         match node:
             case ast.If(test=test, body=code):
                 tests: list[ast.expr] = [test]
             case ast.ListComp(elt=elt, generators=generators) | ast.GeneratorExp(elt=elt, generators=generators):
-                tests, code = [test for each in generators for test in each.ifs], [ast.Expr(elt)]
+                tests, code = [test for loop in generators for test in loop.ifs], [ast.Expr(elt)]
             case _:
                 continue
         # `for m in net.modules(): if isinstance(m, BatchNorm2d): m.eval()`
-        if any(_NORM.search(ast.unparse(test)) for test in tests) and not given.isdisjoint(_evaluated(code)):
+        if any(_NORM.search(ast.unparse(test)) for test in tests) and not names.isdisjoint(_evaluated(code)):
             return True
     return False
 
@@ -56,20 +56,20 @@ def freezes_tested_norms(tree: ast.Module) -> bool:
 def _freezes_in_keras(tree: ast.Module) -> bool:
     """Whether code makes a norm or network of Keras, or the layers of one, untrainable: their norms then stay as is."""
     nodes = every(tree)
-    held = {inner.id for loop in nodes if isinstance(loop, (ast.For, ast.comprehension)) for inner in every(loop.target)
-            if isinstance(inner, ast.Name)}  # fmt: skip
+    names = {node.id for loop in nodes if isinstance(loop, (ast.For, ast.comprehension)) for node in every(loop.target)
+             if isinstance(node, ast.Name)}  # fmt: skip
     for node in nodes:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=made)) if _MADE_BY_KERAS.search(
-                ast.unparse(made)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)) if _MADE_BY_KERAS.search(
+                ast.unparse(function)
             ):
-                held.add(name)
+                names.add(name)
     return any(
         isinstance(node, ast.Assign)
         and isinstance(target := node.targets[0], ast.Attribute)
         and target.attr == "trainable"
         and isinstance(target.value, ast.Name)
-        and target.value.id in held
+        and target.value.id in names
         and isinstance(node.value, ast.Constant)
         and not node.value.value
         for node in nodes
@@ -83,14 +83,14 @@ def _evaluates_made(node: ast.AST) -> bool:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     # A function that calls `.train()` on it afterwards, as around a validation, does not leave it so.
-    kept = set(_evaluated(node.body))
-    for each in every(node) if kept else ():
-        match each:
+    evaluated = set(_evaluated(node.body))
+    for inner in every(node) if evaluated else ():
+        match inner:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="train"), args=[], keywords=[]):
-                kept.discard(name)
-    assigned = [each for each in every(node) if isinstance(each, ast.Assign)] if kept else []
+                evaluated.discard(name)
+    assigned = [inner for inner in every(node) if isinstance(inner, ast.Assign)] if evaluated else []
     return any(
-        ast.unparse(each.targets[0]) in kept and _MAKES_NORM.search(ast.unparse(each.value)) for each in assigned
+        ast.unparse(node.targets[0]) in evaluated and _MAKES_NORM.search(ast.unparse(node.value)) for node in assigned
     )
 
 
@@ -111,7 +111,7 @@ def _overrides_train(method: ast.stmt) -> bool:
     """Whether the method overrides `Module.train`, in contrast to a training loop of that name."""
     if not isinstance(method, ast.FunctionDef) or method.name != "train":
         return False
-    modes = any(each.arg == "mode" for each in (*method.args.args, *method.args.kwonlyargs))
+    modes = any(parameter.arg == "mode" for parameter in (*method.args.args, *method.args.kwonlyargs))
     return modes or re.search(r"(super\(\)|nn\.Module)\.train\(", ast.unparse(method)) is not None
 
 
@@ -120,7 +120,7 @@ def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> I
 
     The last two are ignored for `self`: a module that writes them sets its own mode, which users can change back.
     """
-    for node in [inner for each in code for inner in every(each)] if deep else code:
+    for node in [inner for part in code for inner in every(part)] if deep else code:
         match node:
             case ast.Call(func=ast.Attribute(value=holder, attr="eval"), args=[], keywords=[]):
                 yield ast.unparse(holder)
@@ -155,15 +155,15 @@ class FrozenNorms:
             files += bases.difference(files)
         return any(
             # Such code freezes the norms of networks that it is given.
-            path in self._reached(each) or each in self._reached(path)
-            for each in self._freezing
+            path in self._reached(other) or other in self._reached(path)
+            for other in self._freezing
         )
 
     @cached_property
     def _freezing(self) -> tuple[str, ...]:
         """The files that freeze tested norms; what others import and define need not be known."""
-        found = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
-        return tuple(path for path in found if not is_quiet(path) and self._freezes(path, freezes_tested_norms))
+        paths = self._project.where(lambda content: _evaluates(content) and _TEST.search(content) is not None)
+        return tuple(path for path in paths if not is_quiet(path) and self._freezes(path, freezes_tested_norms))
 
     def _freezes_by(self, path: str, says: Callable[[ast.Module], bool]) -> bool:
         file = self._project.file(path) if _evaluates(self._project.content(path) or b"") else None
@@ -171,14 +171,14 @@ class FrozenNorms:
 
     def _near(self, path: str) -> frozenset[str]:
         """Return the files that one imports, and those that define the names it imports."""
-        return frozenset((*self._imports.near(path), *(each.file.path for each in self._defined(path))))
+        return frozenset((*self._imports.near(path), *(definition.file.path for definition in self._defined(path))))
 
     def _defined(self, path: str) -> list[Class | Function]:
         """Return the classes and functions among the names of a module."""
         modules = self._machine.modules
         scope = modules.scope(path)
-        found = [modules.variable(scope, name) for name in list(scope.variables)] if scope is not None else []
-        return [each for each in found if isinstance(each, (Class, Function))]
+        values = [modules.variable(scope, name) for name in list(scope.variables)] if scope is not None else []
+        return [value for value in values if isinstance(value, (Class, Function))]
 
 
 def _evaluates(content: bytes) -> bool:

@@ -35,27 +35,27 @@ ASKS_ORDER = frozenset(("keras.backend.image_data_format", "keras.config.image_d
 @lru_cache(maxsize=8)
 def usual_order(file: SourceFile) -> Value:
     """Return the order of axes of layers and inputs in a file that name none."""
-    found: Value = Const("channels_last")
+    usual: Value = Const("channels_last")
     if not _sets_order(file.content):
-        return found
-    sure = {id(each.value) for each in file.tree.body if isinstance(each, ast.Expr)}
-    for call in sorted(file.nodes[ast.Call], key=lambda each: each.lineno):
+        return usual
+    sure = {id(statement.value) for statement in file.tree.body if isinstance(statement, ast.Expr)}
+    for call in sorted(file.nodes[ast.Call], key=lambda node: node.lineno):
         if last_name(call.func) in _SETS_ORDER:
-            order = next(iter((*call.args, *(each.value for each in call.keywords))), None)
-            named = order.value if isinstance(order, ast.Constant) else None
-            if id(call) not in sure or not isinstance(named, str):  # may run, or not
+            order = next(iter((*call.args, *(keyword.value for keyword in call.keywords))), None)
+            name = order.value if isinstance(order, ast.Constant) else None
+            if id(call) not in sure or not isinstance(name, str):  # may run, or not
                 return SOMETHING
-            found = Const(_OLD_ORDERS.get(named, named))
-    return found
+            usual = Const(_OLD_ORDERS.get(name, name))
+    return usual
 
 
 def order_told(file: SourceFile, project: Project) -> Value:
     """Return what `image_data_format()` gives in a file: as its layers are read, and unknown if other files differ."""
-    found = usual_order(file)
+    usual = usual_order(file)
     if _sets_order(file.content):
-        return found
+        return usual
     others = (project.file(path) for path in project.where(_sets_order) if not is_quiet(path))
-    return found if all(same(usual_order(each), found) for each in others if each is not None) else SOMETHING
+    return usual if all(same(usual_order(other), usual) for other in others if other is not None) else SOMETHING
 
 
 def _sets_order(content: bytes) -> bool:
@@ -98,7 +98,7 @@ def is_frozen(trains: Value | None) -> bool:
 
     A default says nothing: whoever trains a network of Keras calls it with another `training`.
     """
-    return isinstance(trains, Const) and trains.value in (False, 0) and not any(each.default for each in trains.stated)
+    return isinstance(trains, Const) and trains.value in (False, 0) and not any(item.default for item in trains.stated)
 
 
 def has_function(full: str) -> bool:
@@ -131,7 +131,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
 
 def with_last(given: Arguments, value: Value) -> Value:
     """Return `value` with the axis order of the tensors it was computed from."""
-    return _last(value) if any(each.last for each in given.tensors()) else value
+    return _last(value) if any(tensor.last for tensor in given.tensors()) else value
 
 
 def _last(value: Value) -> Value:
@@ -143,14 +143,14 @@ def _last(value: Value) -> Value:
 def handed_out(call: LibraryCall, conditions: Conditions) -> None:
     """Mark the outputs of a `keras.Model` as returned: no other layer reads them."""
     outputs = [*call.args[1:], *(value for name, value in call.keywords.items() if name != "inputs")]
-    for each in tensors.collect(outputs):
-        each.readers.append(tensors.TensorReader("returned", (), conditions))
+    for tensor in tensors.collect(outputs):
+        tensor.readers.append(tensors.TensorReader("returned", (), conditions))
 
 
 def stated_input(given: Value | None, dims: int, order: str) -> TensorPath | None:
     """Return the input of a first layer with an `input_shape` argument; None if that does not fit."""
-    found = _stated(given, order)
-    return found if found is not None and len(found.shape or ()) == dims + 2 else None
+    tensor = _stated(given, order)
+    return tensor if tensor is not None and len(tensor.shape or ()) == dims + 2 else None
 
 
 def entered(own: Arguments, given: Arguments) -> Arguments:
@@ -206,19 +206,19 @@ def all_steps(written: TensorPath, read: TensorPath) -> Shape | None:
 
 def of_shape(flow: TensorPath, shape: Shape | None) -> Tensor:
     """Return the same tensor seen with another shape: its readers are those of both."""
-    found = TensorPath(shape, raw=flow.raw)
-    found.readers = flow.readers
-    return Tensor(found)
+    view = TensorPath(shape, raw=flow.raw)
+    view.readers = flow.readers
+    return Tensor(view)
 
 
 def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions) -> Value:
     """Return the output of the layer with that name."""
     short, first = name.rpartition(".")[2], given.first or SOMETHING
     if short == "InputLayer":
-        whole = own.get(9, "batch_shape", "batch_input_shape")
+        batch_shape = own.get(9, "batch_shape", "batch_input_shape")
         shape = own.get(0, "input_shape", "shape")
-        if isinstance(whole, Items) and whole.complete:
-            shape = Items("tuple", whole.items[1:])
+        if isinstance(batch_shape, Items) and batch_shape.complete:
+            shape = Items("tuple", batch_shape.items[1:])
         return _sized(first, _stated(shape, order_of(own.keywords.get("data_format"))))
     if short == "Concatenate":
         return _side_by_side(first, own.get(0, "axis"), conditions)
@@ -227,14 +227,14 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
     read, order = flow_of(first), order_of(own.keywords.get("data_format"))
     seen = read_as(order, read)
     head = seen.shape[:2] if seen is not None and seen.shape is not None and len(seen.shape) > 2 else None
-    known, found = [integer(size) for size in (seen.sizes if seen and head else None) or ()], tensors.Space()
+    known, space = [integer(size) for size in (seen.sizes if seen and head else None) or ()], tensors.Space()
     sizes, raw = tensors.unknown_sizes(len(known)), read.raw
     # Nobody pools what is 1x1 already.
     if short.startswith("Global") or _WINDOW.fullmatch(short):
         read.space.says(False)
     if short.startswith("Global"):
         head, sizes = head if tensors.is_true(own.keywords.get("keepdims")) is False else None, ()
-        found, raw = tensors.Space(True), False
+        space, raw = tensors.Space(True), False
     elif _WINDOW.fullmatch(short):
         sizes = _pooled(known, own)
     elif short.startswith("UpSampling"):
@@ -243,13 +243,13 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
         border = tensors.numbers(own.get(0, "padding") or Const(1), len(known))
         sizes = tensors.sized(lambda size, by: size + 2 * by, known, border)
     written, last = None if head is None else (*head, *sizes), order != "channels_first"
-    return tensors.wrote(TensorPath(written, space=found, raw=raw, last=last), [read], conditions)
+    return tensors.wrote(TensorPath(written, space=space, raw=raw, last=last), [read], conditions)
 
 
 def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
     # Without strides, a Keras pool moves by the size of its window.
     taps, stride = tensors.numbers(own.get(0, "pool_size") or Const(2), len(known)), own.get(1, "strides")
-    steps = [each or None for each in (taps if tensors.is_none(stride) else tensors.numbers(stride, len(known)))]
+    steps = [step or None for step in (taps if tensors.is_none(stride) else tensors.numbers(stride, len(known)))]
     padding = own.get(2, "padding") or Const("valid")
     mode = str(padding.value).lower() if isinstance(padding, Const) else ""
     if mode not in ("same", "valid"):
@@ -258,15 +258,15 @@ def _pooled(known: Sequence[int | None], own: Arguments) -> Shape:
                  known, taps, steps)  # fmt: skip
 
 
-def _side_by_side(several: Value, axis: Value | None, conditions: Conditions) -> Value:
+def _side_by_side(value: Value, axis: Value | None, conditions: Conditions) -> Value:
     """Return the concatenation of tensors, mostly of their channels."""
-    reads = tensors.collect([several])
-    rank = next((len(each.shape) for each in reads if each.shape is not None), None)
+    reads = tensors.collect([value])
+    rank = next((len(read.shape) for read in reads if read.shape is not None), None)
     at = -1 if axis is None else integer(axis)
     # Of tensors with the channels last that axis is the last one, which is the second here.
-    are_last, are_first = all(each.last for each in reads), not any(each.last for each in reads)
+    are_last, are_first = all(read.last for read in reads), not any(read.last for read in reads)
     if rank is not None and ((are_last and at in (-1, rank - 1)) or (are_first and at == 1)):
-        return with_last(Arguments([several], {}), tensors.concatenated(Arguments([several, Const(1)], {}), conditions))
+        return with_last(Arguments([value], {}), tensors.concatenated(Arguments([value, Const(1)], {}), conditions))
     return tensors.wrote(TensorPath(last=True), reads, conditions)
 
 
@@ -274,7 +274,7 @@ def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) ->
     """Return the sum or product of tensors."""
     if len(reads) < 2:
         return tensors.wrote(TensorPath(last=True), reads, conditions)
-    found: Value = Tensor(reads[0])
-    for each in reads[1:]:
-        found = tensors.combined(Arguments([found, Tensor(each)], {}), conditions, added=added)
-    return _last(found) if any(each.last for each in reads) else found
+    result: Value = Tensor(reads[0])
+    for read in reads[1:]:
+        result = tensors.combined(Arguments([result, Tensor(read)], {}), conditions, added=added)
+    return _last(result) if any(read.last for read in reads) else result

@@ -144,7 +144,7 @@ OF_AXES = {
     },
 }  # fmt: skip
 CONVOLUTIONS = {
-    **dict(each for dims in (1, 2, 3) for each in _of(dims)),
+    **dict(pair for dims in (1, 2, 3) for pair in _of(dims)),
     **{f"equinox.nn.{name}{dims}d": _equinox(op, dims) for name, op in _EQUINOX for dims in (1, 2, 3)},
     **{name: of_axes[1] for name, of_axes in OF_AXES.items()},  # two of them, unless told otherwise
 }
@@ -215,7 +215,7 @@ def _forms(dims: int) -> Iterator[tuple[str, Form]]:
             yield f"jax.lax.{name}", Form(signature("jax"), None, ("rhs",))
 
 
-FUNCTIONAL = dict(each for dims in (1, 2, 3) for each in _forms(dims))
+FUNCTIONAL = dict(pair for dims in (1, 2, 3) for pair in _forms(dims))
 
 _TORCH_KINDS: dict[Kind, str] = {  # of Paddle too; whatever the case of the letters
     "module": "Module Layer",

@@ -114,7 +114,7 @@ class ConstructionSite(NamedTuple):
 
 
 class Convolution(Struct, eq=False):
-    """A constructed convolution, which nobody changes, as copies of its instance share it.
+    """A constructed convolution. It is never changed, as copies of its instance share it.
 
     `arguments` are by the names of the signature's parameters. `made_by` is the name of a subclass in the source of
     which it is an instance, and '' for the framework's own class.
@@ -190,14 +190,14 @@ _NONE_IS_ABSENT = frozenset(("stride", "dilation", "output_padding"))
 def bound(signature: Signature, call: LibraryCall) -> dict[str, Value]:
     """Bind the arguments of a call to parameters; those that unknown arguments may contain are unknown."""
     keywords = {signature.parameter(name): value for name, value in call.keywords.items()}
-    found = {name: settled(value) for name, value in zip(signature.parameters, call.args, strict=False)}
-    found |= {name: settled(value) for name, value in keywords.items() if name in signature.parameters}
+    arguments = {name: settled(value) for name, value in zip(signature.parameters, call.args, strict=False)}
+    arguments |= {name: settled(value) for name, value in keywords.items() if name in signature.parameters}
     older = len(call.args) > signature.positional or not signature.foreign.isdisjoint(call.keywords)
     # Positions mean something else in that version; only the first argument is the same in all.
     if older:
-        found = {name: value for name, value in found.items() if name == "out_channels"}
+        arguments = {name: value for name, value in arguments.items() if name == "out_channels"}
     unsure = dict.fromkeys(signature.parameters if older or not call.exact else (), Unknown("parameter"))
-    return {**unsure, **found} if unsure else found
+    return {**unsure, **arguments} if unsure else arguments
 
 
 def argument(layer: Convolution, name: str) -> Value:
@@ -241,10 +241,10 @@ def widths_of(layer: Convolution, read: TensorPath | None) -> tuple[Value, Value
     if not layer.signature.depthwise:
         return C, argument(layer, "out_channels"), argument(layer, "groups")
     width, times = integer(C), argument(layer, "depth_multiplier")
-    each = integer(times)
-    if width is None or each is None or not isinstance(C, Const) or not isinstance(times, Const):
+    multiplier = integer(times)
+    if width is None or multiplier is None or not isinstance(C, Const) or not isinstance(times, Const):
         return C, SOMETHING, SOMETHING
-    return C, Const(width * each, union(C.stated, times.stated)), C
+    return C, Const(width * multiplier, union(C.stated, times.stated)), C
 
 
 def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
@@ -259,7 +259,7 @@ def per_axis(value: Value, dims: int) -> tuple[Value, ...]:
 
 def numbers_of(layer: Convolution, name: str) -> list[int | None]:
     """Return an argument as integers for each spatial axis; None for unknown ones."""
-    return [integer(each) for each in per_axis(argument(layer, name), layer.signature.dims)]
+    return [integer(value) for value in per_axis(argument(layer, name), layer.signature.dims)]
 
 
 def named_padding(layer: Convolution) -> str:
@@ -275,8 +275,8 @@ def convolution_attribute(layer: Convolution, name: str) -> Value | None:
         return argument(layer, plain)
     if name in ("kernel_size", "stride", "dilation", "padding", "output_padding"):
         value = argument(layer, name)
-        named = value.__class__ is Const and value.value.__class__ is str
-        return value if named else Items("tuple", list(per_axis(value, layer.signature.dims)))
+        is_name = value.__class__ is Const and value.value.__class__ is str
+        return value if is_name else Items("tuple", list(per_axis(value, layer.signature.dims)))
     if name == "padding_mode":
         return layer.arguments.get(name, Const("zeros"))
     if name == "weight":
@@ -307,9 +307,9 @@ def convolve(
 ) -> TensorPath:  # fmt: skip
     """Apply a convolution to a tensor, record the run, and return the output."""
     dims = layer.signature.dims
-    stated, wanted = integer(tensor.channels), integer(argument(layer, "in_channels"))
-    # The network's input goes into a layer of that many channels; what else a root is called with, it is not.
-    trusted = stated == wanted if tensor.raw else stated is None or wanted is None or stated == wanted
+    stated, C = integer(tensor.channels), integer(argument(layer, "in_channels"))
+    # A raw tensor is the network's input only if its channels are those of the layer; else it is another argument.
+    trusted = stated == C if tensor.raw else stated is None or C is None or stated == C
     if "in_channels" not in layer.signature.parameters:
         trusted = channels_of(layer, tensor) is not SOMETHING
     taps, steps = numbers_of(layer, "kernel_size"), numbers_of(layer, "stride")
@@ -318,15 +318,15 @@ def convolve(
     known = sizes is not None and len(sizes) == dims and any(size is not SOMETHING for size in sizes)
     written = _sizes(layer, sizes) if sizes is not None and known else unknown_sizes(dims)
     # A filter larger than 1x1 is evidence that the map is larger than 1x1, which matters to squeeze layers.
-    spread = any(each is not None and each > 1 for each in taps)
+    spread = any(tap is not None and tap > 1 for tap in taps)
     if spread:
         tensor.space.says(False)
-    if all(each == 1 for each in taps):
-        space = tensor.space if all(each == 1 for each in steps) else Space(tensor.space.points)
+    if all(tap == 1 for tap in taps):
+        space = tensor.space if all(step == 1 for step in steps) else Space(tensor.space.points)
     else:  # a filter as large as the map itself has no padding
         padding = argument(layer, "padding")
         none = padding.__class__ is Const and padding.value == 0
-        keeps = spread and (not none or max(each or 0 for each in taps) <= 3)
+        keeps = spread and (not none or max(tap or 0 for tap in taps) <= 3)
         space = Space(False if keeps else None)
     last = layer.signature.framework == "keras" and order_of(layer) != "channels_first"
     out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
@@ -345,7 +345,7 @@ def convolve(
 def _sizes(layer: Convolution, sizes: Shape) -> Shape:
     """Return the spatial extents of the output."""
     transposed, mode = layer.signature.op == "conv_transpose", named_padding(layer)
-    known, steps = [integer(size) for size in sizes], [each or None for each in numbers_of(layer, "stride")]
+    known, steps = [integer(size) for size in sizes], [step or None for step in numbers_of(layer, "stride")]
     if mode == "same":
         return sized(lambda size, step: size * step if transposed else -(-size // step), known, steps)
 
@@ -381,13 +381,13 @@ def _arguments(form: Form, call: LibraryCall) -> dict[str, Value]:
     given, open_ = Arguments.of(call), Unknown("weight")
     if not call.exact:
         return dict.fromkeys(form.signature.parameters, open_)
-    found = {name: value for at, name in enumerate(form.parameters) if (value := given.get(2 + at, name)) is not None}
-    bias = found.get("bias", Const(None) if form.parameters else open_)
+    values = {name: value for at, name in enumerate(form.parameters) if (value := given.get(2 + at, name)) is not None}
+    bias = values.get("bias", Const(None) if form.parameters else open_)
     if not form.parameters:
-        found = dict.fromkeys(("stride", "padding", "dilation", "output_padding"), open_)
-    found["bias"] = Const(False) if isinstance(bias, Const) and bias.value is None else open_
-    C, K, taps = _of_weight(form, given.get(1, *form.weight), found.get("groups", Const(1)))
-    return {**found, "in_channels": C, "out_channels": K, "kernel_size": taps}
+        values = dict.fromkeys(("stride", "padding", "dilation", "output_padding"), open_)
+    values["bias"] = Const(False) if isinstance(bias, Const) and bias.value is None else open_
+    C, K, taps = _of_weight(form, given.get(1, *form.weight), values.get("groups", Const(1)))
+    return {**values, "in_channels": C, "out_channels": K, "kernel_size": taps}
 
 
 def _of_weight(form: Form, weight: Value | None, groups: Value) -> tuple[Value, Value, Value]:
@@ -401,5 +401,5 @@ def _of_weight(form: Form, weight: Value | None, groups: Value) -> tuple[Value, 
         size = integer(second)
         inner: Value = open_ if size is None else Const(size * times, union(second.stated, groups.stated))
     else:
-        inner = next((each for each in (second, groups) if isinstance(each, Unknown)), open_)
+        inner = next((value for value in (second, groups) if isinstance(value, Unknown)), open_)
     return (first, inner, Items("tuple", rest)) if form.order == "in first" else (inner, first, Items("tuple", rest))

@@ -47,10 +47,10 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 
 def joined(opinions: Iterable[Opinion]) -> Opinion:
     """Combine opinions: False wins over unknown, unknown over True."""
-    found = {opinion for opinion in opinions if opinion != SILENT}
-    if not found:
+    distinct = {opinion for opinion in opinions if opinion != SILENT}
+    if not distinct:
         return SILENT
-    return False if False in found else None if None in found else True
+    return False if False in distinct else None if None in distinct else True
 
 
 def _read_by_norm(use: ConvRun) -> Opinion:
@@ -72,45 +72,45 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
     while waiting:
         here = waiting[-1]
         learned = any(reader.kind in _LEARNED for reader in here.readers)
-        missing = [each for reader in here.readers for each in reader.into if id(each) not in known]
+        missing = [output for reader in here.readers for output in reader.into if id(output) not in known]
         if id(here) not in known and missing and not learned:
             waiting += missing
             continue
         waiting.pop()
         known.setdefault(id(here), bool(here.readers) and not learned and all(
-            reader.kind in ("returned", "kept") or any(known.get(id(each), False) for each in reader.into)
+            reader.kind in ("returned", "kept") or any(known.get(id(output), False) for output in reader.into)
             for reader in here.readers
         ))  # fmt: skip
     return known[id(flow)]
 
 
 def _defaults_of_norms(uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
-    """Return the defaults of parameters but for which the norms behind a convolution that is there might not be."""
-    found = NOTHING_STATED
+    """Return the defaults of parameters without which the norms behind a convolution might be missing."""
+    defaults = NOTHING_STATED
     for use in uses:
         for reader in use.writes.readers:
             if reader.defaults:
-                found |= reader.defaults - use.defaults
-    return found
+                defaults |= reader.defaults - use.defaults
+    return defaults
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
     """Return for convolutions in a Sequential whether a norm follows directly; SILENT for those in two places."""
-    found: Neighbours = {}
+    neighbours: Neighbours = {}
     holders: dict[int, int] = {}
     for part in (part for owner in owners for part in owner.attributes.values()):
         holders[id(part)] = holders.get(id(part), 0) + 1
     for owner in filter(is_line, owners):
-        held = list(children(owner).values())
-        for value, after in itertools.zip_longest(held, held[1:]):
+        values = list(children(owner).values())
+        for value, after in itertools.zip_longest(values, values[1:]):
             layer, behind = meaning_of(value), meaning_of(after)
             if isinstance(layer, Convolution):
                 opinion: Opinion = SILENT
                 if isinstance(behind, FrameworkLayer) and owner.complete and holders.get(id(value)) == 1:
                     within = activated(layer)  # then the norm comes behind that
                     opinion = behind.kind == "norm" if within is False else False if within else None
-                found.setdefault(id(layer), []).append(opinion)
-    return found
+                neighbours.setdefault(id(layer), []).append(opinion)
+    return neighbours
 
 
 def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
@@ -118,20 +118,20 @@ def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
 
     Convolutions held in several places are left out; if a Sequential was made under other tests, it is unknown.
     """
-    found: Neighbours = {}
-    made: dict[int, set[tuple[str, ...]]] = {}
+    neighbours: Neighbours = {}
+    alternatives: dict[int, set[tuple[str, ...]]] = {}
     holders: dict[int, set[int]] = {}
-    for each in recorded:
-        thing: Record = each.thing
+    for record in recorded:
+        thing: Record = record.thing
         layer = id(thing.layer)
         if thing.what == "constructed":
-            made.setdefault(layer, set()).add(each.conditions)
+            alternatives.setdefault(layer, set()).add(record.conditions)
         elif thing.what == "held":
             holders.setdefault(layer, set()).add(id(thing))
         elif thing.what == "lined" and layer not in reached and activated(thing.layer) is False:
-            known = each.conditions in made.get(layer, ())
-            found.setdefault(layer, []).append(thing.norm if known else None)
-    return {layer: opinions for layer, opinions in found.items() if len(holders.get(layer, ())) == 1}
+            known = record.conditions in alternatives.get(layer, ())
+            neighbours.setdefault(layer, []).append(thing.norm if known else None)
+    return {layer: opinions for layer, opinions in neighbours.items() if len(holders.get(layer, ())) == 1}
 
 
 _MOST_ALTERNATIVES = 64  # lists of tests under which one convolution is constructed, that are compared
@@ -155,19 +155,19 @@ def _comparison(test: str) -> tuple[str, Any] | None:
 def in_words(tests: Iterable[str]) -> str:
     """Return the tests that say when a place is reached, without those that follow from others of them.
 
-    Where the rest is longer than a line, the outer and the negated ones are left out first: what is left must hold too.
+    If the rest is longer than a line, tests are left out, first the negated ones, then the outer ones.
     """
-    found = [test for test in dict.fromkeys(tests) if not isinstance(test, KindTest)]
-    taken = [each for each in map(_comparison, found) if each is not None]
+    texts = [test for test in dict.fromkeys(tests) if not isinstance(test, KindTest)]
+    comparisons = [comparison for comparison in map(_comparison, texts) if comparison is not None]
 
     def follows(test: str) -> bool:
         other = _comparison(test[5:-1]) if test.startswith("not (") else None
-        return other is not None and any(name == other[0] and value != other[1] for name, value in taken)
+        return other is not None and any(name == other[0] and value != other[1] for name, value in comparisons)
 
-    found = [test for test in found if not follows(test)]
-    while len(found) > 1 and len(" and ".join(found)) > _LONGEST_SAID:
-        found.remove(next((test for test in found[:-1] if test.startswith("not (")), found[0]))
-    return " and ".join(f"({each})" if len(found) > 1 and _BINDS_LESS.search(each) else each for each in found)
+    texts = [test for test in texts if not follows(test)]
+    while len(texts) > 1 and len(" and ".join(texts)) > _LONGEST_SAID:
+        texts.remove(next((test for test in texts[:-1] if test.startswith("not (")), texts[0]))
+    return " and ".join(f"({text})" if len(texts) > 1 and _BINDS_LESS.search(text) else text for text in texts)
 
 
 _BINDS_LESS = re.compile(r"^(?!not \().*(?: or | if )")  # than `and`
@@ -245,19 +245,19 @@ class Gathering:
         """Add the records of a root, the runs of its forward passes, and its result."""
         layers: dict[int, tuple[Convolution, str]] = {}
         alternatives: dict[int, set[tuple[str, ...]]] = {}
-        superseded = {id(each.thing.before) for each in recorded if each.thing.what == "constructed"}
-        escaped = {id(each.thing.layer) for each in recorded if each.thing.what == "escaped"}
+        superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
+        escaped = {id(record.thing.layer) for record in recorded if record.thing.what == "escaped"}
         one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
-        for each in recorded:
-            if each.thing.what == "constructed":
-                if any(isinstance(test, KindTest) for test in each.conditions):
-                    one_of_kinds.add(id(each.thing.layer))
-                layer, condition = each.thing.layer, in_words(each.conditions)
+        for record in recorded:
+            if record.thing.what == "constructed":
+                if any(isinstance(test, KindTest) for test in record.conditions):
+                    one_of_kinds.add(id(record.thing.layer))
+                layer, condition = record.thing.layer, in_words(record.conditions)
                 _, held = layers.get(id(layer), (layer, condition))
                 layers[id(layer)] = layer, _either((held, condition))
-                several = alternatives.setdefault(id(layer), set())
-                if len(several) < _MOST_ALTERNATIVES:
-                    several.add(tuple(dict.fromkeys(each.conditions)))
+                ways = alternatives.setdefault(id(layer), set())
+                if len(ways) < _MOST_ALTERNATIVES:
+                    ways.add(tuple(dict.fromkeys(record.conditions)))
         tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
         judges = bool(tree.owners) and tree.whole and whole
@@ -281,7 +281,7 @@ class Gathering:
             if uses and opinion is True and SILENT in opinions:
                 opinion = SILENT
             construction = layer.place.node, root
-            if certainty == "stated" and any(each.kind == "parameter" for use in uses for each in use.writes.readers):
+            if certainty == "stated" and any(sink.kind == "parameter" for use in uses for sink in use.writes.readers):
                 self._open.add(construction)
             if id(layer) in one_of_kinds:
                 opinion = SILENT
@@ -289,15 +289,15 @@ class Gathering:
                 # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
                 opinion = SILENT if condition and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
-                opinion = SILENT  # whether anybody leaves the default in place, only callers show
+                opinion = SILENT  # only callers show whether the default is ever used
             elif uses and opinion is True and not whole:
                 opinion = SILENT
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:
-                in_lines = (each.thing for each in (() if uses else recorded) if each.thing.what == "lined")
-                found = next((each.defaults for each in in_lines if each.layer is layer), NOTHING_STATED)
-                seen.norm_by.append((_defaults_of_norms(uses) if uses else found) - layer.defaults)
+                in_lines = (record.thing for record in (() if uses else recorded) if record.thing.what == "lined")
+                defaults = next((thing.defaults for thing in in_lines if thing.layer is layer), NOTHING_STATED)
+                seen.norm_by.append((_defaults_of_norms(uses) if uses else defaults) - layer.defaults)
             if uses:
                 context = len(recording.uses) if whole else 0
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
@@ -412,9 +412,9 @@ class WrittenArguments:
         (file, node), signature = layer.place, layer.signature
         # A subclass in the source may order its positional arguments anew.
         places = () if layer.made_by or not signature.positional else node.args
-        plain = itertools.takewhile(lambda each: not isinstance(each, ast.Starred), places)
+        plain = itertools.takewhile(lambda place: not isinstance(place, ast.Starred), places)
         values = dict(zip(signature.parameters, plain, strict=False))
-        values |= {signature.parameter(each.arg): each.value for each in node.keywords if each.arg is not None}
+        values |= {signature.parameter(option.arg): option.value for option in node.keywords if option.arg is not None}
         self.spans: dict[str, Span] = {"layer": file.span(node)}
         self.spans |= {letter: file.span(value) for name, value in values.items() for letter in _SPANS.get(name, ())}
         self.texts = {
@@ -436,13 +436,13 @@ _REASONS = ("caller", "call", "parameter", "branch", "limit", "config", "weight"
 
 
 def tells(why: str) -> int:
-    """Return how much a reason tells, by which one of several is chosen, whatever their order is."""
+    """Return how much a reason tells, so that the choice among several does not depend on their order."""
     return _REASONS.index(why) if why in _REASONS else 0
 
 
 def known_places(layers: Iterable[SourceLayer]) -> set[Start]:
     """Return the places that construct a layer with known C and K."""
-    return {start(each.layer.locate()) for each in layers if each.layer.C is not None and each.layer.K is not None}
+    return {start(layer.layer.locate()) for layer in layers if layer.layer.C is not None and layer.layer.K is not None}
 
 
 _COMPARED = (
@@ -456,55 +456,55 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
     parts: dict[str, list[Seen]] = {}
-    for each in seen:
-        parts.setdefault(each.layer.signature.part, []).append(each)
+    for entry in seen:
+        parts.setdefault(entry.layer.signature.part, []).append(entry)
     return [
         layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
     ]  # fmt: skip
 
 
-def _merged_part(whole: list[Seen], name: str) -> list[SourceLayer]:
-    opinion = joined(opinion for each in whole for opinion in each.opinions)
+def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
+    opinion = joined(opinion for entry in seen for opinion in entry.opinions)
     says: dict[tuple[int, str], WrittenArguments] = {}
-    for each in whole:
-        key = id(each.layer.signature), each.layer.made_by
+    for entry in seen:
+        key = id(entry.layer.signature), entry.layer.made_by
         if key not in says:
-            says[key] = WrittenArguments(each.layer)
-    written = (says[id(each.layer.signature), each.layer.made_by] for each in whole)
-    norm_by = _resting_on(each for seen in whole for each in seen.norm_by) if opinion is True else ()
-    layers = [_layer(each, name, opinion, arguments) for each, arguments in zip(whole, written, strict=True)]
-    layers = [replace(each, norm_by=norm_by) for each in layers] if norm_by else layers
-    if _may_lack_bias(whole):  # whether a norm cancels one is then nothing that can be said of the place
-        layers = [replace(each, layer=replace(each.layer, norm_follows=None), silent=False) for each in layers]
-    return _merged(_without_chains(whole, layers))
+            says[key] = WrittenArguments(entry.layer)
+    written = (says[id(entry.layer.signature), entry.layer.made_by] for entry in seen)
+    norm_by = _resting_on(defaults for entry in seen for defaults in entry.norm_by) if opinion is True else ()
+    layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
+    layers = [replace(layer, norm_by=norm_by) for layer in layers] if norm_by else layers
+    if _may_lack_bias(seen):  # whether a norm cancels one is then nothing that can be said of the place
+        layers = [replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False) for layer in layers]
+    return _merged(_without_chains(seen, layers))
 
 
 def _resting_on(norms: Iterable[Collection[StatedLiteral]]) -> tuple[StatedLiteral, ...]:
     """Return the defaults on which norms rest; none where one of them rests on nothing."""
-    several = list(norms)
-    return tuple(sorted({each for some in several for each in some}, key=place_of)) if all(several) else ()
+    groups = list(norms)
+    return tuple(sorted({literal for group in groups for literal in group}, key=place_of)) if all(groups) else ()
 
 
 def _may_lack_bias(seen: Iterable[Seen]) -> bool:
     """Whether some caller gives a bias that is unknown, as in `**config`.
 
-    What is unknown of a root that knows it once its own defaults hold comes from no caller.
+    A root whose bias is known with its own defaults does not count, as no caller decides it.
     """
     known: dict[str, bool] = {}
-    for each in seen:
-        is_known = isinstance(argument(each.layer, each.layer.signature.bias), Const)
-        known[each.root] = known.get(each.root, False) or is_known
+    for entry in seen:
+        is_known = isinstance(argument(entry.layer, entry.layer.signature.bias), Const)
+        known[entry.root] = known.get(entry.root, False) or is_known
     return not all(known.values())
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:
-    """Return the layers without conditions of which every branch constructs an equal one."""
+    """Return the layers, without the conditions of those of which every branch constructs an equal one."""
     ways: dict[Any, set[tuple[str, ...]]] = {}
     keys = [(_key(layer), layer.certainty, layer.root) if layer.condition else None for layer in layers]
-    for key, each in zip(keys, seen, strict=True):
-        if key is not None and len(several := ways.setdefault(key, set())) < _MOST_ALTERNATIVES:
-            several |= each.alternatives
-    unconditional = {key for key, several in ways.items() if _covered(several)}
+    for key, entry in zip(keys, seen, strict=True):
+        if key is not None and len(alternatives := ways.setdefault(key, set())) < _MOST_ALTERNATIVES:
+            alternatives |= entry.alternatives
+    unconditional = {key for key, alternatives in ways.items() if _covered(alternatives)}
     return [
         replace(layer, condition="") if key in unconditional else layer
         for key, layer in zip(keys, layers, strict=True)
@@ -519,18 +519,18 @@ def _key(layer: SourceLayer) -> tuple[Any, ...]:
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
     places: dict[tuple[Start, str], list[SourceLayer]] = {}
-    for each in layers:
-        places.setdefault((start(each.layer.locate()), each.part), []).append(each)
-    found: list[SourceLayer] = []
-    for _, several in sorted(places.items()):
-        opinion = joined(SILENT if each.silent else each.layer.norm_follows for each in several)
+    for layer in layers:
+        places.setdefault((start(layer.layer.locate()), layer.part), []).append(layer)
+    result: list[SourceLayer] = []
+    for _, group in sorted(places.items()):
+        opinion = joined(SILENT if layer.silent else layer.layer.norm_follows for layer in group)
         follows, silent = (None, True) if opinion == SILENT else (opinion, False)
-        norm_by = _resting_on(each.norm_by for each in several if each.layer.norm_follows and not each.silent)
-        found += _merged([
-            replace(each, layer=replace(each.layer, norm_follows=follows), silent=silent, norm_by=norm_by)
-            for each in several
+        norm_by = _resting_on(layer.norm_by for layer in group if layer.layer.norm_follows and not layer.silent)
+        result += _merged([
+            replace(layer, layer=replace(layer.layer, norm_follows=follows), silent=silent, norm_by=norm_by)
+            for layer in group
         ])  # fmt: skip
-    return found
+    return result
 
 
 def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
@@ -538,8 +538,8 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     same: dict[Any, list[SourceLayer]] = {}
     for layer in layers:
         same.setdefault(_key(layer), []).append(layer)
-    found = _without_less([group[0] if len(group) == 1 else _one(group) for group in same.values()])
-    return sorted(found, key=_order) if len(found) > 1 else found
+    result = _without_less([group[0] if len(group) == 1 else _one(group) for group in same.values()])
+    return sorted(result, key=_order) if len(result) > 1 else result
 
 
 def _order(layer: SourceLayer) -> tuple[Any, ...]:
@@ -555,18 +555,18 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     C = read.fields.get("C")
     path, own = seen.layer.place.file.path, written.spans["layer"]  # whose parameters have one name in every layer
     names_C, names_K = (
-        [each.name for each in read.stated.get(letter, ()) if not lies_in(each.at, path, own)] for letter in "CK"
+        [literal.name for literal in read.stated.get(field, ()) if not lies_in(literal.at, path, own)] for field in "CK"
     )
     first = seen.reads_input is not False and (
         (C is not None and C <= 4) or (seen.reads_input and (C in _STACKED or any(map(_INPUT.search, names_C))))
     )
     last = seen.head and opinion is not True  # what is normalised is read on
     # Where the forward pass was not followed, which shows what is last, a name may say so
-    named = any(map(_HEAD.search, names_K)) or (seen.head is None and any(map(_LAST.search, names_K)))
+    by_name = any(map(_HEAD.search, names_K)) or (seen.head is None and any(map(_LAST.search, names_K)))
     signature = seen.layer.signature
     layer = ConvLayer(
         name=name, path=path, op=signature.op, dims=signature.dims, spans=written.spans,
-        norm_follows=None if opinion == SILENT else opinion, first=bool(first), head=bool(last or named),
+        norm_follows=None if opinion == SILENT else opinion, first=bool(first), head=bool(last or by_name),
         **{**({"D": None} if signature.dims == 3 else {}), **read.fields},
     )  # fmt: skip
     # An output size needs every number that goes into it, and those that have a default in the record are numbers.
@@ -590,31 +590,31 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
 
 
 def _either(conditions: Iterable[str]) -> str:
-    """Return what holds where one of several conditions does, each a line; empty where one of them is."""
-    several = set(conditions)
-    if len(several) < 2 or "" in several:
-        return several.pop() if len(several) == 1 else ""
+    """Return the condition that one of several holds, a line for each; empty if one of them is empty."""
+    distinct = set(conditions)
+    if len(distinct) < 2 or "" in distinct:
+        return distinct.pop() if len(distinct) == 1 else ""
     lines = {
         line: frozenset([line] if _BINDS_LESS.search(line) else line.split(" and "))
-        for each in several for line in each.splitlines()
+        for condition in distinct for line in condition.splitlines()
     }  # fmt: skip
-    # What holds where more is asked says nothing beside what asks for less.
+    # A line whose tests include all tests of another line adds nothing.
     least = [line for line, tests in lines.items() if not any(other < tests for other in lines.values())]
     return "\n".join(sorted(least))
 
 
 def _one(group: list[SourceLayer]) -> SourceLayer:
     """Join equal layers of several roots: the certainty of the best, the position in the largest network."""
-    found = min(group, key=lambda each: (each.certainty != "stated", bool(each.condition)))
-    placed = max(group, key=lambda each: each.context)
+    best = min(group, key=lambda layer: (layer.certainty != "stated", bool(layer.condition)))
+    placed = max(group, key=lambda layer: layer.context)
     return replace(
-        found,
-        condition=_either(each.condition for each in group if each.certainty == found.certainty),
-        layer=replace(found.layer, first=placed.layer.first, head=placed.layer.head),
+        best,
+        condition=_either(layer.condition for layer in group if layer.certainty == best.certainty),
+        layer=replace(best.layer, first=placed.layer.first, head=placed.layer.head),
         calls=placed.calls,
-        replaced=all(each.replaced for each in group),
+        replaced=all(layer.replaced for layer in group),
         context=placed.context,
-        pointwise_map=_points_of(each.pointwise_map for each in group),
+        pointwise_map=_points_of(layer.pointwise_map for layer in group),
     )
 
 
@@ -626,19 +626,19 @@ def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
     if len(kinds) == 1:
         return layers
     less: set[int] = set()
-    for missing, several in kinds.items():
+    for missing, group in kinds.items():
         known = [field for field in _COMPARED if field not in missing]
         more: dict[tuple[Any, ...], list[SourceLayer]] = {}  # those that know more, by what they say of the rest
-        for other in (each for gaps, others in kinds.items() if gaps < missing for each in others):
+        for other in (layer for gaps, others in kinds.items() if gaps < missing for layer in others):
             more.setdefault(tuple([getattr(other.layer, field) for field in known]), []).append(other)
-        for one in several if more else ():
-            beside = more.get(tuple([getattr(one.layer, field) for field in known]), ())
-            knows = one.layer.C is not None or one.layer.K is not None  # a width, which rules on widths read
-            beside = [each for each in beside if not knows or each.condition in ("", one.condition)]
-            certain = any(each.certainty == "stated" for each in beside)
-            if certain or (beside and not (one.certainty == "stated" and knows)):
-                less.add(id(one))
-    return [each for each in layers if id(each) not in less]
+        for member in group if more else ():
+            beside = more.get(tuple([getattr(member.layer, field) for field in known]), ())
+            knows = member.layer.C is not None or member.layer.K is not None  # a width, which some rules need
+            beside = [layer for layer in beside if not knows or layer.condition in ("", member.condition)]
+            certain = any(layer.certainty == "stated" for layer in beside)
+            if certain or (beside and not (member.certainty == "stated" and knows)):
+                less.add(id(member))
+    return [layer for layer in layers if id(layer) not in less]
 
 
 def _gaps(layer: SourceLayer) -> frozenset[str]:

@@ -83,26 +83,26 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
         extend(machine, owner, given[0] if given else Items("list", []))
         return
     for value in given[:MOST_CHILDREN]:
-        named = value.items if isinstance(value, Items) and value.kind in ("tuple", "list") else []
-        text = named[0].value if len(named) == 2 and isinstance(named[0], Const) else None
+        pair = value.items if isinstance(value, Items) and value.kind in ("tuple", "list") else []
+        text = pair[0].value if len(pair) == 2 and isinstance(pair[0], Const) else None
         if isinstance(text, str):  # paddle's Sequential(('name', layer), ...)
-            put(machine, owner, text, named[1])
+            put(machine, owner, text, pair[1])
         else:
             put(machine, owner, _next(owner), value)
 
 
 def extend(machine: Machine, owner: Instance, more: Value) -> None:
     """Add the modules of a list, a dict or another container."""
-    held: Iterable[tuple[str, Value]] = ()
+    pairs: Iterable[tuple[str, Value]] = ()
     complete = isinstance(more, Const)
     if isinstance(more, Table):
-        held, complete = ((str(key), value) for key, value in more.items.items()), more.complete
+        pairs, complete = ((str(key), value) for key, value in more.items.items()), more.complete
     elif isinstance(more, Items):
-        held, complete = (("", value) for value in more.items), more.complete
+        pairs, complete = (("", value) for value in more.items), more.complete
     elif isinstance(more, Instance) and is_container(more):
-        named = owner.extra.kind == "dict"
-        held, complete = ((name if named else "", each) for name, each in children(more).items()), more.complete
-    for name, value in [*held][:MOST_CHILDREN]:
+        is_dict = owner.extra.kind == "dict"
+        pairs, complete = ((name if is_dict else "", child) for name, child in children(more).items()), more.complete
+    for name, value in [*pairs][:MOST_CHILDREN]:
         put(machine, owner, name or _next(owner), value)
     if not complete:
         machine.heap.edit(owner).complete = False
@@ -137,40 +137,40 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
         return owner.attributes.get(index.value)
     if not owner.complete:
         return None
-    held = list(children(owner).values())
+    modules = list(children(owner).values())
     if isinstance(index, Const) and isinstance(index.value, int):
-        return held[index.value] if -len(held) <= index.value < len(held) else None
+        return modules[index.value] if -len(modules) <= index.value < len(modules) else None
     if isinstance(index, Items) and index.kind == "slice":
         ends = bounds_of(index)
-        return made(machine, held[slice(*ends)], owner.extra) if ends else None
+        return made(machine, modules[slice(*ends)], owner.extra) if ends else None
     return None
 
 
 def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Value:
     """Remove or insert children of a container: `del`, pop, insert, clear."""
-    cell, held = machine.heap.edit(owner), children(owner)
+    cell, modules = machine.heap.edit(owner), children(owner)
     rearranged(machine, owner)
     key = args[0] if args else Const(-1)
     gone: Value = Const(None) if name != "pop" else Unknown("call")
-    at, values = key.value if isinstance(key, Const) else None, list(held.values())
+    at, values = key.value if isinstance(key, Const) else None, list(modules.values())
     ends = bounds_of(key) if isinstance(key, Items) and key.kind == "slice" and name == "__delitem__" else None
-    if isinstance(at, int) and owner.extra.kind != "dict" and -len(held) <= at <= len(held):
+    if isinstance(at, int) and owner.extra.kind != "dict" and -len(modules) <= at <= len(modules):
         ends = [at, None if at == -1 else at + 1, None]
     if name == "clear":
-        held = {}
-    elif isinstance(at, str) and at in held:
-        gone = held.pop(at)
+        modules = {}
+    elif isinstance(at, str) and at in modules:
+        gone = modules.pop(at)
     elif ends:
         where = slice(*ends)
         gone = next(iter(values[where]), gone)
         new = [args[1] if len(args) > 1 else Unknown("call"), *values[where]]
         values[where] = new if name == "insert" else []
-        held = {str(index): value for index, value in enumerate(values)}  # which frameworks number anew
+        modules = {str(index): value for index, value in enumerate(values)}  # which frameworks number anew
     else:
         cell.complete = False
         return Unknown("call")
-    others = {key: value for key, value in owner.attributes.items() if not is_module(value) and key not in held}
-    cell.items = {**others, **held}
+    others = {key: value for key, value in owner.attributes.items() if not is_module(value) and key not in modules}
+    cell.items = {**others, **modules}
     return gone if name == "pop" else Const(None)
 
 
@@ -186,17 +186,17 @@ def made(machine: Machine, held: list[Value], like: FrameworkLayer | None = None
 
 def everything(owner: Instance, depth: int = 0) -> list[tuple[str, Instance]]:
     """Return the module and all its descendants with their names, each once."""
-    found: dict[int, tuple[str, Instance]] = {id(owner): ("", owner)}
-    _below(owner, "", found, depth)
-    return list(found.values())
+    modules: dict[int, tuple[str, Instance]] = {id(owner): ("", owner)}
+    _below(owner, "", modules, depth)
+    return list(modules.values())
 
 
-def _below(owner: Instance, prefix: str, found: dict[int, tuple[str, Instance]], depth: int) -> None:
+def _below(owner: Instance, prefix: str, modules: dict[int, tuple[str, Instance]], depth: int) -> None:
     for name, value in children(owner).items():
-        if isinstance(value, Instance) and id(value) not in found and len(found) < MOST_MODULES:
-            found[id(value)] = (prefix + name, value)
+        if isinstance(value, Instance) and id(value) not in modules and len(modules) < MOST_MODULES:
+            modules[id(value)] = (prefix + name, value)
             if depth < DEEPEST:
-                _below(value, f"{prefix}{name}.", found, depth + 1)
+                _below(value, f"{prefix}{name}.", modules, depth + 1)
 
 
 # Methods that return the module itself
@@ -222,8 +222,8 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
     """Return the result of a module's method; None if it is unknown."""
     args = call.args
     if name == "apply" and args and _CHANGES.search(call.file.content):
-        for _, each in everything(receiver):
-            machine.call(args[0], [each], {}, call.node, call.file)
+        for _, module in everything(receiver):
+            machine.call(args[0], [module], {}, call.node, call.file)
         return receiver
     if name in _GIVES_ITSELF:
         return receiver
@@ -232,8 +232,8 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
             machine.record(Record("escaped", receiver.extra))  # the hook gets its output
         return Const(None)
     if name in ("register_buffer", "register_parameter"):
-        held = dict(zip(("name", "value"), args, strict=False)) | call.keywords
-        text, value = text_of(held.get("name")), held.get("value", held.get("tensor", held.get("param")))
+        by_name = dict(zip(("name", "value"), args, strict=False)) | call.keywords
+        text, value = text_of(by_name.get("name")), by_name.get("value", by_name.get("tensor", by_name.get("param")))
         if text is not None and value is not None and not isinstance(receiver.extra, Convolution):
             machine.set_attribute(receiver, text, value)
         return Const(None)
@@ -247,8 +247,8 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         # Unrolling `modules()` of a large network for each root takes longer than all else.
         if not direct and not _CHANGES.search(call.file.content):
             return Unknown("call")
-        held = children(receiver) if direct else dict(everything(receiver))
-        return _view(machine, held, "items" if name.startswith("named") else "values", complete=receiver.complete)
+        by_name = children(receiver) if direct else dict(everything(receiver))
+        return _view(machine, by_name, "items" if name.startswith("named") else "values", complete=receiver.complete)
     return _container_method(machine, receiver, name, call) if is_container(receiver) else None
 
 
@@ -291,13 +291,13 @@ def _set(machine: Machine, receiver: Instance, key: Value, value: Value) -> Valu
     return value
 
 
-def _view(machine: Machine, held: Mapping[str, Value], what: str, *, complete: bool = True) -> Value:
+def _view(machine: Machine, modules: Mapping[str, Value], what: str, *, complete: bool = True) -> Value:
     """Return the children's names, the children, or pairs of both."""
-    names: list[Value] = [Const(name) for name in held]
-    found = [*held.values()] if what == "values" else names
+    names: list[Value] = [Const(name) for name in modules]
+    values = [*modules.values()] if what == "values" else names
     if what == "items":
-        found = [Items("tuple", [*pair]) for pair in zip(names, held.values(), strict=True)]
-    return machine.sequence("list", found, complete=complete)
+        values = [Items("tuple", [*pair]) for pair in zip(names, modules.values(), strict=True)]
+    return machine.sequence("list", values, complete=complete)
 
 
 _MOST_REACHED = 50_000
@@ -338,11 +338,11 @@ class ModuleTree:
 def base_of(cls: Class, depth: int = 0) -> str | None:
     """Return the framework's class from which a class derives, by its canonical name."""
     for base in cls.bases if depth < 20 else ():
-        found = base_of(base, depth + 1) if isinstance(base, Class) else None
+        name = base_of(base, depth + 1) if isinstance(base, Class) else None
         if isinstance(base, Name) and is_layer(full := canonical(base.name)):
-            found = full
-        if found is not None:
-            return found
+            name = full
+        if name is not None:
+            return name
     return None
 
 
@@ -361,11 +361,11 @@ def construction(machine: Machine) -> ConstructionSite | None:
 
 
 def entries_of(machine: Machine, instance: Instance) -> list[Function]:
-    """Return the methods by which code may run a network whose class has no `forward`: those that take something."""
+    """Return the methods by which code may run a network whose class has no `forward`: those with parameters."""
     if not isinstance(instance.cls, Class) or forward_of(machine, instance) is not None:
         return []
-    own = (each for each in instance.cls.namespace.values() if isinstance(each, Function) and not each.kind)
-    return [each.to(instance) for each in own if not each.name.startswith("_") and len(each.node.args.args) > 1]
+    own = (method for method in instance.cls.namespace.values() if isinstance(method, Function) and not method.kind)
+    return [method.to(instance) for method in own if not method.name.startswith("_") and len(method.node.args.args) > 1]
 
 
 _FORWARD = {"keras": "call", **dict.fromkeys(("flax", "haiku", "equinox"), "__call__")}

@@ -33,7 +33,7 @@ _SIZES = range(16, 8193)  # of an image, where a parameter or a tensor states it
 _SIZE_NAMES = re.compile(
     r"(?:img|image|input|in|crop)_?(?:size|res|resolution|shape|hw)|(?:img|image)_?dim|resolution", re.IGNORECASE
 )
-# Functions that do more than to construct what they return
+# Functions that do more than construct what they return
 _PROGRAMS = re.compile(r"(?:main|run|train|test|eval|validate|fit|load|demo|export|convert|save)(?:ing)?(?:_|$)")
 _WEIGHTS = re.compile(r"pretrain|weight|checkpoint|ckpt", re.IGNORECASE)  # in names of parameters
 _MOST_OF_IMAGES = 4  # channels
@@ -113,15 +113,15 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
         if not any(word in (project.content(path) or b"") for word in FRAMEWORK_WORDS):
             continue
         machine.memory.forget()
-        for each in machine.roots(path):
-            if isinstance(each, Class) and (library.subclass_of(each) or "").startswith("torch."):
-                bases[path, each.name] = set(_bases(each))
-            elif isinstance(each, Class) or _PROGRAMS.match(each.name):
+        for callee in machine.roots(path):
+            if isinstance(callee, Class) and (library.subclass_of(callee) or "").startswith("torch."):
+                bases[path, callee.name] = set(_bases(callee))
+            elif isinstance(callee, Class) or _PROGRAMS.match(callee.name):
                 continue
-            if each.name.isidentifier() and not each.name.startswith("_") and relevance.may_construct(each):
-                maker = _made(machine, library, each, "", inner, best)
-                if maker is None and isinstance(each, Function):
-                    tries = (_made(machine, library, *choice, inner, best) for choice in _choices(each))
+            if callee.name.isidentifier() and not callee.name.startswith("_") and relevance.may_construct(callee):
+                maker = _made(machine, library, callee, "", inner, best)
+                if maker is None and isinstance(callee, Function):
+                    tries = (_made(machine, library, *choice, inner, best) for choice in _choices(callee))
                     maker = next(filter(None, tries), None)
                 makers += [maker] if maker is not None else []
     calls, handed = _uses(project, read, makers, relevance)
@@ -129,8 +129,8 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
     undecided = {maker.makes for maker in makers if maker.is_undecided and maker.makes in bases}
     likely = set().union(*(_referred(part, bases, relevance) for part in undecided)) - undecided
     networks = _chosen(makers, bases, inner, likely, relevance)
-    networks = [_as_called(each, calls) for each in networks]
-    networks = [each for each in networks if not each.needs or each.name not in handed]
+    networks = [_as_called(network, calls) for network in networks]
+    networks = [network for network in networks if not network.needs or network.name not in handed]
     return NetworksRead(networks=tuple(networks), unread=dict(project.unread))
 
 
@@ -164,18 +164,18 @@ def _made(
     # Where a parameter decides which parts it has, nobody knows these, but what was constructed on the way.
     is_undecided = not layers
     if is_undecided:
-        layers = [each.thing.layer for each in run.recorded if each.thing.what == "constructed"]
+        layers = [record.thing.layer for record in run.recorded if record.thing.what == "constructed"]
     layers = [layer for layer in layers if layer.signature.framework == "pytorch"]
     if not layers:
         return None
     function = machine.calls.find(root, "__init__")[0] if isinstance(root, Class) else root
-    found = FoundNetwork(
+    network = FoundNetwork(
         path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function), arguments=chosen
     )
     is_class = isinstance(root, Class)
-    maker = _Maker(found=found, cls=cls, is_class=is_class, is_choice=bool(chosen), is_undecided=is_undecided)
-    held = best.get(maker.makes)
-    if held is not None and held.rank <= maker.rank and held.is_choice <= maker.is_choice:
+    maker = _Maker(found=network, cls=cls, is_class=is_class, is_choice=bool(chosen), is_undecided=is_undecided)
+    previous = best.get(maker.makes)
+    if previous is not None and previous.rank <= maker.rank and previous.is_choice <= maker.is_choice:
         return maker  # of which the name alone is of interest
     inputs = _required(forward_of(machine, value))
     run_forward(machine, root.file, value, None)
@@ -187,13 +187,13 @@ def _made(
     stated = stated_by(
         *(default for _, default in (*_parameters(function), *_parameters(built)) if default is not None)
     )
-    chosen_by_users = any(each in stated and each.value == channels for each in stated_by(width))
+    chosen_by_users = any(literal in stated and literal.value == channels for literal in stated_by(width))
     further_in = not (reads_input or chosen_by_users or (channels is not None and channels <= _MOST_OF_IMAGES))
     sizes, sized_by = next(_stated([function, built], dims), None) or _drawn(root.file, channels, dims)
     loads = dict(_parameters(function)).get("pretrained")  # weights, which convlint never loads
     unweighted = "pretrained=False" if isinstance(loads, Const) and loads.value is True else ""
-    found = replace(
-        found,
+    network = replace(
+        network,
         arguments=", ".join(filter(None, (chosen, unweighted))),
         inputs=inputs,
         channels=channels,
@@ -202,7 +202,7 @@ def _made(
         sizes=sizes,
         sized_by=sized_by,
     )
-    best[maker.makes] = replace(maker, found=found)
+    best[maker.makes] = replace(maker, found=network)
     return best[maker.makes]
 
 
@@ -215,12 +215,12 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
     node = root.node
     args = node.args
     positional = [*args.posonlyargs, *args.args]
-    named = [each.arg for each in positional[: len(positional) - len(root.defaults)]]
-    if not isinstance(node, ast.FunctionDef) or not named or len(root.kw_defaults) < len(args.kwonlyargs):
+    names = [parameter.arg for parameter in positional[: len(positional) - len(root.defaults)]]
+    if not isinstance(node, ast.FunctionDef) or not names or len(root.kw_defaults) < len(args.kwonlyargs):
         return
-    found: dict[str, list[tuple[int, int, int | str]]] = {name: [] for name in named}  # with line and column
-    for each in within(node.body):
-        match each:
+    constants: dict[str, list[tuple[int, int, int | str]]] = {name: [] for name in names}  # with line and column
+    for inner in within(node.body):
+        match inner:
             case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()], comparators=[ast.Constant() as value]):
                 values = [value]
             case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[ast.List(elts) | ast.Tuple(elts)]):
@@ -228,12 +228,12 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
             case _:
                 continue
         for value in values:
-            held = value.value
-            if name in found and isinstance(held, int | str) and not isinstance(held, bool):
-                found[name].append((value.lineno, value.col_offset, held))
-    if any(_WEIGHTS.search(name) or not values for name, values in found.items()):
+            constant = value.value
+            if name in constants and isinstance(constant, int | str) and not isinstance(constant, bool):
+                constants[name].append((value.lineno, value.col_offset, constant))
+    if any(_WEIGHTS.search(name) or not values for name, values in constants.items()):
         return
-    in_order = [[held for *_, held in sorted(values, key=itemgetter(0, 1))] for values in found.values()]
+    in_order = [[constant for *_, constant in sorted(values, key=itemgetter(0, 1))] for values in constants.values()]
     for number in range(min(max(map(len, in_order)), _MOST_CHOICES)):
         chosen = [values[min(number, len(values) - 1)] for values in in_order]
         text = ", ".join(map(repr, chosen))
@@ -252,10 +252,10 @@ def _parameters(function: Value | None) -> list[tuple[str, Value | None]]:
     if not isinstance(function, Function):
         return []
     args = function.node.args
-    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    names = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]
     values = [*[None] * (len(names) - len(function.defaults)), *function.defaults]
     first = 0 if function.owner is None or function.kind == "static" else 1  # without the object
-    by_name = [(each.arg, function.kw_defaults.get(each.arg)) for each in args.kwonlyargs]
+    by_name = [(parameter.arg, function.kw_defaults.get(parameter.arg)) for parameter in args.kwonlyargs]
     return [*zip(names, values, strict=True)][first:] + by_name
 
 
@@ -273,14 +273,14 @@ def _first(recording: Recording, layers: Sequence[Convolution]) -> tuple[Convolu
 
 def _stated(functions: Iterable[Value | None], dims: int) -> Iterator[tuple[tuple[int, ...], str]]:
     """Yield the sizes of images that defaults of parameters state, each with its code."""
-    for name, value in (each for function in functions for each in _parameters(function)):
+    for name, value in (parameter for function in functions for parameter in _parameters(function)):
         if not _SIZE_NAMES.fullmatch(name):
             continue
-        held = [integer(each) for each in value.items] if isinstance(value, Items) else [integer(value)] * dims
-        if len(held) == dims + 1:  # with the channels in front or at the end
-            held = held[:dims] if held[0] in _SIZES else held[1:]
-        sizes = tuple(size for size in held if size is not None and size in _SIZES)
-        if len(held) == len(sizes) == dims:
+        numbers = [integer(item) for item in value.items] if isinstance(value, Items) else [integer(value)] * dims
+        if len(numbers) == dims + 1:  # with the channels in front or at the end
+            numbers = numbers[:dims] if numbers[0] in _SIZES else numbers[1:]
+        sizes = tuple(size for size in numbers if size is not None and size in _SIZES)
+        if len(numbers) == len(sizes) == dims:
             yield sizes, f"the default of {name}"
 
 
@@ -290,9 +290,9 @@ def _drawn(file: SourceFile, channels: int | None, dims: int) -> tuple[tuple[int
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _TENSORS:
             continue
         args = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
-        held = [each.value for each in args if isinstance(each, ast.Constant) and each.value.__class__ is int]
-        sizes = tuple(size for size in held[2:] if isinstance(size, int) and size in _SIZES)
-        if len(args) == len(held) == len(sizes) + 2 == dims + 2 and channels in (None, held[1]):
+        numbers = [node.value for node in args if isinstance(node, ast.Constant) and node.value.__class__ is int]
+        sizes = tuple(size for size in numbers[2:] if isinstance(size, int) and size in _SIZES)
+        if len(args) == len(numbers) == len(sizes) + 2 == dims + 2 and channels in (None, numbers[1]):
             return sizes, f"the tensor in line {call.lineno}"
     return (), ""
 
@@ -310,9 +310,9 @@ def _chosen(
     groups: dict[Part, list[_Maker]] = {}
     for maker in makers:
         groups.setdefault(maker.makes, []).append(maker)
-    found: list[FoundNetwork] = []
-    for makes, several in groups.items():
-        best = min(several, key=lambda each: each.rank)  # the first of equals
+    networks: list[FoundNetwork] = []
+    for makes, group in groups.items():
+        best = min(group, key=lambda maker: maker.rank)  # the first of equals
         if (
             makes in inner
             or (makes in likely and best.is_class)
@@ -322,11 +322,11 @@ def _chosen(
         # What does not know its widths by itself is more often a block, or the base of networks, than a network.
         if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):
             continue
-        others = (each for each in several if each is not best and not (each.is_class or each.is_choice))
-        free = [each.found.name for each in others if not each.found.needs]
-        all_makers = dict.fromkeys((makes, *(each.part for each in several)))
-        found.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
-    return sorted(found, key=lambda each: (each.path, each.line))
+        others = (maker for maker in group if maker is not best and not (maker.is_class or maker.is_choice))
+        free = [maker.found.name for maker in others if not maker.found.needs]
+        all_makers = dict.fromkeys((makes, *(maker.part for maker in group)))
+        networks.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
+    return sorted(networks, key=lambda network: (network.path, network.line))
 
 
 def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevance) -> set[Part]:
@@ -336,7 +336,7 @@ def _referred(module: Part, bases: Mapping[Part, set[Part]], relevance: Relevanc
     for part in waiting:  # which grows meanwhile
         if part != module and part in bases:
             continue
-        following = [each for each in relevance.referred(part) if each not in seen and each not in bases[module]]
+        following = [other for other in relevance.referred(part) if other not in seen and other not in bases[module]]
         seen.update(dict.fromkeys(following))
         waiting += following
         if len(waiting) > _MOST_PARTS:
@@ -350,13 +350,13 @@ Calls = Mapping[str, Sequence[tuple[ast.Call, frozenset[str]]]]  # by name, each
 def _uses(
     project: Project, paths: Iterable[str], makers: Sequence[_Maker], relevance: Relevance
 ) -> tuple[Calls, set[str]]:  # fmt: skip
-    """Return the calls with literals of the makers that need arguments, by name, and which of them others are handed.
+    """Return by name the calls, with literals, of makers that need arguments, and which of these are passed to makers.
 
-    What a network is handed as a class, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
+    A class that is passed to a network, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
     """
     names = {maker.found.name for maker in makers if maker.found.needs}
     all_names = {maker.found.name for maker in makers}
-    found: dict[str, list[tuple[ast.Call, frozenset[str]]]] = {}
+    calls: dict[str, list[tuple[ast.Call, frozenset[str]]]] = {}
     handed: set[str] = set()
     for path in paths if names else ():
         content = project.content(path) or b""
@@ -364,12 +364,12 @@ def _uses(
             continue
         for call in file.nodes[ast.Call]:
             name = last_name(call.func)
-            values = (*call.args, *(each.value for each in call.keywords))
+            values = (*call.args, *(keyword.value for keyword in call.keywords))
             if name in all_names:
                 handed.update(names.intersection(map(last_name, values)) - {name})
-            if name in names and values and all(map(_is_literal, values)) and all(each.arg for each in call.keywords):
-                found.setdefault(name, []).append((call, relevance.defining(path, name)))
-    return found, handed
+            if name in names and values and all(map(_is_literal, values)) and all(item.arg for item in call.keywords):
+                calls.setdefault(name, []).append((call, relevance.defining(path, name)))
+    return calls, handed
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -383,11 +383,11 @@ def _is_literal(node: ast.expr) -> bool:
 def _as_called(network: FoundNetwork, calls: Calls) -> FoundNetwork:
     """Return the network with the arguments of the first call that gives all that it needs.
 
-    A call of what has the same name in another file is none of it.
+    Calls of something with the same name in another file do not count.
     """
     own = [call for call, files in calls.get(network.name, ()) if not files or network.path in files]
     for call in own:
-        given = {*network.needs[: len(call.args)], *(each.arg for each in call.keywords)}
+        given = {*network.needs[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
         text = ", ".join((*map(ast.unparse, call.args), *map(ast.unparse, call.keywords)))
         if given.issuperset(network.needs) and len(text) <= _MOST_GIVEN and text.isprintable():
             return replace(network, needs=(), arguments=text)

@@ -54,12 +54,12 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     scope = machine.run_module(path)
     if scope is None:
         return
-    held = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
-    held += _sequentials(scope.variables.values(), held)
-    below = [child for value in held for _, child in everything(value) if child is not value]
-    layers = {id(each.extra): each.extra for each in (*held, *below) if isinstance(each.extra, Convolution)}
+    modules = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
+    modules += _sequentials(scope.variables.values(), modules)
+    below = [child for value in modules for _, child in everything(value) if child is not value]
+    layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
     # Those of a functional network, which no variable holds
-    loose = [each for each in machine.modules.recorded[path] if id(each.thing.layer) not in layers]
+    loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
     recording = library.of_modules[path]
     if recording.uses and loose:
         gathering.add(loose, recording, (), certainty="stated", path=path, root=path,
@@ -69,10 +69,10 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         machine.steps = STEPS_OF_MODULE
         # A part of another network is no network of its own: its input is not the image.
         parts = {id(child) for child in below}
-        networks = [value for value in held[:_MOST_NETWORKS] if id(value) not in parts]
+        networks = [value for value in modules[:_MOST_NETWORKS] if id(value) not in parts]
         recorded = [Recorded(Record("constructed", layer), (), ()) for layer in layers.values()]
         recorded += _all_forwards(machine, library, scope.file, networks, shape)
-        gathering.add(recorded, library.recording, held, certainty="stated", path=path, root=path,
+        gathering.add(recorded, library.recording, modules, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
         library.recording = Recording()
 
@@ -103,51 +103,51 @@ def _run(
                       root=f"{path}:{root.name}", whole=whole)  # fmt: skip
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape.
-    kept = [each for each in recorded if each.thing.what in ("constructed", "escaped")]
-    known = all(each.thing.what == "constructed" and not each.conditions and each.thing.layer.whole for each in kept)
-    return bool(kept) and whole and known
+    log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
+    known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
+    return bool(log) and whole and known
 
 
 def _networks(value: Value) -> list[Instance]:
     """Return the modules that a value is or contains."""
     values = [value, *(value.items if isinstance(value, Items) else ())]
-    return [each for each in values if isinstance(each, Instance) and is_module(each)][:_MOST_NETWORKS]
+    return [module for module in values if isinstance(module, Instance) and is_module(module)][:_MOST_NETWORKS]
 
 
 def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[Instance]:
     """Return Keras's Sequentials among values and in attributes of plain objects, but no parts of those or of `others`.
 
-    Only a run tells which channels their layers read, and most code hands them to `fit`, and returns none of them.
+    Only a run shows which channels their layers read, and most code passes them to `fit` instead of returning them.
     """
-    found: dict[int, Instance] = {}
-    for each in values:
-        plain = isinstance(each, Instance) and isinstance(each.cls, Class) and not is_module(each)
-        for held in each.attributes.values() if plain and isinstance(each, Instance) else (each,):
-            if isinstance(held, Instance) and is_line(held) and held.extra.name == "keras.Sequential":
-                found[id(held)] = held
-    if not found:
+    by_id: dict[int, Instance] = {}
+    for value in values:
+        plain = isinstance(value, Instance) and isinstance(value.cls, Class) and not is_module(value)
+        for inner in value.attributes.values() if plain and isinstance(value, Instance) else (value,):
+            if isinstance(inner, Instance) and is_line(inner) and inner.extra.name == "keras.Sequential":
+                by_id[id(inner)] = inner
+    if not by_id:
         return []
     # The input of a part is not the image.
-    parts = {id(part) for each in (*found.values(), *others) for _, part in everything(each) if part is not each}
+    parts = {id(part) for owner in (*by_id.values(), *others) for _, part in everything(owner) if part is not owner}
     known = parts.union(map(id, others))
-    return [each for each in found.values() if id(each) not in known][:_MOST_NETWORKS]
+    return [owner for owner in by_id.values() if id(owner) not in known][:_MOST_NETWORKS]
 
 
 def _all_forwards(
     machine: Machine, library: Frameworks, file: SourceFile, networks: Iterable[Instance], shape: Shape | None
 ) -> list[Recorded]:
     """Run the networks that have not run yet on an input each; return the records."""
-    found: list[Recorded] = []
+    records: list[Recorded] = []
     whole = True
     for network in networks:
         if id(network) not in library.recording.called:
             for entry in entries_of(machine, network)[:_MOST_ENTRIES] or (None,):
                 library.recording.run += 1
-                found += run_forward(machine, file, network, shape, entry)
+                records += run_forward(machine, file, network, shape, entry)
                 # Who calls the methods of a network decides what it is.
                 whole = whole and machine.steps >= 0 and entry is None
     machine.steps = machine.steps if whole else -1
-    return found
+    return records
 
 
 def run_forward(
@@ -168,8 +168,8 @@ def run_forward(
     start, cut = machine.steps, False
     machine.floor = max(start - STEPS_OF_NOTHING, 0)
     try:
-        found = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
-        _hand_out([found], "caller" if entry is not None else "returned")
+        result = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
+        _hand_out([result], "caller" if entry is not None else "returned")
         for _, earlier, now in machine.heap.changed_since(before):  # attributes, lists and dicts that are older
             known = set(map(id, _held(earlier)))
             _hand_out((value for value in _held(now) if id(value) not in known), "kept")
@@ -189,8 +189,8 @@ def _held(cell: Cell) -> Iterable[Value]:
 
 def _hand_out(values: Iterable[Value], kind: str = "returned") -> None:
     """Mark the tensors in the result of a root or a forward pass as returned, or others as read by that kind."""
-    for each in collect(values):
-        each.readers.append(TensorReader(kind, (), ()))
+    for tensor in collect(values):
+        tensor.readers.append(TensorReader(kind, (), ()))
 
 
 def read_layers(
@@ -227,35 +227,35 @@ def _report(
 ) -> SourceReading:  # fmt: skip
     choices = machine.choices
     at: dict[Start, list[Seen]] = {}
-    for each in seen:
-        if not each.layer.place.file.is_quiet:
-            at.setdefault(start(each.layer.place.locate()), []).append(each)
-    wanted = set(given)
-    reported = wanted.union(imports.project.given)
+    for entry in seen:
+        if not entry.layer.place.file.is_quiet:
+            at.setdefault(start(entry.layer.place.locate()), []).append(entry)
+    own = set(given)
+    reported = own.union(imports.project.given)
     layers: list[SourceLayer] = []
-    named, frozen, sites = cache(names), FrozenNorms(machine, imports), ConstructionSites(machine)
+    names_in, frozen, sites = cache(names), FrozenNorms(machine, imports), ConstructionSites(machine)
     for (path, *_), group in sorted(at.items(), key=itemgetter(0)):
         file, node = group[0].layer.place
-        found = merged(group, named(file).get(id(node), ""))
+        new = merged(group, names_in(file).get(id(node), ""))
         # Asked only where it matters: the answer takes a search of the repository.
-        if any(layer.layer.norm_follows or layer.silent for layer in found) and frozen.in_file(path):
+        if any(layer.layer.norm_follows or layer.silent for layer in new) and frozen.in_file(path):
             # A frozen norm does not cancel a bias.
-            found = [replace(each, layer=replace(each.layer, norm_follows=None), silent=False) for each in found]
+            new = [replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False) for layer in new]
         layers += [
             layer
-            for layer in found
+            for layer in new
             if path in reported
             or any(literal.at.path in reported for group in layer.stated.values() for literal in group)
         ]
     known = known_places(layers)
-    stated = known_places(each for each in layers if each.certainty == "stated")
+    stated = known_places(layer for layer in layers if layer.certainty == "stated")
     # The places by names, and those that the evaluation found besides: also in files that another process reads, which
     # may have no root that leads there.
     places = {start(where): where for path in read for where in sites.of(path)}
     places |= {
         key: group[0].layer.place.locate()
         for key, group in at.items()
-        if key[0] in wanted or (key[0] in reported and not is_quiet(key[0]))
+        if key[0] in own or (key[0] in reported and not is_quiet(key[0]))
     }
     untaken = Untaken(choices.left, choices.taken)
     unread: list[Unread] = []
@@ -263,8 +263,8 @@ def _report(
     for key, where in sorted(places.items(), key=itemgetter(0)):
         if key not in stated:
             why = _why(at.get(key, []))
-            left = untaken.holds(where.path, where.line or 0)
-            place = Unread(at=where, why="untaken" if left else why, otherwise=why)
+            is_left = untaken.holds(where.path, where.line or 0)
+            place = Unread(at=where, why="untaken" if is_left else why, otherwise=why)
             (by_defaults if key in known else unread).append(place)
     overridden, kept = machine.calls.defaults()
     return SourceReading(
@@ -275,7 +275,7 @@ def _report(
 
 
 def _why(seen: list[Seen]) -> str:
-    """Return why C or K is unknown, by the sight of the construction that tells most; `caller` if nothing led there."""
-    values = (argument(each.layer, name) for each in seen for name in ("in_channels", "out_channels", "groups"))
-    found = (value.why for value in values if isinstance(value, Unknown))
-    return max(found, key=tells, default="call" if seen else "caller")
+    """Return the reason that tells most why C or K is unknown; `caller` if no evaluation reached the construction."""
+    values = (argument(entry.layer, name) for entry in seen for name in ("in_channels", "out_channels", "groups"))
+    reasons = (value.why for value in values if isinstance(value, Unknown))
+    return max(reasons, key=tells, default="call" if seen else "caller")

@@ -47,13 +47,13 @@ def names_convolution(content: bytes | None) -> bool:
 
 def words_by_name(tree: ast.Module) -> Words:
     """Return the words in the definition of each name at the top level; if it has several, the words of all."""
-    found: Words = {}
+    by_name: Words = {}
     for statement in tree.body:
         if not isinstance(statement, (ast.Import, ast.ImportFrom)):
             words = frozenset(_words(statement))
             for name in set(filter(None, _bound(statement))) or {""}:
-                found[name] = found.get(name, frozenset()) | words
-    return found
+                by_name[name] = by_name.get(name, frozenset()) | words
+    return by_name
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -87,36 +87,36 @@ def _words(statement: ast.stmt) -> set[str]:
     that is done with `models`. Words of strings and of keywords are there once more too, with a quote in front.
     """
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
-    found: set[str] = set()
+    result: set[str] = set()
     for node in every(statement):
         kind = node.__class__
         if id(node) in prose:
             continue
         if kind is ast.Attribute or kind is ast.Name:
             names = _chain(node, prose)
-            found.update(names)
+            result.update(names)
             if names[0] not in ("", "self"):  # which is no module
-                found.add(".".join((*names, "")))
+                result.add(".".join((*names, "")))
             continue
         if kind in _NAMED:
-            found.add(getattr(node, _NAMED[kind]))
+            result.add(getattr(node, _NAMED[kind]))
             if kind is not ast.keyword:
                 continue
         match node:
             case ast.keyword(arg=name) if name:
-                found.add(f"'{name}")
+                result.add(f"'{name}")
             case ast.Constant(value=str(text)):
                 words = _WORD.findall(text)
-                found.update(words, [f"'{word}" for word in words])
+                result.update(words, [f"'{word}" for word in words])
             case ast.Expr(value=ast.Constant() as text):
                 prose.add(id(text))
             case ast.alias(name=name, asname=other):
-                found.update((*name.split("."), other or ""))
-    return found - {None, ""}  # of `**options`, and of imports under no other name
+                result.update((*name.split("."), other or ""))
+    return result - {None, ""}  # of `**options`, and of imports under no other name
 
 
 def _chain(node: ast.AST, within: set[int]) -> list[str]:
-    """Return the names in `a.b.c`, the first empty where that is no name; add the nodes that need no look `within`."""
+    """Return the names in `a.b.c`, the first empty if it is no name; add the inner nodes to `within`, to be skipped."""
     names: list[str] = []
     while node.__class__ is ast.Attribute:
         names.append(node.attr)
@@ -138,7 +138,7 @@ class Relevance:
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that a root refers to, directly or not, may construct a convolution."""
-        # One that is not there is defined where nobody looks.
+        # A root that is not defined at the top level cannot be searched, so that it counts.
         return root.name not in self._top(root.file.path) or self._may_lead((root.file.path, root.name))
 
     def may_construct_in(self, path: str) -> bool:
@@ -153,8 +153,8 @@ class Relevance:
     def _changes_others(self, path: str) -> bool:
         """Whether a file sets attributes or items of what it imports: `models.WIDTH = 64`."""
         file, bound = self._project.file(path), self._bound_in(path)
-        plain = (each for each in file.tree.body if not isinstance(each, _DEFINITIONS)) if file is not None else ()
-        stored = (node for each in plain for node in every(each) if isinstance(node, ast.Attribute | ast.Subscript))
+        plain = (item for item in file.tree.body if not isinstance(item, _DEFINITIONS)) if file is not None else ()
+        stored = (node for item in plain for node in every(item) if isinstance(node, ast.Attribute | ast.Subscript))
         return any(isinstance(node.ctx, ast.Store) and _base(node) in bound for node in stored)
 
     def defining(self, path: str, name: str) -> frozenset[str]:
@@ -171,7 +171,7 @@ class Relevance:
                 leads = self._leads.get(part) or self._names_one(part) or len(waiting) > _LARGEST
                 if leads:
                     break
-                following = [each for each in self.referred(part) if part not in self._leads and each not in seen]
+                following = [other for other in self.referred(part) if part not in self._leads and other not in seen]
                 seen.update(dict.fromkeys(following))
                 waiting += dict.fromkeys(following)
             self._leads.update({first: True} if leads else dict.fromkeys(waiting, False))
@@ -186,11 +186,11 @@ class Relevance:
     def _imported_from(self, path: str) -> Words:
         """Return the words of what a file imports from outside the repository, by the names that it binds."""
         if path not in self._foreign:
-            found = self._foreign[path] = {}
-            for each in self._imports.of(path):
-                if self._imports.resolve(each.module, path, each.level) is None:
-                    words = frozenset((*each.module.split("."), each.attr))
-                    found[each.name] = found.get(each.name, frozenset()) | words
+            by_name = self._foreign[path] = {}
+            for entry in self._imports.of(path):
+                if self._imports.resolve(entry.module, path, entry.level) is None:
+                    words = frozenset((*entry.module.split("."), entry.attr))
+                    by_name[entry.name] = by_name.get(entry.name, frozenset()) | words
         return self._foreign[path]
 
     def _words(self, part: Part) -> frozenset[str]:
@@ -204,19 +204,19 @@ class Relevance:
         """Return the parts to which the words of a part refer."""
         if part[1].startswith(_IMPORT):
             return ()
-        return tuple(dict.fromkeys(each for each in self._read(part[0], self._words(part), set()) if each != part))
+        return tuple(dict.fromkeys(other for other in self._read(part[0], self._words(part), set()) if other != part))
 
     def _read(self, path: str, words: frozenset[str], read: set[str]) -> Iterator[Part]:
         """Yield the parts to which words refer in a module; `read` has the modules visited for them."""
         yield from ((path, word) for word in self._top(path).keys() & words)
         bound = self._bound_in(path)
         chained = not read and _BY_TEXT.isdisjoint(words)  # else any word may be an attribute of a module
-        told = frozenset(word[1:] for word in words if word[0] == "'")
-        for other, name in (each for word in bound.keys() & words for each in bound[word]):
+        quoted = frozenset(word[1:] for word in words if word[0] == "'")
+        for other, name in (part for word in bound.keys() & words for part in bound[word]):
             if name not in (_SOME, _ANY):
                 yield other, name
             elif chained and name == _SOME:
-                yield from self._read_of(other, told, set())  # a function there may get a name as text
+                yield from self._read_of(other, quoted, set())  # a function there may get a name as text
             elif other not in read:
                 yield from self._read_of(other, words, read)
         for chain in [word.split(".")[:-1] for word in words if word[-1] == "."] if chained else ():
@@ -260,8 +260,8 @@ class Relevance:
         """Return the module of that name in a package, given its `__init__.py`."""
         if not self._imports.may_be_own(name) or os.path.basename(path) != "__init__.py":
             return None
-        found = self._imports.resolve(name, path, 1)
-        return None if found == path else found
+        module = self._imports.resolve(name, path, 1)
+        return None if module == path else module
 
     def _defined(self, path: str) -> Words:
         file = self._project.file(path)
@@ -270,26 +270,26 @@ class Relevance:
     def _bound_in(self, path: str) -> dict[str, list[Part]]:
         if path in self._imported:
             return self._imported[path]
-        found: dict[str, list[Part]] = {}
-        self._imported[path] = found  # first, for those that import each other by stars
-        for each in self._imports.of(path):
-            module = self._imports.resolve(each.module, path, each.level)
-            if each.attr == "*" and module is not None:
+        bound: dict[str, list[Part]] = {}
+        self._imported[path] = bound  # first, for those that import each other by stars
+        for entry in self._imports.of(path):
+            module = self._imports.resolve(entry.module, path, entry.level)
+            if entry.attr == "*" and module is not None:
                 for word, parts in self._bound_in(module).items():
-                    found.setdefault(word, []).extend(parts)
+                    bound.setdefault(word, []).extend(parts)
                 for name in filter(None, self._top(module)):
-                    found.setdefault(name, []).append((module, name))
+                    bound.setdefault(name, []).append((module, name))
                 continue
-            inner = f"{each.module}.{each.attr}" if each.module else each.attr
-            beneath = self._imports.resolve(inner, path, each.level) if each.attr else None
+            inner = f"{entry.module}.{entry.attr}" if entry.module else entry.attr
+            beneath = self._imports.resolve(inner, path, entry.level) if entry.attr else None
             # `from module import attr` may also mean the submodule `beneath`.
             parts = [(beneath, _SOME)] if beneath is not None else []
-            if module is not None and (not each.attr or each.attr in self._top(module)):
+            if module is not None and (not entry.attr or entry.attr in self._top(module)):
                 # `import a.b` binds the package `a` and not the module.
-                parts.append((module, each.attr or (_ANY if each.module.startswith(f"{each.name}.") else _SOME)))
+                parts.append((module, entry.attr or (_ANY if entry.module.startswith(f"{entry.name}.") else _SOME)))
             elif module is not None:
-                parts += self._bound_in(module).get(each.attr) or ([(module, "")] if beneath is None else [])
+                parts += self._bound_in(module).get(entry.attr) or ([(module, "")] if beneath is None else [])
             elif beneath is None:
-                parts.append((path, _IMPORT + each.name))
-            found.setdefault(each.name, []).extend(parts)
-        return found
+                parts.append((path, _IMPORT + entry.name))
+            bound.setdefault(entry.name, []).extend(parts)
+        return bound

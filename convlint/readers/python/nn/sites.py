@@ -29,7 +29,7 @@ class ConstructionSites:
         if file is None:
             return []
         kinds = [node for node in file.nodes[ast.ClassDef] if self._meaning(path, node.name) in CONVOLUTIONS]
-        found = []
+        locations = []
         for call in file.nodes[ast.Call]:
             meaning = self._meaning(path, dotted(call.func))
             # What a kind of convolution computes by a function is that convolution.
@@ -37,8 +37,8 @@ class ConstructionSites:
                 kind.lineno <= call.lineno <= (kind.end_lineno or kind.lineno) for kind in kinds
             )
             if meaning is not None and not within:
-                found.append(file.locate(call))
-        return found
+                locations.append(file.locate(call))
+        return locations
 
     def _meaning_of(self, path: str, name: str) -> str | None:
         """Return the framework's convolution to which a dotted name refers in a file; for a subclass, its base."""
@@ -59,14 +59,14 @@ class ConstructionSites:
         """Yield what imports in functions bind to a name that the module does not have."""
         modules = self._machine.modules
         for node in file.nodes[ast.ImportFrom]:
-            for each in node.names:
-                if (each.asname or each.name) == name:
-                    value = modules.member_of(node.module or "", node.level, each.name, file)
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    value = modules.member_of(node.module or "", node.level, alias.name, file)
                     yield modules.member(value.path, value.name) if isinstance(value, Deferred) else value
         for node in file.nodes[ast.Import]:
-            for each in node.names:
-                if (each.asname or each.name.split(".")[0]) == name:
-                    yield modules.imported(each.name, file, whole=each.asname is not None)
+            for alias in node.names:
+                if (alias.asname or alias.name.split(".")[0]) == name:
+                    yield modules.imported(alias.name, file, whole=alias.asname is not None)
 
 
 _Nodes = list[tuple[ast.AST, str, str]]  # each with its scope, and its slot in it: an attribute or index
@@ -74,18 +74,18 @@ _Nodes = list[tuple[ast.AST, str, str]]  # each with its scope, and its slot in 
 
 def names(file: SourceFile) -> dict[int, str]:
     """Return a name for every call of a file, by its identity: `Bottleneck.conv2`, `Net.features[3]`, `conv3x3`."""
-    found: list[tuple[int, int, ast.Call, str]] = []
+    calls: list[tuple[int, int, ast.Call, str]] = []
     waiting: _Nodes = [(file.tree, "", "")]
     while waiting:
         node, scope, slot = waiting.pop()
         if node.__class__ not in LEAVES:
             if isinstance(node, ast.Call):
-                found.append((node.lineno, node.col_offset, node, _joined(scope, slot)))
+                calls.append((node.lineno, node.col_offset, node, _joined(scope, slot)))
             waiting += _within(node, scope, slot)
-    found.sort(key=lambda each: each[:2])
+    calls.sort(key=lambda entry: entry[:2])
     counts: dict[str, int] = {}
     result: dict[int, str] = {}
-    for *_, call, name in found:
+    for *_, call, name in calls:
         counts[name] = count = counts.get(name, 0) + 1
         # Numbered in source order, so that an edit of other lines changes no name.
         result[id(call)] = name if count == 1 else f"{name}#{count}"
@@ -98,7 +98,7 @@ def _within(node: ast.AST, scope: str, slot: str) -> _Nodes:
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             # A layer belongs to its class, not to the constructor.
             inner = scope if name == "__init__" and scope and not isinstance(node, ast.ClassDef) else None
-            return [(each, inner or _joined(scope, name), "") for each in below(node)]
+            return [(child, inner or _joined(scope, name), "") for child in below(node)]
         case ast.Assign(targets=[target, *_], value=value):
             return [(value, scope, _slot(target))]
         case (
@@ -112,13 +112,13 @@ def _within(node: ast.AST, scope: str, slot: str) -> _Nodes:
         ):
             return [(value, scope, _keyed(slot, key))]
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return [(each, scope, f"{slot}[{index}]") for index, each in enumerate(elements)]
+            return [(element, scope, f"{slot}[{index}]") for index, element in enumerate(elements)]
         case ast.Dict(keys=keys, values=values):
-            named = (key.value if isinstance(key, ast.Constant) else None for key in keys)
-            return [(value, scope, _keyed(slot, key)) for key, value in zip(named, values, strict=True)]
+            literals = (key.value if isinstance(key, ast.Constant) else None for key in keys)
+            return [(value, scope, _keyed(slot, key)) for key, value in zip(literals, values, strict=True)]
         case ast.Call():
             return _arguments(node, scope, slot)
-    return [(each, scope, slot) for each in below(node)]
+    return [(child, scope, slot) for child in below(node)]
 
 
 def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
@@ -128,15 +128,15 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
             func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]
         ):  # fmt: skip
             return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
-        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=held), args=[_, *_]):
-            return [(each, scope, _slot(held)) for each in args]
+        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_]):
+            return [(argument, scope, _slot(target)) for argument in args]
         # The index in `Sequential(*[a, b])` is that within the list.
         case ast.Call(args=[ast.List() | ast.Tuple() | ast.Starred() | ast.Call() as only], keywords=[]):
             inner: _Nodes = [(only, scope, slot)]
         case _:
-            inner = [(each, scope, f"{slot}[{index}]") for index, each in enumerate(args)]
-    inner += [(each.value, scope, f"{slot}.{each.arg}" if slot and each.arg else each.arg or slot)
-              for each in call.keywords]  # fmt: skip
+            inner = [(argument, scope, f"{slot}[{index}]") for index, argument in enumerate(args)]
+    inner += [(keyword.value, scope, f"{slot}.{keyword.arg}" if slot and keyword.arg else keyword.arg or slot)
+              for keyword in call.keywords]  # fmt: skip
     function = call.func
     while isinstance(function, ast.Attribute):
         function = function.value

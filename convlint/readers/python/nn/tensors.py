@@ -128,9 +128,9 @@ class TensorPath:
     def copied(self, done: dict[int, Any]) -> TensorPath:
         """Return the tensor that an equal call would create: its later readers and its extent are its own."""
         space = self.space.root()
-        found = TensorPath(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
-        found.last, found.certain, found.readers = self.last, self.certain, self.readers[:]
-        return found
+        copy = TensorPath(self.shape, space=done.setdefault(id(space), Space(space.points)), raw=self.raw)
+        copy.last, copy.certain, copy.readers = self.last, self.certain, self.readers[:]
+        return copy
 
     def with_channels(self, channels: Value) -> Shape | None:
         """Return the shape with another number of channels."""
@@ -147,11 +147,11 @@ def reshaped_in_place(flow: TensorPath, value: Value | None = None) -> None:
     The change is not undone when a path ends, so that only what holds on every path is kept.
     """
     other = value.data if isinstance(value, Tensor) else None
-    kept = False
+    equal = False
     if other is not None and other.certain and other.shape is not None and flow.shape is not None:
         known = [integer(size) for size in flow.shape]
-        kept = None not in known and known == [integer(size) for size in other.shape]
-    if not kept and other is not flow:
+        equal = None not in known and known == [integer(size) for size in other.shape]
+    if not equal and other is not flow:
         flow.shape, flow.certain = None, False
 
 
@@ -223,13 +223,13 @@ def settled(value: Value, depth: int = 0) -> Value:
 
 def collect(values: Iterable[Value], depth: int = 0) -> list[TensorPath]:
     """Return the tensors among `values`, and in lists, dicts and objects among them that are no modules."""
-    found: list[TensorPath] = []
+    tensors: list[TensorPath] = []
     for value in values:
         if value.__class__ is Tensor:
-            found.append(value.data)
+            tensors.append(value.data)
         elif value.__class__ is not Const and depth < _DEEPEST:  # most are constants
-            found += collect(_held(value), depth + 1)
-    return found
+            tensors += collect(_held(value), depth + 1)
+    return tensors
 
 
 def _held(value: Value) -> Iterable[Value]:
@@ -248,9 +248,9 @@ def _held(value: Value) -> Iterable[Value]:
 def axes(value: Value | None) -> tuple[int, ...] | None:
     """Return one axis or several as integers; None if one is unknown."""
     if isinstance(value, Items):
-        found = [integer(each) for each in value.items]
-        known = tuple(each for each in found if each is not None)
-        return known if value.complete and len(known) == len(found) else None
+        integers = [integer(item) for item in value.items]
+        known = tuple(axis for axis in integers if axis is not None)
+        return known if value.complete and len(known) == len(integers) else None
     number = integer(value)
     return None if number is None else (number,)
 
@@ -268,8 +268,8 @@ def is_none(value: Value | None) -> bool:
 def numbers(value: Value | None, count: int) -> list[int | None]:
     """Expand one integer, or a list of them, to `count` integers; None for unknown ones."""
     if isinstance(value, Items):
-        found = [integer(each) for each in value.items]
-        return found if value.complete and len(found) == count else [None] * count
+        integers = [integer(item) for item in value.items]
+        return integers if value.complete and len(integers) == count else [None] * count
     return [integer(value)] * count
 
 
@@ -283,24 +283,24 @@ def flow_of(value: Value | None) -> TensorPath:
 
 def wrote(out: TensorPath, reads: Sequence[TensorPath], conditions: Conditions, kind: str = "other") -> Tensor:
     """Record that `out` is computed from `reads` by a reader of that kind, and return it as a value."""
-    for each in reads:
-        each.readers.append(TensorReader(kind, (out,), conditions))
+    for read in reads:
+        read.readers.append(TensorReader(kind, (out,), conditions))
     return Tensor(out)
 
 
 def bounds_of(part: Items) -> list[int | None] | None:
     """Return the bounds of a slice; None if one is unknown."""
-    found: list[int | None] = []
+    bounds: list[int | None] = []
     for bound in part.items:
         if not isinstance(bound, Const) or not (bound.value is None or isinstance(bound.value, int)):
             return None
-        found.append(bound.value)
-    return found if found and found[-1] != 0 else None
+        bounds.append(bound.value)
+    return bounds if bounds and bounds[-1] != 0 else None
 
 
-# The tensor that is read, the call with it in front; what is written
+# Takes the tensor that is read, and the arguments of the call, this tensor first; returns the output
 Operation = Callable[[TensorPath, Arguments], TensorPath]
-_MOST_PARTS = 64  # more are not told apart
+_MOST_PARTS = 64  # a split into more is opaque
 
 
 def run(operation: Operation, given: Arguments, conditions: Conditions, kind: str = "other") -> Tensor:
@@ -310,7 +310,7 @@ def run(operation: Operation, given: Arguments, conditions: Conditions, kind: st
 
 
 def pointwise(read: TensorPath, _: Arguments) -> TensorPath:
-    """Elementwise operation, which keeps shape and extent."""
+    """Apply an elementwise operation, which keeps shape and extent."""
     return TensorPath(read.shape, space=read.space, raw=read.raw, certain=read.certain)
 
 
@@ -320,17 +320,17 @@ def pooled(read: TensorPath, given: Arguments) -> TensorPath:
     sizes = read.sizes
     count = len(sizes) if sizes is not None else 2
     taps, stride = numbers(given.get(1, "kernel_size"), count), given.get(2, "stride")
-    steps = [each or None for each in (taps if is_none(stride) else numbers(stride, count))]
+    steps = [step or None for step in (taps if is_none(stride) else numbers(stride, count))]
     pads = numbers(given.get(3, "padding") or Const(0), count)
-    found = unknown_sizes(count)
+    extents = unknown_sizes(count)
     if is_true(given.get(5, "ceil_mode")) is False:
-        found = sized(
+        extents = sized(
             lambda size, tap, step, pad: output_size(size, stride=step, pad=2 * pad, dilation=1, taps=tap),
             map(integer, sizes or ()), taps, steps, pads,
         )  # fmt: skip
     # A pool with a larger window may cover the whole map.
-    small = all(each is not None and each <= 3 for each in taps)
-    return TensorPath(read.with_sizes(found), space=Space(False if small else None), raw=read.raw)
+    small = all(tap is not None and tap <= 3 for tap in taps)
+    return TensorPath(read.with_sizes(extents), space=Space(False if small else None), raw=read.raw)
 
 
 def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
@@ -345,7 +345,7 @@ def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
-    """Mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
+    """Take the mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
     # One axis alone is mostly that of the channels, as in attention.
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
@@ -357,12 +357,12 @@ def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def resized(read: TensorPath, given: Arguments) -> TensorPath:
-    """Interpolation to a size or by a factor."""
+    """Interpolate to a size or by a factor."""
     sizes = read.sizes or ()
-    wanted, times = (numbers(given.get(at, name), len(sizes)) for at, name in ((1, "size"), (2, "scale_factor")))
+    goals, times = (numbers(given.get(at, name), len(sizes)) for at, name in ((1, "size"), (2, "scale_factor")))
     scaled = sized(mul, map(integer, sizes), times)
-    found = [Const(goal) if goal is not None else size for goal, size in zip(wanted, scaled, strict=True)]
-    return TensorPath(read.with_sizes(found), space=Space(False), raw=read.raw)
+    extents = [Const(goal) if goal is not None else size for goal, size in zip(goals, scaled, strict=True)]
+    return TensorPath(read.with_sizes(extents), space=Space(False), raw=read.raw)
 
 
 def _viewed(read: TensorPath, given: Arguments) -> TensorPath:
@@ -383,8 +383,8 @@ def flattened(read: TensorPath, given: Arguments) -> TensorPath:
     # Only the usual flatten is followed, which ends in a linear layer.
     if start != 1 or stop != -1 or read.shape is None:
         return TensorPath()
-    counts = [integer(each) for each in read.shape[1:]]
-    known = [each for each in counts if each is not None]
+    counts = [integer(size) for size in read.shape[1:]]
+    known = [count for count in counts if count is not None]
     return TensorPath((read.shape[0], Const(prod(known)) if len(known) == len(counts) else SOMETHING))
 
 
@@ -392,8 +392,8 @@ def _permuted(read: TensorPath, given: Arguments) -> TensorPath:
     """Permute the axes."""
     order, rank = [integer(axis) for axis in given.rest(1, "dims", "perm") or ()], len(read.shape or ())
     known = [axis for axis in order if axis is not None and -rank <= axis < rank]
-    whole = read.shape is not None and len(order) == len(known) == rank
-    return TensorPath(tuple(read.shape[axis] for axis in known) if whole and read.shape else None, raw=read.raw)
+    complete = read.shape is not None and len(order) == len(known) == rank
+    return TensorPath(tuple(read.shape[axis] for axis in known) if complete and read.shape else None, raw=read.raw)
 
 
 def _reordered(read: TensorPath, _: Arguments) -> TensorPath:
@@ -405,12 +405,12 @@ def padded(read: TensorPath, given: Arguments) -> TensorPath:
     """Pad the borders of the map."""
     sizes = read.sizes or ()
     border = numbers(given.get(1, "pad", "padding"), 2 * len(sizes))  # the last axis first
-    found = sized(lambda *each: sum(each), map(integer, sizes), border[-2::-2], border[::-2])
-    return TensorPath(read.with_sizes(found), space=Space(read.space.points), raw=read.raw)
+    extents = sized(lambda *lengths: sum(lengths), map(integer, sizes), border[-2::-2], border[::-2])
+    return TensorPath(read.with_sizes(extents), space=Space(read.space.points), raw=read.raw)
 
 
 def shuffled(read: TensorPath, given: Arguments, *, up: bool = True) -> TensorPath:
-    """Pixel shuffle: r² times fewer channels, each axis r times as long; or its inverse."""
+    """Shuffle pixels: r² times fewer channels, each axis r times as long; or the inverse."""
     factor, channels = integer(given.get(1, "upscale_factor", "downscale_factor")), integer(read.channels)
     if not factor or channels is None or not isinstance(read.channels, Const) or (up and channels % (factor * factor)):
         return TensorPath(space=Space(False), raw=read.raw)
@@ -433,7 +433,7 @@ def _unsqueezed(read: TensorPath, given: Arguments) -> TensorPath:
 
 
 def opaque(given: Arguments, conditions: Conditions) -> Value:
-    """Operation that may do anything with its arguments."""
+    """Record an operation that may do anything with its arguments."""
     return wrote(TensorPath(), given.tensors(), conditions, "opaque")
 
 
@@ -474,12 +474,12 @@ def _spread(left: Shape | None, right: Shape | None) -> Shape | None:
     return tuple(map(_wider, left, right))
 
 
-def _wider(one: Value, other: Value) -> Value:
-    left, right = integer(one), integer(other)
+def _wider(size: Value, other: Value) -> Value:
+    left, right = integer(size), integer(other)
     if left is None or right is None:
-        known = one if left is not None else other
+        known = size if left is not None else other
         return known if (integer(known) or 0) > 1 else SOMETHING
-    return one if left >= right else other
+    return size if left >= right else other
 
 
 def concatenated(given: Arguments, conditions: Conditions) -> Value:
@@ -488,25 +488,25 @@ def concatenated(given: Arguments, conditions: Conditions) -> Value:
     reads = collect([first] if first is not None else [])
     if axes(given.get(1, "dim", "axis") or Const(0)) in ((1,), (-3,)) and reads:
         # Unless each item is a tensor, the sum lacks channels.
-        whole = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
-        known = [size for each in reads if (size := integer(each.channels)) is not None]
+        complete = isinstance(first, Items) and first.complete and len(first.items) == len(reads)
+        known = [size for read in reads if (size := integer(read.channels)) is not None]
         summed: Value = SOMETHING
-        if whole and len(known) == len(reads):
-            summed = Const(sum(known), stated_by(*(each.channels for each in reads)))
-        shaped = next((each for each in reads if each.shape is not None and len(each.shape) > 1), TensorPath())
-        for each in reads[1:]:
-            reads[0].space.same_as(each.space)
-        out = TensorPath(shaped.with_channels(summed), space=reads[0].space, raw=all(each.raw for each in reads))
+        if complete and len(known) == len(reads):
+            summed = Const(sum(known), stated_by(*(read.channels for read in reads)))
+        shaped = next((read for read in reads if read.shape is not None and len(read.shape) > 1), TensorPath())
+        for read in reads[1:]:
+            reads[0].space.same_as(read.space)
+        out = TensorPath(shaped.with_channels(summed), space=reads[0].space, raw=all(read.raw for read in reads))
     return wrote(out, reads, conditions)
 
 
 def _chunked(given: Arguments, conditions: Conditions) -> Value:
     """Split into a number of equal parts, mostly of the channels."""
     read = flow_of(given.get(0, "input", "x"))
-    count, whole = integer(given.get(1, "chunks")) or 0, read.channels
+    count, channels = integer(given.get(1, "chunks")) or 0, read.channels
     width: Value = SOMETHING
-    if isinstance(whole, Const) and count and (known := integer(whole)) is not None and known % count == 0:
-        width = Const(known // count, whole.stated)
+    if isinstance(channels, Const) and count and (known := integer(channels)) is not None and known % count == 0:
+        width = Const(known // count, channels.stated)
     return _parts(read, given, [width] * count if 0 < count <= _MOST_PARTS else None, conditions)
 
 
@@ -514,12 +514,12 @@ def _split(given: Arguments, conditions: Conditions) -> Value:
     """Split into parts of given sizes."""
     read = flow_of(given.get(0, "input", "x"))
     sizes = given.get(1, "split_size_or_sections", "num_or_sections", "split_size")
-    each, whole = integer(sizes), integer(read.channels)
+    width, total = integer(sizes), integer(read.channels)
     if isinstance(sizes, Items) and sizes.complete:
         return _parts(read, given, sizes.items, conditions)
-    if not each or not whole or axes(given.get(2, "dim", "axis")) != (1,):
+    if not width or not total or axes(given.get(2, "dim", "axis")) != (1,):
         return _parts(read, given, None, conditions)
-    return _parts(read, given, [Const(min(each, whole - at)) for at in range(0, whole, each)], conditions)
+    return _parts(read, given, [Const(min(width, total - at)) for at in range(0, total, width)], conditions)
 
 
 def _parts(read: TensorPath, given: Arguments, widths: Sequence[Value] | None, conditions: Conditions) -> Value:
@@ -625,9 +625,9 @@ def function(name: str, given: Arguments, conditions: Conditions) -> Value | Non
     prefix, _, short = name.rpartition(".")
     reads = bool(given.tensors())
     if prefix in _FUNCTIONS and (reads or short in _CREATED or prefix.endswith("functional")):
-        found = _by_name(short, given, conditions)
-        if found is not None:
-            return found
+        result = _by_name(short, given, conditions)
+        if result is not None:
+            return result
     return opaque(given, conditions) if reads else None
 
 
@@ -641,11 +641,11 @@ def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) 
         return SOMETHING
     if name in _RESHAPING:
         reshaped_in_place(tensor.data)
-    whole = Arguments([tensor, *given.args], given.keywords)
+    arguments = Arguments([tensor, *given.args], given.keywords)
     # The operations below name axes by PyTorch's order.
     if tensor.data.last:
-        return SOMETHING if name in ("get_shape", "set_shape") else opaque(whole, conditions)
-    return _by_name(name, whole, conditions) or opaque(whole, conditions)
+        return SOMETHING if name in ("get_shape", "set_shape") else opaque(arguments, conditions)
+    return _by_name(name, arguments, conditions) or opaque(arguments, conditions)
 
 
 def _size(flow: TensorPath, name: str, given: Arguments) -> Value:

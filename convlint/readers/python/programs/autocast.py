@@ -1,4 +1,4 @@
-"""Find what stands in blocks of autocast: the forward pass, as it should; and two misuses within a function."""
+"""Find forward passes in blocks of autocast, and two misuses of autocast within a function."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.
 _AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
+_MOVES = ("cuda", "to", "long")  # calls that move targets to where the loss is computed
 # Ends of names of models
-_MOVES = ("cuda", "to", "long")  # calls that bring targets where the loss is computed
 _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone", "resnet", "classifier")
 
 
@@ -25,10 +25,10 @@ def trains_inside(unit: SourceUnit) -> bool:
     """Whether a function that calls `.backward()` calls its model in a block of autocast that is always on for CUDA."""
     for body in _bodies(unit.file.tree):
         if not any(
-            isinstance(node, ast.Attribute) and node.attr == "backward" for each in body for node in every(each)
+            isinstance(node, ast.Attribute) and node.attr == "backward" for outer in body for node in every(outer)
         ):
             continue
-        for block in (each for each in body if isinstance(each, ast.With) and _is_autocast(each, unit)):
+        for block in (node for node in body if isinstance(node, ast.With) and _is_autocast(node, unit)):
             calls = [node for node in _within(block.body, unit) if isinstance(node, ast.Call)]
             if _is_surely_on(block, unit) and any(_is_model(call.func) for call in calls):
                 return True
@@ -40,37 +40,37 @@ def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
     beside = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
     if any(unit.full_name(call.func) in ("torch.no_grad", "torch.inference_mode") for call in beside):
         return False
-    on = all(literal(each) == (True,) for call in entered for each in _enabled(call, unit))
-    return on and not any(literal(each) == ("cpu",) for call in entered for each in _devices(call, unit))
+    on = all(literal(argument) == (True,) for call in entered for argument in _enabled(call, unit))
+    return on and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
 
 
 def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
-    """Return what may say for which device it is: torch.autocast's first argument."""
+    """Return the arguments that may give the device: torch.autocast's first one, and `device_type`."""
     first = [] if unit.full_name(call.func) in _OF_DEVICES else call.args[:1]
-    return [*first, *(each.value for each in call.keywords if each.arg == "device_type")]
+    return [*first, *(keyword.value for keyword in call.keywords if keyword.arg == "device_type")]
 
 
 def backward_inside(unit: SourceUnit) -> tuple[Location, ...]:
     """Return calls of `.backward()` inside an autocast block of the same function."""
     calls = (node for block in _blocks(unit) for node in _while_on(block, unit) if isinstance(node, ast.Call))
-    backward = (each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "backward")
+    backward = (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "backward")
     return tuple(dict.fromkeys(map(unit.file.locate, backward)))
 
 
 def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
     """Return calls of a model directly in front of an autocast block that holds only the criterion."""
-    found = []
+    locations = []
     blocks = list(_blocks(unit))
     # An outer autocast block covers the model's call as well.
-    inside = {id(node) for block in blocks for each in block.body for node in every(each)}
+    inside = {id(node) for block in blocks for statement in block.body for node in every(statement)}
     for body in _bodies(unit.file.tree) if blocks else ():
         # Only direct neighbours: with code in between, the split may be intended.
         for before, block in pairwise(body):
             if isinstance(block, ast.With) and _is_autocast(block, unit) and id(block) not in inside:
                 output = _model_call(before)
                 if output and _only_loss(block.body, output):
-                    found.append(unit.file.locate(before))
-    return tuple(found)
+                    locations.append(unit.file.locate(before))
+    return tuple(locations)
 
 
 def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
@@ -89,22 +89,22 @@ def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:
 
 
 def _enabled(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
-    """Return what says whether it is on: the first argument, or the third behind a device and a dtype."""
+    """Return the arguments that turn it on: the first, or the third behind a device and a dtype; and `enabled`."""
     place = 0 if unit.full_name(call.func) in _OF_DEVICES else 2
-    return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "enabled")]
+    return [*call.args[place : place + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "enabled")]
 
 
 def _while_on(block: ast.With, unit: SourceUnit) -> Iterator[ast.AST]:
-    """Yield the nodes of an autocast block, without branches that a test of its `enabled` takes where it is off."""
-    on = {ast.unparse(each) for call in _entered(block, unit) for each in _enabled(call, unit)}
-    off = {f"not {each}" for each in on}
-    left = {
-        id(each)
+    """Yield the nodes of an autocast block, without branches that run only if its `enabled` is false."""
+    on = {ast.unparse(argument) for call in _entered(block, unit) for argument in _enabled(call, unit)}
+    off = {f"not {text}" for text in on}
+    skipped = {
+        id(inner)
         for node in _within(block.body, unit) if isinstance(node, ast.If)
         for tests, branch in ((on, node.orelse), (off, node.body)) if ast.unparse(node.test) in tests
-        for statement in branch for each in every(statement)
+        for statement in branch for inner in every(statement)
     }  # fmt: skip
-    return (node for node in _within(block.body, unit) if id(node) not in left)
+    return (node for node in _within(block.body, unit) if id(node) not in skipped)
 
 
 def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
@@ -137,7 +137,7 @@ def _model_call(node: ast.stmt) -> str:
 
 def _is_model(function: ast.expr) -> bool:
     name = last_name(function).lower()
-    return any(name == each or name.endswith("_" + each) for each in _MODELS)
+    return any(name == model or name.endswith("_" + model) for model in _MODELS)
 
 
 def _only_loss(body: list[ast.stmt], output: str) -> bool:
@@ -146,15 +146,15 @@ def _only_loss(body: list[ast.stmt], output: str) -> bool:
     for node in body:
         if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
             return False
-        for each in every(node):
-            if not isinstance(each, ast.Call):
+        for inner in every(node):
+            if not isinstance(inner, ast.Call):
                 continue
-            name = last_name(each.func).lower()
-            if isinstance(each.func, ast.Attribute) and name in _MOVES:
+            name = last_name(inner.func).lower()
+            if isinstance(inner.func, ast.Attribute) and name in _MOVES:
                 continue
             if not any(part in name for part in _CRITERIA[:3]) and name not in _CRITERIA:
                 return False
-            given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            given = [*inner.args, *(keyword.value for keyword in inner.keywords)]
             # A loss of something else may be meant to stay in fp32.
-            used = used or any(isinstance(one, ast.Name) and one.id == output for arg in given for one in every(arg))
+            used = used or any(isinstance(leaf, ast.Name) and leaf.id == output for arg in given for leaf in every(arg))
     return used

@@ -45,10 +45,10 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
         for name, function in unit.functions.items()
         if any(isinstance(node, ast.Attribute) and node.attr == "backward" for node in every(function))
     }
-    left = {name: function for name, function in unit.functions.items() if name not in loops}
-    while leading := {name for name, function in left.items() if _calls_any(function, loops)}:
+    others = {name: function for name, function in unit.functions.items() if name not in loops}
+    while leading := {name for name, function in others.items() if _calls_any(function, loops)}:
         loops |= leading
-        left = {name: function for name, function in left.items() if name not in leading}
+        others = {name: function for name, function in others.items() if name not in leading}
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
     return next((node for node in calls if _trains(node.value, loops)), None)
 
@@ -84,21 +84,21 @@ MOST_OTHERS = 20  # programs outside the checked files that are read for a setti
 
 
 def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequence[str]) -> list[str]:
-    """Return the files of programs among the `wanted`, or that import a setting from there; or else `entries`."""
+    """Return the programs among the `wanted` files, or that import a setting from one; with `entries`, those only."""
     project = imports.project
     if entries:
         # Entries of a configuration may be relative to the repository as well as to the current folder.
-        real = {os.path.abspath(each) for entry in entries for each in (entry, os.path.join(project.root, entry))}
+        real = {os.path.abspath(path) for entry in entries for path in (entry, os.path.join(project.root, entry))}
         return [path for path in project.paths if os.path.abspath(path) in real]
     setting = {path for path in wanted if not is_quiet(path) and may_set(project.content(path) or b"")}
-    found = []
+    paths = []
     for path in project.paths:
         if is_quiet(path) or not (path in wanted or setting) or not may_be_entry(project.content(path) or b""):
             continue
         if path in wanted or not setting.isdisjoint(imports.closure(path).files):
-            found.append(path)
-    others = [path for path in found if path not in wanted]
-    return [path for path in found if path in wanted or path in others[:MOST_OTHERS]]
+            paths.append(path)
+    others = [path for path in paths if path not in wanted]
+    return [path for path in paths if path in wanted or path in others[:MOST_OTHERS]]
 
 
 _MENTIONS = re.compile(rb"cuda|cudnn|gpu|accelerator|fabric", re.IGNORECASE)
@@ -132,7 +132,7 @@ def _uses(node: ast.AST, unit: SourceUnit) -> bool:
 
 
 def _speaks(name: str) -> bool:
-    return name in _LIBRARIES or any(each in name.lower() for each in ("cuda", "gpu"))
+    return name in _LIBRARIES or any(word in name.lower() for word in ("cuda", "gpu"))
 
 
 _OF_LIBRARIES = re.compile(
@@ -159,7 +159,7 @@ _CLASS = re.compile(r"(?:\w+\.)*(?:Lazy)?Conv(?:Transpose)?[123]d")
 def uses_class_of_convolutions(tree: ast.Module) -> bool:
     """Whether code has a framework's convolution without a call of it: as a base, in a `partial`, under another name.
 
-    One that is only asked about, as in `isinstance(m, nn.Conv2d)`, tells of no convolution.
+    A class that is only tested for, as in `isinstance(m, nn.Conv2d)`, does not count.
     """
     used: list[ast.expr | None] = []
     for node in every(tree):
@@ -176,11 +176,11 @@ def uses_class_of_convolutions(tree: ast.Module) -> bool:
                 used += values
             case ast.Subscript(value=ast.Tuple(elts=elements) | ast.List(elts=elements)):
                 used += elements
-            case ast.IfExp(body=one, orelse=other):
-                used += (one, other)
+            case ast.IfExp(body=body, orelse=other):
+                used += (body, other)
             case ast.Return(value=value):
                 used.append(value)
-    return any(_CLASS.fullmatch(dotted(each)) for each in used if each is not None)
+    return any(_CLASS.fullmatch(dotted(expression)) for expression in used if expression is not None)
 
 
 def _arguments(content: bytes, start: int) -> bytes:
@@ -269,7 +269,7 @@ def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, s
     """
     body = unit.file.tree.body
     torch = _torch(body)
-    apart = any(each in unit.file.content for each in _STARTERS)
+    apart = any(starter in unit.file.content for starter in _STARTERS)
     if is_guard(beginning) and not apart:
         function = _main(beginning, unit)
         first = _first(function.body) if function is not None else beginning.body[0]
@@ -282,7 +282,7 @@ def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, s
 
 def _front(node: ast.stmt, unit: SourceUnit) -> Location:
     """Return the location of a statement, with its decorators."""
-    first = min((each.lineno for each in getattr(node, "decorator_list", [])), default=node.lineno)
+    first = min((decorator.lineno for decorator in getattr(node, "decorator_list", [])), default=node.lineno)
     return replace(unit.file.locate(node), line=first)
 
 
@@ -291,7 +291,7 @@ def _main(guard: ast.If, unit: SourceUnit) -> Definition | None:
     match guard.body:
         case [*before, ast.Expr(value=ast.Call(func=ast.Name(id=name)))]:
             prepares = all(
-                isinstance(each, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for each in before
+                isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom) for node in before
             )
             return unit.functions.get(name) if prepares else None
     return None
@@ -320,11 +320,11 @@ def _behind_imports(body: list[ast.stmt]) -> ast.stmt | None:
 
 def _torch(body: list[ast.stmt]) -> str:
     """Return the name to which the module's imports bind torch; '' for none."""
-    names = (each for node in body if isinstance(node, ast.Import) for each in node.names)
-    ours = (each for each in names if each.name == "torch" or (each.name.startswith("torch.") and not each.asname))
-    return next((each.asname or "torch" for each in ours), "")
+    names = (alias for node in body if isinstance(node, ast.Import) for alias in node.names)
+    ours = (alias for alias in names if alias.name == "torch" or (alias.name.startswith("torch.") and not alias.asname))
+    return next((alias.asname or "torch" for alias in ours), "")
 
 
 def _binds(function: Definition, name: str) -> bool:
     """Whether a function binds the name to something else."""
-    return name in names_of.bound(function.body) or any(each.arg == name for each in names_of.parameters(function))
+    return name in names_of.bound(function.body) or any(node.arg == name for node in names_of.parameters(function))

@@ -48,21 +48,21 @@ _COUNTING = frozenset(("int", "float", "round", "tuple", "list", "min", "max"))
 
 def rescaled(reached: Sequence[Segment]) -> bool:
     """Whether a training loop scales or crops its batches to an unknown size, itself or in functions it calls."""
-    steps = [each.once(_step) for each in reached]
+    steps = [segment.once(_step) for segment in reached]
     if any(scales for scales, _ in steps):
         return True
     collating = {
-        name.decode() for each in reached if each.has(_COLLATES) for name in _COLLATED_BY.findall(each.content)
+        name.decode() for segment in reached if segment.has(_COLLATES) for name in _COLLATED_BY.findall(segment.content)
     }
     called = collating.union(*(calls for _, calls in steps)) - _OF_MODULES
-    return any(each.once(_scales_itself) for each in reached if each.kind == "function" and each.name in called)
+    return any(part.once(_scales_itself) for part in reached if part.kind == "function" and part.name in called)
 
 
 def _scales_at_random(segment: Segment) -> bool:
     """Whether a network draws numbers where it scales its features."""
     for method in segment.body if segment.kind == "class" else ():
         if isinstance(method, ast.FunctionDef) and method.name == "forward":
-            called = {last_name(each.func) for each in every(method) if isinstance(each, ast.Call)}
+            called = {last_name(call.func) for call in every(method) if isinstance(call, ast.Call)}
             if not called.isdisjoint(_RANDOM) and not called.isdisjoint(_FUNCTIONS):
                 return True
     return False
@@ -95,7 +95,7 @@ def _trained(segment: Segment, loops: list[ast.For | ast.AsyncFor | ast.While]) 
     if segment.kind == "function":
         looped = {id(node) for node in inside}
         nodes = list(parts(segment))
-        if segment.name == "training_step" or any(_passes_back(each) and id(each) not in looped for each in nodes):
+        if segment.name == "training_step" or any(_passes_back(node) and id(node) not in looped for node in nodes):
             yield from nodes
 
 
@@ -105,7 +105,7 @@ def _passes_back(node: ast.AST) -> bool:
 
 def _scales_own(loop: ast.For) -> bool:
     """Whether a loop scales its own items."""
-    names = {each.id for each in every(loop.target) if isinstance(each, ast.Name)}
+    names = {node.id for node in every(loop.target) if isinstance(node, ast.Name)}
     return any(
         isinstance(node, ast.Call) and node.args and _whose(node.args[0]) in names and _scales(node)
         for node in every(loop)
@@ -129,18 +129,18 @@ def _scales(call: ast.Call) -> bool:
     name = last_name(call.func)
     if name not in _FUNCTIONS and name not in _ADDING and name not in _CLASSES:
         return False
-    named = _keywords(call, _SIZES)
+    sizes = _keywords(call, _SIZES)
     # A function's first argument is the image, that of a class the size.
-    given = call.args if name in _CLASSES else call.args[1:] or ([] if named else call.args)
-    return not all(map(_is_stated, (*given, *named)))
+    given = call.args if name in _CLASSES else call.args[1:] or ([] if sizes else call.args)
+    return not all(map(_is_stated, (*given, *sizes)))
 
 
 def _cuts(node: ast.AST) -> bool:
     """Whether the node reads `images[:, :, :n]`."""
     match node:
         case ast.Subscript(slice=ast.Tuple(elts=places), ctx=ast.Load()):
-            dots = (at for at, each in enumerate(places) if isinstance(each, ast.Constant) and each.value is ...)
-            return any(isinstance(each, ast.Slice) and not _is_stated(each) for each in places[next(dots, 1) + 1 :])
+            dots = (at for at, place in enumerate(places) if isinstance(place, ast.Constant) and place.value is ...)
+            return any(isinstance(place, ast.Slice) and not _is_stated(place) for place in places[next(dots, 1) + 1 :])
     return False
 
 
@@ -172,43 +172,43 @@ def grows(reached: Sequence[Segment]) -> bool:
 
     The variable may be passed through a function.
     """
-    if any(each.once(_sets_size) for each in reached if each.has(_SETS_SIZE)):
+    if any(segment.once(_sets_size) for segment in reached if segment.has(_SETS_SIZE)):
         return True
-    stating = [each for each in reached if each.has(_GROWTH_SIZES)]
+    stating = [segment for segment in reached if segment.has(_GROWTH_SIZES)]
     functions: Sized = {
-        each.name: (each.node, each.once(_stated))
-        for each in stating
-        if isinstance(each.node, Definition) and each.once(_stated)
+        segment.name: (segment.node, segment.once(_stated))
+        for segment in stating
+        if isinstance(segment.node, Definition) and segment.once(_stated)
     }
-    named = {name.encode() for name in functions}
+    names = {name.encode() for name in functions}
     return any(
         not changed.isdisjoint(_names(_sizes(call, functions)))
-        for each in reached
-        if each.has(_GROWTH_SIZES) or not named.isdisjoint(each.words)
-        for calls, changed in each.once(_loops)
+        for segment in reached
+        if segment.has(_GROWTH_SIZES) or not names.isdisjoint(segment.words)
+        for calls, changed in segment.once(_loops)
         for call in calls
     )
 
 
 def _sets_size(segment: Segment) -> bool:
     """Whether a loop sets the attribute `size` of something, or one that ends so."""
-    loops = (each for each in parts(segment) if isinstance(each, ast.For | ast.While))
-    assigned = (each for loop in loops for each in every(loop) if isinstance(each, ast.Assign))
-    targets = (target for each in assigned if not _is_stated(each.value) for target in each.targets)
-    return any(isinstance(each, ast.Attribute) and each.attr.endswith("size") for each in targets)
+    loops = (loop for loop in parts(segment) if isinstance(loop, ast.For | ast.While))
+    assigned = (node for loop in loops for node in every(loop) if isinstance(node, ast.Assign))
+    targets = (target for node in assigned if not _is_stated(node.value) for target in node.targets)
+    return any(isinstance(target, ast.Attribute) and target.attr.endswith("size") for target in targets)
 
 
 def _stated(segment: Segment) -> frozenset[str]:
     """Return the names in the sizes of a segment's transforms."""
-    calls = (each for each in parts(segment) if isinstance(each, ast.Call) and last_name(each.func) in _SIZING)
-    return frozenset(name for each in calls for name in _names(_given(each)))
+    calls = (call for call in parts(segment) if isinstance(call, ast.Call) and last_name(call.func) in _SIZING)
+    return frozenset(name for call in calls for name in _names(_given(call)))
 
 
 def _loops(segment: Segment) -> list[tuple[list[ast.Call], frozenset[str]]]:
     """Return the calls in each loop, and the names that it binds."""
-    loops = [every(each) for each in parts(segment) if isinstance(each, ast.For | ast.While)]
+    loops = [every(loop) for loop in parts(segment) if isinstance(loop, ast.For | ast.While)]
     return [
-        ([each for each in nodes if isinstance(each, ast.Call)], frozenset(each.id for each in nodes if stored(each)))
+        ([node for node in nodes if isinstance(node, ast.Call)], frozenset(node.id for node in nodes if stored(node)))
         for nodes in loops
     ]
 
@@ -220,11 +220,11 @@ def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
         yield from _given(call)
     elif name in functions:
         function, sized = functions[name]
-        parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        parameters = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
         if parameters[:1] == ["self"]:
             del parameters[0]
         yield from (value for parameter, value in zip(parameters, call.args, strict=False) if parameter in sized)
-        yield from (each.value for each in call.keywords if each.arg in sized)
+        yield from (keyword.value for keyword in call.keywords if keyword.arg in sized)
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
@@ -233,11 +233,11 @@ def _given(call: ast.Call) -> list[ast.expr]:
 
 def _keywords(call: ast.Call, names: Collection[str]) -> list[ast.expr]:
     """Return the values that a call gives to parameters with these names."""
-    return [each.value for each in call.keywords if each.arg in names]
+    return [keyword.value for keyword in call.keywords if keyword.arg in names]
 
 
 def _names(nodes: Iterable[ast.expr]) -> Iterator[str]:
-    return (each.id for node in nodes for each in every(node) if isinstance(each, ast.Name))
+    return (inner.id for node in nodes for inner in every(node) if isinstance(inner, ast.Name))
 
 
 # Data sets, and the size of images behind their transforms
@@ -275,12 +275,12 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         return _chain(inside.elts, unit, before) if isinstance(inside, ast.List | ast.Tuple) else (before, None)
     if name in ("RandomApply", "RandomChoice", "OneOf", "Lambda") or not is_transform(node, unit):
         code = _code_of(name, node, unit)
-        called = {last_name(each.func) for each in every(code) if isinstance(each, ast.Call)}
+        called = {last_name(call.func) for call in every(code) if isinstance(call, ast.Call)}
         cuts = not called.isdisjoint(_CUTTING)
-        # Of one's own classes those that crop too mostly end in one size.
-        crops = not isinstance(code, ast.Lambda) and any("crop" in each.lower() for each in called)
+        # Classes of the repository that crop too mostly end in one size.
+        crops = not isinstance(code, ast.Lambda) and any("crop" in word.lower() for word in called)
         drawn = cuts and not crops and not called.isdisjoint(_RANDOM)
-        # What resizes behind a varying size may end that.
+        # A resize behind a varying size may fix the size.
         doubtful = drawn or (cuts and before == "varying") or _OWN_SIZES.search(name)
         return ("unknown", node) if doubtful else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
@@ -299,14 +299,14 @@ def _code_of(name: str, node: ast.Call, unit: SourceUnit) -> ast.AST:
         own = unit.named(node.func).node
         return own if isinstance(own, ast.ClassDef) else node
     (given,) = node.args
-    named = unit.named(given).node
-    return given if isinstance(given, ast.Lambda) else named if isinstance(named, ast.FunctionDef) else node
+    function = unit.named(given).node
+    return given if isinstance(given, ast.Lambda) else function if isinstance(function, ast.FunctionDef) else node
 
 
 def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size, ast.expr | None]:
     size, settled = before, None
-    for each in parts:
-        after, by = size_after(each, unit, size)
+    for part in parts:
+        after, by = size_after(part, unit, size)
         if by is not None:
             size, settled = after, by
     return size, settled
@@ -315,15 +315,15 @@ def _chain(parts: list[ast.expr], unit: SourceUnit, before: Size) -> tuple[Size,
 def _expands(name: str, node: ast.Call) -> bool:
     """Whether the call is a rotation that grows with its angle."""
     expand = _keywords(node, ("expand",)) if name == "RandomRotation" else []
-    return any(not isinstance(each, ast.Constant) or bool(each.value) for each in expand)
+    return any(not isinstance(node, ast.Constant) or bool(node.value) for node in expand)
 
 
 def _resized(node: ast.Call, given: list[ast.expr], before: Size) -> Size:
     """Return the size behind a resize: fixed with both sides; one side keeps the aspect ratio of each image."""
-    keywords = {each.arg for each in node.keywords}
+    keywords = {keyword.arg for keyword in node.keywords}
     first = given[0] if given else None
     both = {"height", "width"} <= keywords or (isinstance(first, ast.Tuple | ast.List) and len(first.elts) == 2)
-    two = len(node.args) >= 2 and all(_is_number(each) for each in node.args[:2])  # albumentations' Resize(h, w)
+    two = len(node.args) >= 2 and all(_is_number(side) for side in node.args[:2])  # albumentations' Resize(h, w)
     return "fixed" if both or two or before == "fixed" else "unknown"
 
 
@@ -333,7 +333,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _drawn(node: ast.expr) -> bool:
     """Whether a size is random."""
-    return any(isinstance(each, ast.Call) and last_name(each.func) in _RANDOM for each in every(node))
+    return any(isinstance(inner, ast.Call) and last_name(inner.func) in _RANDOM for inner in every(node))
 
 
 Settled = tuple[str, Location]  # the transform that decides a size, as text, and its location
@@ -342,16 +342,16 @@ _MOST_HOPS = 5
 
 def transformed(call: ast.Call, bound: Bound, unit: SourceUnit, before: Size) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms among the arguments of a data set."""
-    given = (*call.args, *(each.value for each in call.keywords))
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
     results = [
         _settled(node, where, before)
-        for node, where in (each for value in given for each in _values(value, bound, unit, 0))
-        if any(is_transform(each, where) for each in (node.elts if isinstance(node, ast.List) else [node]))
+        for node, where in (pair for value in given for pair in _values(value, bound, unit, 0))
+        if any(is_transform(element, where) for element in (node.elts if isinstance(node, ast.List) else [node]))
     ]
     if not results:
         return before, None
     # Several transforms: one that varies the size decides, then one that is unknown.
-    return next((one for size in ("varying", "unknown") for one in results if one[0] == size), results[0])
+    return next((result for size in ("varying", "unknown") for result in results if result[0] == size), results[0])
 
 
 def _values(node: ast.expr, bound: Bound, unit: SourceUnit, hops: int) -> Iterator[tuple[ast.expr, SourceUnit]]:
@@ -363,19 +363,19 @@ def _values(node: ast.expr, bound: Bound, unit: SourceUnit, hops: int) -> Iterat
         yield from _values(node.body, bound, unit, hops + 1)
         yield from _values(node.orelse, bound, unit, hops + 1)
     elif isinstance(node, ast.Name):
-        values = [each for each in bound.get(node.id, ()) if each is not None]
-        for each in values or filter(None, unit.assigned.get(node.id, ())):
-            yield from _values(each, bound, unit, hops + 1)
+        values = [value for value in bound.get(node.id, ()) if value is not None]
+        for expression in values or filter(None, unit.assigned.get(node.id, ())):
+            yield from _values(expression, bound, unit, hops + 1)
     elif isinstance(node, ast.Subscript):
-        for each, where in _values(node.value, bound, unit, hops + 1):
-            if isinstance(each, ast.Dict):
-                yield from ((value, where) for value in _entries(each, node.slice))
+        for expression, where in _values(node.value, bound, unit, hops + 1):
+            if isinstance(expression, ast.Dict):
+                yield from ((value, where) for value in _entries(expression, node.slice))
     elif isinstance(node, ast.Call) and not is_transform(node, unit):
-        named = unit.named(node.func)
-        if isinstance(named.node, ast.FunctionDef) and named.unit is not None:
-            for returned in statements(named.node.body):
+        target = unit.named(node.func)
+        if isinstance(target.node, ast.FunctionDef) and target.unit is not None:
+            for returned in statements(target.node.body):
                 if isinstance(returned, ast.Return) and returned.value is not None:
-                    yield from _values(returned.value, bound_in(named.node.body), named.unit, hops + 1)
+                    yield from _values(returned.value, bound_in(target.node.body), target.unit, hops + 1)
     else:
         yield node, unit
 
@@ -384,17 +384,17 @@ def _entries(table: ast.Dict, at: ast.expr) -> Iterator[ast.expr]:
     """Yield the values that a dict may have at a key: all of them, if the key is no literal."""
     for key, value in zip(table.keys, table.values, strict=True):
         match key, at:
-            case ast.Constant(value=one), ast.Constant(value=other) if one != other:
+            case ast.Constant(value=first), ast.Constant(value=other) if first != other:
                 continue
         yield value
 
 
 def inside(node: ast.ClassDef, unit: SourceUnit) -> tuple[Size, Settled | None]:
     """Return the size behind the transforms inside the class of a data set."""
-    calls = (each for each in every(node) if isinstance(each, ast.Call) and is_transform(each, unit))
-    results = [_settled(each, unit) for each in calls if unit.full_name(each.func).endswith(".Compose")]
+    calls = (call for call in every(node) if isinstance(call, ast.Call) and is_transform(call, unit))
+    results = [_settled(call, unit) for call in calls if unit.full_name(call.func).endswith(".Compose")]
     if not results or any(size != "fixed" for size, _ in results):
-        return next((one for one in results if one[0] == "varying"), ("unknown", None))
+        return next((result for result in results if result[0] == "varying"), ("unknown", None))
     return results[0]
 
 
@@ -436,22 +436,22 @@ class Data(Struct, frozen=True):
     name: str
     at: Location
     size: Size
-    settled: Settled | None = None  # the transform that makes it so
+    settled: Settled | None = None  # the transform that decides the size
     held_out: bool = False
 
 
 def data_sets(reached: Iterable[Segment]) -> list[Data]:
     """Return the data sets that the segments construct."""
-    found: list[Data] = []
-    for each in reached:
-        if b"data" in each.content or b"Data" in each.content or not _NAMES.isdisjoint(each.words):
-            found += each.once(_made)
-    return found
+    sets: list[Data] = []
+    for segment in reached:
+        if b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words):
+            sets += segment.once(_made)
+    return sets
 
 
 def _made(segment: Segment) -> list[Data]:
     """Return the data sets that a segment constructs."""
-    unit, found = segment.unit, []
+    unit, sets = segment.unit, []
     if unit is None:
         return []
     bound = bound_in(segment.body)
@@ -459,41 +459,41 @@ def _made(segment: Segment) -> list[Data]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         for call in _own_calls(node):
-            made = _data(call, bound, unit)
-            if made is not None:
-                found.append(replace(made, held_out=_held_out(call, node, segment)))
-    return found
+            data = _data(call, bound, unit)
+            if data is not None:
+                sets.append(replace(data, held_out=_held_out(call, node, segment)))
+    return sets
 
 
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
     """Yield the calls in a statement, without those in its blocks."""
     waiting: list[ast.AST] = [node]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, ast.Call):
-            yield each
-        waiting += [child for child in below(each) if not isinstance(child, ast.stmt)]
+        inner = waiting.pop()
+        if isinstance(inner, ast.Call):
+            yield inner
+        waiting += [child for child in below(inner) if not isinstance(child, ast.stmt)]
 
 
 def _data(call: ast.Call, bound: Bound, unit: SourceUnit) -> Data | None:
     """Return the data set that a call constructs; None for any other call."""
-    named = unit.named(call.func)
-    names = [named.full.split(".")[-1]] if _of_library(named.full) else []
-    if named == ResolvedName() and isinstance(call.func, ast.Name):
+    target = unit.named(call.func)
+    names = [target.full.split(".")[-1]] if _of_library(target.full) else []
+    if target == ResolvedName() and isinstance(call.func, ast.Name):
         names = _chosen(bound.get(call.func.id, []), unit)
     if names:
         before: Size = "fixed" if ONE_SIZE.issuperset(names) else "unknown"
         size, settled = transformed(call, bound, unit, before)
         return Data(" or ".join(names), unit.file.locate(call), size, settled)
-    if not isinstance(named.node, ast.ClassDef) or named.unit is None or not _is_data_set(named.node, named.unit):
+    if not isinstance(target.node, ast.ClassDef) or target.unit is None or not _is_data_set(target.node, target.unit):
         return None
     # `class Pairs(CIFAR10)` has the images of CIFAR10.
-    bases = [full for full in map(named.unit.full_name, named.node.bases) if _of_library(full)]
+    bases = [full for full in map(target.unit.full_name, target.node.bases) if _of_library(full)]
     of_one_size = any(full.split(".")[-1] in ONE_SIZE for full in bases[:1])
     size, settled = transformed(call, bound, unit, "fixed" if of_one_size else "unknown")
     if settled is None and not of_one_size:
-        size, settled = inside(named.node, named.unit)
-    return Data(named.node.name, unit.file.locate(call), size, settled)
+        size, settled = inside(target.node, target.unit)
+    return Data(target.node.name, unit.file.locate(call), size, settled)
 
 
 def _of_library(full: str) -> bool:
@@ -502,16 +502,16 @@ def _of_library(full: str) -> bool:
 
 def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
     """Return the library's data sets that a variable may stand for; none if it may be anything else."""
-    full = ["" if each is None else unit.full_name(each) for each in values]
-    return list(dict.fromkeys(each.split(".")[-1] for each in full)) if all(map(_of_library, full)) else []
+    full = ["" if value is None else unit.full_name(value) for value in values]
+    return list(dict.fromkeys(name.split(".")[-1] for name in full)) if all(map(_of_library, full)) else []
 
 
 def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:
     for base in node.bases if hops <= _MOST_HOPS else ():
-        named = unit.named(base)
-        if named.full in _BASES or (named.full.startswith("torchvision.datasets.")):
+        target = unit.named(base)
+        if target.full in _BASES or (target.full.startswith("torchvision.datasets.")):
             return True
-        if isinstance(named.node, ast.ClassDef) and named.unit and _is_data_set(named.node, named.unit, hops + 1):
+        if isinstance(target.node, ast.ClassDef) and target.unit and _is_data_set(target.node, target.unit, hops + 1):
             return True
     return False
 
@@ -523,15 +523,15 @@ def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
         if keyword.arg in ("train", "is_train", "training") and value is False:
             return True
         if keyword.arg in _PARTS and isinstance(value, str):
-            return any(each in value.lower() for each in _HELD_OUT)
-    if any(str(each.value).lower() in _HELD_OUT for each in call.args if isinstance(each, ast.Constant)):
+            return any(word in value.lower() for word in _HELD_OUT)
+    if any(str(argument.value).lower() in _HELD_OUT for argument in call.args if isinstance(argument, ast.Constant)):
         return True
     bound = " ".join(map(ast.unparse, statement.targets if isinstance(statement, ast.Assign) else [])).lower()
     words = bound.replace(".", "_").split("_")
     if any(word.startswith(_HELD_OUT) for word in words) and "train" not in bound:
         return True
     owner = segment.name.lower()
-    return any(each in owner for each in ("val", "test", "eval")) and "train" not in owner
+    return any(word in owner for word in ("val", "test", "eval")) and "train" not in owner
 
 
 # The answer for a program
@@ -562,25 +562,25 @@ def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segme
 
 
 def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
-    varied = next(filter(None, (each.once(_collated) for each in reached)), ())
+    varied = next(filter(None, (segment.once(_collated) for segment in reached)), ())
     every_set = data_sets(reached)
-    found = [each for each in every_set if not each.held_out]
-    if varied:  # of this program's data only if there are no others
-        return (None, ()) if any(each.size == "fixed" for each in found) else (False, varied)
-    varying = [each for each in found if each.size == "varying"]
-    if varying and len(varying) == len(found):
-        return False, tuple(each.settled for each in varying if each.settled is not None)
-    if not found or any(each.size != "fixed" for each in found) or any(each.has(_DOUBT) for each in reached):
+    sets = [data for data in every_set if not data.held_out]
+    if varied:  # which is the program's data only if no data set has one size
+        return (None, ()) if any(data.size == "fixed" for data in sets) else (False, varied)
+    varying = [data for data in sets if data.size == "varying"]
+    if varying and len(varying) == len(sets):
+        return False, tuple(data.settled for data in varying if data.settled is not None)
+    if not sets or any(data.size != "fixed" for data in sets) or any(segment.has(_DOUBT) for segment in reached):
         return None, ()
-    if rescaled(reached) or grows(reached) or any(each.once(_scales_at_random) for each in reached):
+    if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
         return None, ()
-    # Each new size of an evaluation would be tuned for as well. Images of several sizes are read one by one.
-    if any(each.has(_ALONE) for each in reached) and any(each.held_out and each.size != "fixed" for each in every_set):
+    # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
+    if any(part.has(_ALONE) for part in reached) and any(data.held_out and data.size != "fixed" for data in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
-    if any(each.has(_COLLATES) for each in reached) and not all(each.settled for each in found):
+    if any(segment.has(_COLLATES) for segment in reached) and not all(data.settled for data in sets):
         return None, ()
-    shown = [one for each in found for one in ((each.name, each.at), each.settled) if one is not None]
+    shown = [pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None]
     return True, tuple(dict.fromkeys(shown))
 
 
@@ -589,7 +589,7 @@ def _collated(segment: Segment) -> Evidence:
     unit = segment.unit if segment.has(_COLLATES) else None
     if unit is not None:
         for call in parts(segment):
-            if isinstance(call, ast.Call) and any(_lists(each, unit) for each in _keywords(call, ("collate_fn",))):
+            if isinstance(call, ast.Call) and any(_lists(value, unit) for value in _keywords(call, ("collate_fn",))):
                 return (("collate_fn makes lists", unit.file.locate(call)),)
     return ()
 
@@ -598,11 +598,11 @@ def _lists(value: ast.expr, unit: SourceUnit) -> bool:
     """Whether a function only does `return tuple(zip(*batch))`."""
     if isinstance(value, ast.Lambda):
         return _zips(value.body)
-    named = unit.named(value)
-    if not isinstance(named.node, ast.FunctionDef):
+    target = unit.named(value)
+    if not isinstance(target.node, ast.FunctionDef):
         return False
-    returns = [each.value for each in statements(named.node.body) if isinstance(each, ast.Return)]
-    return len(returns) == 1 and len(named.node.body) <= 2 and returns[0] is not None and _zips(returns[0])
+    returns = [statement.value for statement in statements(target.node.body) if isinstance(statement, ast.Return)]
+    return len(returns) == 1 and len(target.node.body) <= 2 and returns[0] is not None and _zips(returns[0])
 
 
 def _zips(node: ast.expr) -> bool:

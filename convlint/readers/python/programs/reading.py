@@ -42,28 +42,28 @@ def read_programs(
 ) -> tuple[TrainingProgram, ...]:
     """Return the programs that concern `paths`; `entries`, if given, are the only ones."""
     project, reader = imports.project, _Reader(imports)
-    wanted = set(paths)
+    own = set(paths)
     begun: list[_Begun] = []
-    found: list[TrainingProgram] = []
+    read: list[TrainingProgram] = []
     # A program that nests deeper than anybody writes is left out.
-    for path in candidates(imports, wanted, entries):
+    for path in candidates(imports, own, entries):
         with suppress(RecursionError):
             begun += reader.begun(path, named=bool(entries))
     # All programs first, as the search for what leads to a setting is shared.
     reader.prepare(begun)
-    for each in begun:
+    for program in begun:
         with suppress(RecursionError):
-            found += reader.program(each)
-    found = [each for each in found if each.path in wanted or any(one.at.path in wanted for one in each.settings)]
-    return tuple(_with_autocast(found, reader, [path for path in project.paths if path in wanted]))
+            read += reader.program(program)
+    read = [program for program in read if program.path in own or any(item.at.path in own for item in program.settings)]
+    return tuple(_with_autocast(read, reader, [path for path in project.paths if path in own]))
 
 
 def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iterable[str]) -> list[TrainingProgram]:
-    """Add what the files of `paths` do with autocast to the programs; files that misuse it become some of their own.
+    """Add the uses of autocast in the files of `paths` to the programs; a file with a misuse becomes a program itself.
 
     Such a misuse is local to a function, whatever calls it: it belongs to the program of its own file.
     """
-    by_path = {each.path: each for each in programs}
+    by_path = {program.path: program for program in programs}
     training = set[str]()  # files that train in it
     for path in paths:
         if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
@@ -80,8 +80,8 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
                 own = by_path.get(path, bare)
                 by_path[path] = replace(own, backward_in_autocast=backward, autocast_around_loss=loss)
     return [
-        each if training.isdisjoint((each.path, *each.closure)) else replace(each, in_autocast=True)
-        for each in by_path.values()
+        program if training.isdisjoint((program.path, *program.closure)) else replace(program, in_autocast=True)
+        for program in by_path.values()
     ]
 
 
@@ -116,8 +116,8 @@ class _Reader:
 
     def prepare(self, programs: Iterable[_Begun]) -> None:
         """Search the files of all programs with settings together, as programs share files."""
-        closures = [each.closure for each in programs if self._anywhere(may_set, each.closure)]
-        self._relevant.search(path for each in closures for path in each.files)
+        closures = [program.closure for program in programs if self._anywhere(may_set, program.closure)]
+        self._relevant.search(path for closure in closures for path in closure.files)
 
     def begun(self, path: str, named: bool) -> Iterator[_Begun]:
         """Yield the program that begins in a file, unless it trains nothing."""
@@ -136,7 +136,7 @@ class _Reader:
             yield _Begun(unit, start, closure, reached, framework, trainer, named)
 
     def program(self, begun: _Begun) -> Iterator[TrainingProgram]:
-        """Yield a program with its settings and input size; of one that runs on the CPU, nothing is of interest."""
+        """Yield a program with its settings and input size; nothing for one that runs on the CPU."""
         anyway = begun.trainer or begun.framework != "pytorch" or begun.named
         if anyway or any(map(self._gpu, begun.closure.files)):
             yield self._facts(*begun[:-1])
@@ -155,7 +155,7 @@ class _Reader:
         sets = self._anywhere(may_set, closure)
         # Without the text of a setting in any file, nothing needs to be evaluated.
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
-        followed = tuple(self._as_trained(each, reached) for each in followed)
+        followed = tuple(self._as_trained(event, reached) for event in followed)
         besides = self._besides(unit.path, reached, followed) if sets else ()
         lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
@@ -186,17 +186,17 @@ class _Reader:
         )
 
     def _as_trained(self, event: Event, reached: list[Segment]) -> Event:
-        """Return a setting with what is sure: that a function which `mp.spawn` runs does run, if it is what trains."""
-        spawned = [each for each in event.conditions if each.key.startswith(SPAWNED)]
-        if not spawned or not all(self._trains(each.key.removeprefix(SPAWNED), reached) for each in spawned):
+        """Return a setting whose conditions by `mp.spawn` are soft if the functions that it runs train."""
+        spawned = [test for test in event.conditions if test.key.startswith(SPAWNED)]
+        if not spawned or not all(self._trains(test.key.removeprefix(SPAWNED), reached) for test in spawned):
             return event
         return replace(
-            event, conditions=tuple(replace(each, soft=True) if each in spawned else each for each in event.conditions)
+            event, conditions=tuple(replace(test, soft=True) if test in spawned else test for test in event.conditions)
         )
 
     def _trains(self, place: str, reached: list[Segment]) -> bool:
         """Whether the function at a place, as path:line, leads to a training loop by its words."""
-        first = next((each for each in reached if f"{each.path}:{each.line}" == place), None)
+        first = next((segment for segment in reached if f"{segment.path}:{segment.line}" == place), None)
         return first is not None and has_loop(led_to(first, reached), trainer=False)
 
     def _trained(self, reached: list[Segment], trainer: str) -> list[Segment]:
@@ -206,7 +206,7 @@ class _Reader:
 
     def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
         """Return the settings in code that the program may reach, but that the evaluation did not run."""
-        seen = {(each.at.path, each.at.line, each.at.column) for each in followed}
+        seen = {(event.at.path, event.at.line, event.at.column) for event in followed}
         skipped = UnreachedSettings(reached, self._runs.machine, self.imports, entry)
         return tuple(
             Event(name, None, at)
@@ -226,7 +226,7 @@ class _Reader:
             return f"imports by name in {closure.dynamic}"
         if closure.cut or not whole:
             return "larger than is followed"
-        if any(each.name == ANY for each in events):
+        if any(event.name == ANY for event in events):
             return "sets cudnn's flags by name"
         lost = next((path for path in closure.files if self.units.get(path) is None), "")
         if lost:

@@ -65,23 +65,23 @@ class Relevant:
     def search(self, files: Iterable[str]) -> None:
         """Search the files; before that, everything is skipped."""
         self._files = set(files)
-        segments = [each for path in self._files for each in self.reach.segments(path)]
-        found = self._setting(segments)
-        self._left_out = {(each.path, each.line) for each in segments if each.kind == "function"}
-        self._left_out -= {(each.path, each.line) for each in found}
-        runs = [each for each in found if each.kind == "function" and (not each.is_method or each.name == "__init__")]
-        names = {(each.cls or each.name).encode() for each in runs}
+        segments = [segment for path in self._files for segment in self.reach.segments(path)]
+        setters = self._setting(segments)
+        self._left_out = {(segment.path, segment.line) for segment in segments if segment.kind == "function"}
+        self._left_out -= {(segment.path, segment.line) for segment in setters}
+        runs = [part for part in setters if part.kind == "function" and (not part.is_method or part.name == "__init__")]
+        names = {(segment.cls or segment.name).encode() for segment in runs}
         self._modules = {
-            each.path
-            for each in segments
-            if (each.kind != "function" and may_set(each.by_import))
-            or (each.kind == "module" and not names.isdisjoint(called(each.by_import)))
+            segment.path
+            for segment in segments
+            if (segment.kind != "function" and may_set(segment.by_import))
+            or (segment.kind == "module" and not names.isdisjoint(called(segment.by_import)))
         }
         self._direct = set(self._modules)
         importers: dict[str, list[str]] = {}
         for path in self._files:
-            for each in self._imports.near(path):
-                importers.setdefault(each, []).append(path)
+            for other in self._imports.near(path):
+                importers.setdefault(other, []).append(path)
         waiting = list(self._modules)
         while waiting:
             for path in importers.get(waiting.pop(), ()):
@@ -112,37 +112,37 @@ class Relevant:
     def _setting(self, segments: list[Segment]) -> list[Segment]:
         content = self._imports.project.content
         setting = {path for path in self._files if may_set(content(path) or b"")}
-        found: list[Segment] = []
+        result: list[Segment] = []
         rest: list[Segment] = []
-        for each in segments:
-            (found if each.path in setting and each.has(SETS) else rest).append(each)
-        new, hops = found, 0
+        for segment in segments:
+            (result if segment.path in setting and segment.has(SETS) else rest).append(segment)
+        new, hops = result, 0
         # From the definitions with settings outwards, to all that name them, however indirectly.
         while new:
             functions: dict[bytes, set[str]] = {}  # by name: the files that define one
             classes: dict[bytes, set[str]] = {}
-            for each in new:
-                if each.kind == "class" or (each.is_method and (each.name == "__init__" or not hops)):
-                    classes.setdefault(each.cls.encode(), set()).add(each.path)
-                elif each.name and not each.is_method:
-                    functions.setdefault(each.name.encode(), set()).add(each.path)
-            methods = {each.name.encode() for each in new if each.is_method and each.name != "__init__"}
+            for segment in new:
+                if segment.kind == "class" or (segment.is_method and (segment.name == "__init__" or not hops)):
+                    classes.setdefault(segment.cls.encode(), set()).add(segment.path)
+                elif segment.name and not segment.is_method:
+                    functions.setdefault(segment.name.encode(), set()).add(segment.path)
+            methods = {segment.name.encode() for segment in new if segment.is_method and segment.name != "__init__"}
             names = {*methods, *functions, *classes}
             new = [
-                each
-                for each in rest
-                if not names.isdisjoint(each.words)
+                segment
+                for segment in rest
+                if not names.isdisjoint(segment.words)
                 and (
-                    not methods.isdisjoint(each.attributes)
-                    or self._names_one(each, functions, each.words)
-                    or self._names_one(each, classes, each.words if each.kind == "class" else each.called)
+                    not methods.isdisjoint(segment.attributes)
+                    or self._names_one(segment, functions, segment.words)
+                    or self._names_one(segment, classes, segment.words if segment.kind == "class" else segment.called)
                 )
             ]
             hops += 1
             chosen = set(new)
-            rest = [each for each in rest if each not in chosen]
-            found = found + new
-        return found
+            rest = [segment for segment in rest if segment not in chosen]
+            result = result + new
+        return result
 
 
 # Functions that call their argument before they return
@@ -184,7 +184,7 @@ class Runs(Library):
         self.machine.left_of_run = STEPS_OF_ALL
         self._made: dict[Event, Event] = {}
         self._handed: set[ast.AST] = set()
-        self._of_handed: dict[object, list[Recorded]] = {}  # what functions set that something else was given
+        self._of_handed: dict[object, list[Recorded]] = {}  # records of functions that were passed to other code
         self._by_import: dict[str, list[Recorded]] = {}
 
     def events(self, entry: str, files: Iterable[str], *, owned: bool) -> tuple[tuple[Event, ...], bool]:
@@ -202,10 +202,10 @@ class Runs(Library):
         machine.reset(machine.heap.base)
         return once(map(_event, recorded)), whole and machine.modules.unfinished.isdisjoint(files)
 
-    def _record(self, machine: Machine, found: Iterable[Set], at: Location) -> bool:
-        events = [Event(name, _plain(value), at) for name, value in found]
-        for each in events:
-            machine.record(self._made.setdefault(each, each))  # equal ones are one, as memory tells them apart
+    def _record(self, machine: Machine, sets: Iterable[Set], at: Location) -> bool:
+        events = [Event(name, _plain(value), at) for name, value in sets]
+        for event in events:
+            machine.record(self._made.setdefault(event, event))  # equal ones are one, as memory tells them apart
         return bool(events)
 
     # What the evaluator asks its library
@@ -218,8 +218,8 @@ class Runs(Library):
         if name in _AT_ONCE and call.args and isinstance(call.args[0], Function):
             return machine.calls.run(call.args[0], [], {}, exact=False)
         if name in _SPAWN:
-            for each in call.values:
-                self._run_apart(machine, each, SPAWNED)
+            for value in call.values:
+                self._run_apart(machine, value, SPAWNED)
             return unknown("call")
         return None
 
@@ -227,42 +227,42 @@ class Runs(Library):
         self, machine: Machine, name: str, key: Value, value: Value, node: ast.AST, file: SourceFile
     ) -> None:
         """Record the assignment of a flag of PyTorch or of an environment variable."""
-        found = list(set_by_name(name, key, value))
-        if found:
-            self._record(machine, found, file.locate(_statement(node, file)))
+        sets = list(set_by_name(name, key, value))
+        if sets:
+            self._record(machine, sets, file.locate(_statement(node, file)))
 
     def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
         """Run an imported module that makes settings, and add its records here."""
         for path in dict.fromkeys(self._named(node, file.path)):
-            found = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
-            have = {(each.thing.name, each.thing.at) for each in machine.recorded if each.thing.imported}
+            records = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
+            have = {(record.thing.name, record.thing.at) for record in machine.recorded if record.thing.imported}
             conditions, doubts = tuple(machine.conditions), tuple(machine.doubts)
             machine.recorded += [
-                replace(each, conditions=conditions + each.conditions, doubts=doubts + each.doubts)
-                for each in found
-                if (each.thing.name, each.thing.at) not in have
+                replace(record, conditions=conditions + record.conditions, doubts=doubts + record.doubts)
+                for record in records
+                if (record.thing.name, record.thing.at) not in have
             ]
 
     def _set_by_import(self, path: str) -> list[Recorded]:
         """Return the records of importing a module; one that only imports others need not be run."""
-        found = self._by_import.get(path)
-        if found is None and self._relevant.passes_on(path):
-            self._by_import[path] = []  # of one that imports itself in the end
-            near = [each for each in self._imports.near(path) if self._relevant.module(each)]
-            below = (each for one in near for each in self._set_by_import(one))
-            found = [replace(each, doubts=(path, *each.doubts)) for each in below]
-        elif found is None:
+        records = self._by_import.get(path)
+        if records is None and self._relevant.passes_on(path):
+            self._by_import[path] = []  # for one that imports itself indirectly
+            near = [other for other in self._imports.near(path) if self._relevant.module(other)]
+            below = (record for other in near for record in self._set_by_import(other))
+            records = [replace(record, doubts=(path, *record.doubts)) for record in below]
+        elif records is None:
             self.machine.run_module(path)
             if path not in self.machine.modules.recorded:
                 return []  # it runs now, and imports the one that imports it
             recorded = self.machine.modules.recorded[path]
-            found = [replace(each, thing=replace(each.thing, imported=True)) for each in recorded]
-        self._by_import[path] = found
-        return found
+            records = [replace(record, thing=replace(record.thing, imported=True)) for record in recorded]
+        self._by_import[path] = records
+        return records
 
     def _named(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
         resolve = self._imports.resolve
-        names, level = [each.name for each in node.names], 0
+        names, level = [alias.name for alias in node.names], 0
         if isinstance(node, ast.ImportFrom):
             module, level = node.module or "", node.level
             names = [module, *(f"{module}.{name}".lstrip(".") for name in names)]
@@ -282,8 +282,8 @@ class Runs(Library):
         mark, conditions, doubts = len(machine.recorded), len(machine.conditions), len(machine.doubts)
         if known in self._of_handed:
             machine.recorded += [
-                Recorded(each.thing, (*machine.conditions, *each.conditions), (), (*machine.doubts, *each.doubts))
-                for each in self._of_handed[known]
+                Recorded(record.thing, (*machine.conditions, *record.conditions), (), (*machine.doubts, *record.doubts))
+                for record in self._of_handed[known]
             ]
             return
         self._handed.add(value.node)
@@ -293,8 +293,8 @@ class Runs(Library):
         self._handed.discard(value.node)
         if known is not None and value.scope.parent is None:
             self._of_handed[known] = [
-                Recorded(each.thing, each.conditions[conditions:], (), each.doubts[doubts:])
-                for each in machine.recorded[mark:]
+                Recorded(record.thing, record.conditions[conditions:], (), record.doubts[doubts:])
+                for record in machine.recorded[mark:]
             ]
 
 
@@ -305,12 +305,12 @@ def _plain(value: Value) -> tuple[LiteralValue] | None:
 
 def _event(recorded: Recorded) -> Event:
     """Convert a record to an event with the conditions around it."""
-    conditions = [Condition("doomed" if each == DOOMED else "doubt", str(id(each))) for each in recorded.doubts]
+    conditions = [Condition("doomed" if doubt == DOOMED else "doubt", str(id(doubt))) for doubt in recorded.doubts]
     for text in recorded.conditions:
         apart = text.startswith((_ELSEWHERE, SPAWNED))
         place = text.place if isinstance(text, Test) else None
         conditions += (
-            [Condition("elsewhere", text)] if apart else (replace(each, place=place) for each in holding(text))
+            [Condition("elsewhere", text)] if apart else (replace(test, place=place) for test in holding(text))
         )
     event: Event = recorded.thing
     return replace(event, conditions=tuple(conditions))
@@ -324,22 +324,22 @@ def _statement(target: ast.AST, file: SourceFile) -> ast.stmt | ast.expr:
         if not node.lineno <= line <= (node.end_lineno or line):
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
-        if any(each is target for one in targets for each in every(one)):
+        if any(inner is target for other in targets for inner in every(other)):
             return node
     return target  # type: ignore[return-value]
 
 
 def stated(segment: Segment) -> list[tuple[str, Location]]:
     """Return the settings in the text of a segment, with their locations, whether or not it runs."""
-    unit, found = segment.unit, []
+    unit, settings = segment.unit, []
     for node in parts(segment) if unit is not None else ():
         if unit is None or not isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
             continue
         at: ast.expr | ast.stmt = node
         sets: Iterable[Set] = ()
         if isinstance(node, ast.Call):
-            args = [_of_literal(each) for each in node.args]
-            keywords = {each.arg or "": _of_literal(each.value) for each in node.keywords}
+            args = [_of_literal(argument) for argument in node.args]
+            keywords = {keyword.arg or "": _of_literal(keyword.value) for keyword in node.keywords}
             if isinstance(node.func, ast.Name) and node.func.id == "setattr" and len(args) == 3:
                 sets = set_by_name(unit.full_name(node.args[0]), args[1], args[2])
             else:
@@ -347,13 +347,13 @@ def stated(segment: Segment) -> list[tuple[str, Location]]:
         elif isinstance(node.ctx, ast.Store):
             key = Const(node.attr) if isinstance(node, ast.Attribute) else _of_literal(node.slice)
             sets, at = set_by_name(unit.full_name(node.value), key, NOBODY_KNOWS), _statement(node, unit.file)
-        found += [(name, unit.file.locate(at)) for name, _ in sets]
-    return found
+        settings += [(name, unit.file.locate(at)) for name, _ in sets]
+    return settings
 
 
 def _of_literal(node: ast.expr) -> Value:
-    found = literal(node)
-    return Const(found[0]) if found is not None else NOBODY_KNOWS
+    value = literal(node)
+    return Const(value[0]) if value is not None else NOBODY_KNOWS
 
 
 _PATH = re.compile(r"[\w.:/]+")  # a string that a registry, or importlib, may take for a function
@@ -366,15 +366,15 @@ class UnreachedSettings:
 
     def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: ProjectImports, entry: str) -> None:
         self._reached, self._followed_calls, self._project = tuple(reached), machine.followed, imports.project
-        self._left = [each for each in machine.choices.left if each[0] != entry or not self._is_guarded(each)]
+        self._left = [side for side in machine.choices.left if side[0] != entry or not self._is_guarded(side)]
         self._renamed = {
-            each.attr
-            for path in dict.fromkeys(each.path for each in self._reached)
-            for each in imports.of(path)
-            if each.name not in ("*", each.attr)
+            binding.attr
+            for path in dict.fromkeys(segment.path for segment in self._reached)
+            for binding in imports.of(path)
+            if binding.name not in ("*", binding.attr)
         }
         self._sure: dict[int, bool] = {}
-        self._open = any(each.has(_SETS_GLOBALS) for each in self._reached)  # such code may rebind any name
+        self._open = any(segment.has(_SETS_GLOBALS) for segment in self._reached)  # such code may rebind any name
 
     def never(self, segment: Segment, at: Location) -> bool:
         """Whether a place, which the evaluation did not reach, is in a branch that is never taken."""
@@ -395,15 +395,15 @@ class UnreachedSettings:
         lines = {first for path, first, last in self._left if path == at.path and first <= line <= last}
         for node in self._conditions(at.path) if lines else ():
             if any(body and body[0].lineno in lines for body in (node.body, node.orelse)):
-                return frozenset(each.id for each in every(node.test) if isinstance(each, ast.Name))
+                return frozenset(inner.id for inner in every(node.test) if isinstance(inner, ast.Name))
         return None
 
     def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:
         """Whether other code assigns an attribute with the name of a module-level constant in the test."""
         if segment.kind == "module" or not names:
-            return False  # its body has run before anybody can
-        pattern = re.compile(rb"\.(?:%s)\s*=(?!=)" % b"|".join(re.escape(each.encode()) for each in sorted(names)))
-        return any(pattern.search(each.content) for each in self._reached)
+            return False  # its body runs before other code can set anything
+        pattern = re.compile(rb"\.(?:%s)\s*=(?!=)" % b"|".join(re.escape(name.encode()) for name in sorted(names)))
+        return any(pattern.search(other.content) for other in self._reached)
 
     def _as_followed(self, segment: Segment) -> bool:
         """Whether every possible call of a segment was followed; the body of a module runs once."""
@@ -412,41 +412,41 @@ class UnreachedSettings:
         if segment.kind == "class" or segment.is_method or segment.handed_over or segment.name in self._renamed:
             return False
         if id(segment) not in self._sure:
-            self._sure[id(segment)] = False  # of one that calls itself
+            self._sure[id(segment)] = False  # for one that calls itself
             name = segment.name.encode()
             self._sure[id(segment)] = all(
-                self._only_calls(each, segment) for each in self._reached if name in each.words
+                self._only_calls(other, segment) for other in self._reached if name in other.words
             )
         return self._sure[id(segment)]
 
-    def _only_calls(self, segment: Segment, wanted: Segment) -> bool:
-        """Whether a segment uses the name of `wanted` only in calls that were followed with known arguments."""
+    def _only_calls(self, segment: Segment, target: Segment) -> bool:
+        """Whether a segment uses the name of `target` only in calls that were followed with known arguments."""
         nodes = list(parts(segment))
         calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
         return segment.unit is not None and all(
-            self._followed(calls.get(id(node)), segment) for node in nodes if _means(node, wanted, segment)
+            self._followed(calls.get(id(node)), segment) for node in nodes if _means(node, target, segment)
         )
 
     def _followed(self, call: ast.Call | None, segment: Segment) -> bool:
         if call is None or (segment.path, call.func.lineno, call.func.col_offset) not in self._followed_calls:
             return False
-        given: list[ast.expr] = [*call.args, *(each.value for each in call.keywords)]
-        whatever = all(literal(each) is not None for each in given) and all(each.arg for each in call.keywords)
+        given: list[ast.expr] = [*call.args, *(keyword.value for keyword in call.keywords)]
+        whatever = all(literal(value) is not None for value in given) and all(keyword.arg for keyword in call.keywords)
         return whatever or self._as_followed(segment)
 
 
-def _means(node: ast.AST, wanted: Segment, segment: Segment) -> bool:
-    """Whether a node of a segment may refer to `wanted`: it has its name, and does not surely mean something else."""
+def _means(node: ast.AST, target: Segment, segment: Segment) -> bool:
+    """Whether a node of a segment may refer to `target`: it has its name, and does not surely mean something else."""
     match node:
         case ast.Constant(value=str(text)):
-            ends = text.endswith(wanted.name) and _SEPARATOR.split(text)[-1] == wanted.name
+            ends = text.endswith(target.name) and _SEPARATOR.split(text)[-1] == target.name
             return ends and _PATH.fullmatch(text) is not None
-        case ast.Name(id=wanted.name, ctx=ast.Load()) if wanted.name not in segment.local:
-            named = segment.named(node)
-        case ast.Attribute(attr=wanted.name):
-            named = segment.named(node)
+        case ast.Name(id=target.name, ctx=ast.Load()) if target.name not in segment.local:
+            meaning = segment.named(node)
+        case ast.Attribute(attr=target.name):
+            meaning = segment.named(node)
         case _:
             return False
-    if named.unit is not None and named.node is not None:
-        return named.unit.path == wanted.path and named.node.lineno == wanted.line
-    return not (named.full or named.path)
+    if meaning.unit is not None and meaning.node is not None:
+        return meaning.unit.path == target.path and meaning.node.lineno == target.line
+    return not (meaning.full or meaning.path)

@@ -52,8 +52,8 @@ class Segment:
         """Return `look(self)`, computed once, as programs share their files."""
         if look not in self._seen:
             self._seen[look] = look(self)
-        found: Result = self._seen[look]
-        return found
+        result: Result = self._seen[look]
+        return result
 
     @cached_property
     def content(self) -> bytes:
@@ -134,7 +134,7 @@ def called(content: bytes) -> frozenset[bytes]:
 def segments(units: Units, path: str, content: bytes) -> list[Segment]:
     """Cut a file into segments, the module first."""
     module = Segment(units, path)
-    found, cls, here = [module], module, module
+    result, cls, here = [module], module, module
     inside = -1  # the indentation of what is in `cls`
     decorators: list[bytes] = []
     for number, line in enumerate(content.splitlines(keepends=True), 1):
@@ -163,7 +163,7 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
                 here = Segment(units, path, title, cls.name, kind, number)
             if here is not cls or indent == 0:
                 here.decorators = decorators
-                found.append(here)
+                result.append(here)
         elif decorator and indent in (0, inside):
             # Kept until the definition that follows, to which they belong.
             decorators = [*decorators, decorator]
@@ -172,7 +172,7 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
         here.lines.append(line)
         if not blank:
             decorators = []
-    return found
+    return result
 
 
 def parts(segment: Segment) -> Iterator[ast.AST]:
@@ -200,7 +200,7 @@ class Imported(Segment):
     @property
     def body(self) -> list[ast.stmt]:
         """Its statements without the guard."""
-        return [each for each in super().body if not is_guard(each)]
+        return [statement for statement in super().body if not is_guard(statement)]
 
 
 class Reach:
@@ -214,23 +214,23 @@ class Reach:
     def of(self, files: Iterable[str]) -> list[Segment]:
         """Return the segments that a program of these files may run: all module bodies, and what they name.
 
-        It begins in the first of them, and imports the others, which leaves out the code below their guards.
+        The program begins in the first of them, and imports the others, without the code below their guards.
         """
         entry, *_ = files = tuple(files) or ("",)
         waiting: list[Segment] = []
-        named: dict[bytes, list[Segment]] = {}  # functions and classes
+        definitions: dict[bytes, list[Segment]] = {}  # functions and classes
         methods: dict[tuple[str, str], list[Segment]] = {}
-        for each in (each for path in files for each in self.segments(path)):
-            each = self._imported(each) if each.kind == "module" and each.path != entry else each
+        for part in (part for path in files for part in self.segments(path)):
+            part = self._imported(part) if part.kind == "module" and part.path != entry else part
             # Any module may be imported for its side effects, and a registry is read by computed names.
-            if each.kind == "module" or (each.handed_over and not each.is_method):
-                waiting.append(each)
-            if each.is_method:
-                methods.setdefault((each.path, each.cls), []).append(each)
-            elif each.kind != "module":
-                named.setdefault(each.name.encode(), []).append(each)
+            if part.kind == "module" or (part.handed_over and not part.is_method):
+                waiting.append(part)
+            if part.is_method:
+                methods.setdefault((part.path, part.cls), []).append(part)
+            elif part.kind != "module":
+                definitions.setdefault(part.name.encode(), []).append(part)
         reached: dict[Segment, None] = {}
-        said: set[bytes] = set()
+        words: set[bytes] = set()
         live: dict[bytes, list[Segment]] = {}  # methods of classes that were named, by name
         while waiting:
             segment = waiting.pop()
@@ -239,11 +239,11 @@ class Reach:
             reached[segment] = None
             for method in methods.get((segment.path, segment.cls), ()) if segment.kind == "class" else ():
                 live.setdefault(method.name.encode(), []).append(method)
-                if _runs(method, said):
+                if _runs(method, words):
                     waiting.append(method)
-            for word in sorted(segment.words - said):  # in the same order in each run
-                said.add(word)
-                waiting += named.get(word, ())
+            for word in sorted(segment.words - words):  # in the same order in each run
+                words.add(word)
+                waiting += definitions.get(word, ())
                 waiting += live.get(word, ())
         return list(reached)
 
@@ -254,19 +254,19 @@ class Reach:
 
 
 def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
-    """Return a segment, and those of others that it names, directly or not."""
-    named: dict[bytes, list[Segment]] = {}
-    for each in among:
-        if each.kind != "module":
-            named.setdefault(each.name.encode(), []).append(each)
-    found = {first: None}
+    """Return a segment, and those of `among` that it names, directly or indirectly."""
+    definitions: dict[bytes, list[Segment]] = {}
+    for segment in among:
+        if segment.kind != "module":
+            definitions.setdefault(segment.name.encode(), []).append(segment)
+    reached = {first: None}
     waiting = [first]
     while waiting:
-        words = waiting.pop().words & named.keys()
-        new = [each for word in sorted(words) for each in named[word] if each not in found]
-        found.update(dict.fromkeys(new))
+        words = waiting.pop().words & definitions.keys()
+        new = [segment for word in sorted(words) for segment in definitions[word] if segment not in reached]
+        reached.update(dict.fromkeys(new))
         waiting += new
-    return list(found)
+    return list(reached)
 
 
 Place = tuple[str, int]  # path and line of a `def` or `class`
@@ -283,42 +283,42 @@ class Followed:
         waiting: list[Segment] = []
         others: dict[Place, Segment] = {}
         methods: dict[tuple[str, str], list[Segment]] = {}
-        for each in reached:
-            if each.kind == "module":
-                waiting.append(each)
+        for part in reached:
+            if part.kind == "module":
+                waiting.append(part)
                 continue
-            others[each.path, each.line] = each
-            if each.is_method:
-                methods.setdefault((each.path, each.cls), []).append(each)
-            elif each.handed_over:
-                waiting.append(each)
-        found: dict[Segment, None] = {}
-        said: set[bytes] = set()
+            others[part.path, part.line] = part
+            if part.is_method:
+                methods.setdefault((part.path, part.cls), []).append(part)
+            elif part.handed_over:
+                waiting.append(part)
+        followed: dict[Segment, None] = {}
+        words: set[bytes] = set()
         live: list[Segment] = []
         while waiting:
             segment = waiting.pop()
-            if segment in found:
+            if segment in followed:
                 continue
-            found[segment] = None
+            followed[segment] = None
             # A method is called on objects of unknown type, so that its bare name counts.
-            said |= segment.words
+            words |= segment.words
             if segment.kind == "class":
                 live += methods.get((segment.path, segment.name), ())
             # The last is taken first, so that the code comes in the order in which it is written.
             waiting += [others[place] for place in sorted(segment.once(_leads_to), reverse=True) if place in others]
-            waiting += [each for each in live if _runs(each, said)]
-            live = [each for each in live if not _runs(each, said)]
-        return list(found)
+            waiting += [method for method in live if _runs(method, words)]
+            live = [method for method in live if not _runs(method, words)]
+        return list(followed)
 
 
 def _leads_to(segment: Segment) -> frozenset[Place]:
     """Return the definitions to which the names of a segment resolve."""
     bases: Sequence[ast.AST] = segment.node.bases if isinstance(segment.node, ast.ClassDef) else ()
-    names = (each for each in (*parts(segment), *bases) if isinstance(each, ast.Name | ast.Attribute))
-    named = [segment.named(each) for each in names if isinstance(each.ctx, ast.Load)]
-    return frozenset((each.unit.path, each.node.lineno) for each in named if each.unit and each.node)
+    names = (node for node in (*parts(segment), *bases) if isinstance(node, ast.Name | ast.Attribute))
+    meanings = [segment.named(node) for node in names if isinstance(node.ctx, ast.Load)]
+    return frozenset((meaning.unit.path, meaning.node.lineno) for meaning in meanings if meaning.unit and meaning.node)
 
 
-def _runs(method: Segment, said: set[bytes]) -> bool:
+def _runs(method: Segment, words: set[bytes]) -> bool:
     """Whether a method of a used class runs: its name occurs, Python calls it, or a decorator registers it."""
-    return method.name.encode() in said or method.name.startswith("__") or method.handed_over
+    return method.name.encode() in words or method.name.startswith("__") or method.handed_over

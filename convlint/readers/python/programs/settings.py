@@ -55,7 +55,7 @@ def _holding(test: ast.expr, *, truth: bool) -> Conditions:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _holding(test.operand, truth=not truth)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if truth else ast.Or):
-        return tuple(each for value in test.values for each in _holding(value, truth=truth))
+        return tuple(condition for value in test.values for condition in _holding(value, truth=truth))
     text = ast.unparse(test)
     for opposite, plain in ((" is not None", " is None"), (" != ", " == "), (" not in ", " in ")):
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and opposite in text:
@@ -70,32 +70,32 @@ def _condition(normal: str, truth: bool, text: str) -> Condition:
 
 def certain(conditions: Conditions) -> bool:
     """Whether every run that trains on a GPU meets the conditions."""
-    return all(each.soft and (each.truth or each.text == "") for each in conditions)
+    return all(condition.soft and (condition.truth or condition.text == "") for condition in conditions)
 
 
 def exclude(one: Conditions, other: Conditions) -> bool:
     """Whether no run can meet both, as far as the tests show."""
-    if any(each.kind == "doomed" for each in (*one, *other)):
+    if any(condition.kind == "doomed" for condition in (*one, *other)):
         return True
-    truths = {each.key: each.truth for each in one}
-    return any(truths.get(each.key, each.truth) is not each.truth for each in other)
+    truths = {condition.key: condition.truth for condition in one}
+    return any(truths.get(condition.key, condition.truth) is not condition.truth for condition in other)
 
 
 def implied(one: Conditions, other: Conditions) -> bool:
     """Whether a run that meets `other` meets `one`: each test of `one` is among those of `other`."""
-    asked = {(each.key, each.truth) for each in other}
-    return all(each.soft or (each.key, each.truth) in asked for each in one)
+    tests = {(condition.key, condition.truth) for condition in other}
+    return all(condition.soft or (condition.key, condition.truth) in tests for condition in one)
 
 
 def together(one: Conditions, other: Conditions) -> bool:
     """Whether a run that meets one of them meets the other too, in the same process."""
-    elsewhere = [{each.key for each in both if each.kind == "elsewhere"} for both in (one, other)]
+    elsewhere = [{condition.key for condition in both if condition.kind == "elsewhere"} for both in (one, other)]
     return elsewhere[0] == elsewhere[1] and not exclude(one, other) and (implied(one, other) or implied(other, one))
 
 
 def guard(conditions: Conditions) -> str:
     """Return the tests as written, for a message."""
-    return " and ".join(dict.fromkeys(each.text for each in conditions if each.text))
+    return " and ".join(dict.fromkeys(condition.text for condition in conditions if condition.text))
 
 
 class Event(Struct, frozen=True):
@@ -111,15 +111,15 @@ class Event(Struct, frozen=True):
 def once(events: Iterable[Event]) -> tuple[Event, ...]:
     """Drop repeated events of imports, which run once."""
     seen: set[tuple[str, Location]] = set()
-    found = []
-    for each in events:
-        if not each.imported or (each.name, each.at) not in seen:
-            found.append(each)
-        seen.add((each.name, each.at))
-    return tuple(found)
+    result = []
+    for event in events:
+        if not event.imported or (event.name, event.at) not in seen:
+            result.append(event)
+        seen.add((event.name, event.at))
+    return tuple(result)
 
 
-_MOST_JOINED = 100  # settings of a program; those of one that has more are left as they are
+_MOST_JOINED = 100  # settings of a program; if there are more, none are joined
 
 
 def cases_joined(events: Sequence[Event], *, of_processes: bool) -> tuple[Event, ...]:
@@ -128,39 +128,39 @@ def cases_joined(events: Sequence[Event], *, of_processes: bool) -> tuple[Event,
     It then takes place where the later of them stood, unless the setting changes between them. With `of_processes`,
     one side may be what `mp.spawn` runs.
     """
-    found = list(events)
-    place = len(found) - 1 if len(found) <= _MOST_JOINED else 0
+    result = list(events)
+    place = len(result) - 1 if len(result) <= _MOST_JOINED else 0
     while place > 0:
-        later = found[place]
-        earlier, test = _other_case(found[:place], later, of_processes)
+        later = result[place]
+        earlier, test = _other_case(result[:place], later, of_processes)
         place -= 1
         if test:
-            both = set(found[earlier].conditions)
-            kept = [each for each in later.conditions if each.key != test and (not each.soft or each in both)]
-            found[place + 1] = replace(later, conditions=tuple(kept))
-            del found[earlier]
-            place = len(found) - 1  # what is joined may be the other side of another test
-    return tuple(found)
+            both = set(result[earlier].conditions)
+            rest = [item for item in later.conditions if item.key != test and (not item.soft or item in both)]
+            result[place + 1] = replace(later, conditions=tuple(rest))
+            del result[earlier]
+            place = len(result) - 1  # what is joined may be the other side of another test
+    return tuple(result)
 
 
 def _other_case(events: Sequence[Event], later: Event, of_processes: bool) -> tuple[int, str]:
     """Return the place of the same assignment on the other side of an `if`, and the key of that test; or 0 and ''."""
     for place in range(len(events) - 1, -1, -1):
-        each = events[place]
-        same = (each.name, each.value, each.at) == (later.name, later.value, later.at)
-        test = _test_between(each.conditions, later.conditions, of_processes) if same else ""
+        event = events[place]
+        same = (event.name, event.value, event.at) == (later.name, later.value, later.at)
+        test = _test_between(event.conditions, later.conditions, of_processes) if same else ""
         if test:
             return place, test
-        if each.name in (later.name, ANY) and not same:
+        if event.name in (later.name, ANY) and not same:
             break
     return 0, ""
 
 
-def _test_between(one: Conditions, other: Conditions, of_processes: bool) -> str:
+def _test_between(conditions: Conditions, other: Conditions, of_processes: bool) -> str:
     """Return the key of the `if` on whose two sides these conditions are, if they are equal besides; '' otherwise."""
     ours, theirs = (
-        {(each.kind, each.key, each.truth): each for each in both if not (each.soft and of_processes)}
-        for both in (one, other)
+        {(test.kind, test.key, test.truth): test for test in both if not (test.soft and of_processes)}
+        for both in (conditions, other)
     )
     left, right = ours.keys() - theirs.keys(), theirs.keys() - ours.keys()
     if len(left) != 1 or len(right) != 1:
@@ -227,8 +227,8 @@ def may_set(content: bytes) -> bool:
 
 def flag(name: str) -> str:
     """Return the setting of a full attribute name; '' if it is none."""
-    found = name.removeprefix("torch.backends.")
-    return found if found != name and found in _FLAGS else ""
+    short = name.removeprefix("torch.backends.")
+    return short if short != name and short in _FLAGS else ""
 
 
 def set_by_name(name: str, key: Value, value: Value) -> Iterator[Set]:
@@ -239,8 +239,8 @@ def set_by_name(name: str, key: Value, value: Value) -> Iterator[Set]:
     elif name.startswith("torch.backends"):
         if text is None:
             yield ANY, NOBODY_KNOWS
-        elif found := flag(f"{name}.{text!s}"):
-            yield found, value
+        elif flag_name := flag(f"{name}.{text!s}"):
+            yield flag_name, value
 
 
 def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Iterator[Set]:
@@ -256,8 +256,8 @@ def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value])
         if args or "" in keywords:
             yield ANY, NOBODY_KNOWS
             return
-        named = {each.lstrip("_"): value for each, value in keywords.items()}
-        yield from ((_ARGUMENTS[each], value) for each, value in named.items() if each in _ARGUMENTS)
+        arguments = {keyword.lstrip("_"): value for keyword, value in keywords.items()}
+        yield from ((_ARGUMENTS[keyword], value) for keyword, value in arguments.items() if keyword in _ARGUMENTS)
     elif name == "torch.backends.cudnn.flags":
         yield ANY, NOBODY_KNOWS
     elif name in _HELPERS:
@@ -293,24 +293,24 @@ class Events:
 
         `start` is the value before any of them is set, if known.
         """
-        if any(each.name in (*names, ANY) for each in self.besides):
+        if any(event.name in (*names, ANY) for event in self.besides):
             return None
         last: LiteralValue = start
-        for each in self.followed:
-            if each.name in names:
-                value = each.value[0] if each.value is not None else None
-                if certain(each.conditions):
+        for event in self.followed:
+            if event.name in names:
+                value = event.value[0] if event.value is not None else None
+                if certain(event.conditions):
                     last = value
                 # An uncertain assignment of the value that holds already changes nothing.
                 elif value != last:
                     last = None
-            elif each.name == ANY:
+            elif event.name == ANY:
                 last = None
         return last
 
     def touched(self, *names: str) -> bool:
         """Whether any code may set one of `names`."""
-        return any(each.name in (*names, ANY) for each in (*self.followed, *self.besides))
+        return any(event.name in (*names, ANY) for event in (*self.followed, *self.besides))
 
     def flag(self, name: str) -> bool | None:
         """Return the value of a flag of cuDNN that is False by default; None if unknown."""
@@ -327,7 +327,7 @@ class Events:
         if self.touched(ENABLED):
             value = self.settled(ENABLED)
             # A vendored file that turns cuDNN off is not the user's decision.
-            quiet = any(is_quiet(each.at.path) for each in self.followed if each.name == ENABLED)
+            quiet = any(is_quiet(event.at.path) for event in self.followed if event.name == ENABLED)
             return value if value is True or (value is False and not quiet) else None
         return True if self.complete else None
 
@@ -345,39 +345,39 @@ class Events:
 
     def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
         """Return settings that ask for deterministic algorithms and for a benchmark of all in one run."""
-        for one, other in combinations(self._in_process, 2):
-            names = {one.name, other.name}
-            asked = BENCHMARK in names and names & {DETERMINISTIC, ALGORITHMS}
-            if asked and one.value == other.value == (True,) and self._both(one, other):
-                return (setting(one), setting(other)) if one.name != BENCHMARK else (setting(other), setting(one))
+        for first, other in combinations(self._in_process, 2):
+            names = {first.name, other.name}
+            is_pair = BENCHMARK in names and names & {DETERMINISTIC, ALGORITHMS}
+            if is_pair and first.value == other.value == (True,) and self._both(first, other):
+                return (setting(first), setting(other)) if first.name != BENCHMARK else (setting(other), setting(first))
         return None
 
-    def _both(self, one: Event, other: Event) -> bool:
-        if not together(one.conditions, other.conditions) or is_quiet(one.at.path) or is_quiet(other.at.path):
+    def _both(self, first: Event, other: Event) -> bool:
+        if not together(first.conditions, other.conditions) or is_quiet(first.at.path) or is_quiet(other.at.path):
             return False
-        for event in (one, other):
+        for event in (first, other):
             later = self._in_process[self._in_process.index(event) + 1 :]
             # A function called later may run in front of or behind any other statement.
             apart = any(condition.kind == "elsewhere" for condition in event.conditions)
-            for each in (*self.besides, *(self._in_process if apart else later)):
-                against = each.name in (event.name, ANY) and each.value != (True,)
-                if against and not exclude(each.conditions, (*one.conditions, *other.conditions)):
+            for change in (*self.besides, *(self._in_process if apart else later)):
+                against = change.name in (event.name, ANY) and change.value != (True,)
+                if against and not exclude(change.conditions, (*first.conditions, *other.conditions)):
                     return False
         return True
 
     def autotune_disabled(self) -> tuple[ProgramSetting, ...]:
         """Return environment variables that turn autotuning off in a framework that does it by default."""
         return tuple(
-            setting(each)
-            for each in self.followed
-            if each.value is not None and not is_quiet(each.at.path) and _turns_off(each.name, each.value[0])
+            setting(event)
+            for event in self.followed
+            if event.value is not None and not is_quiet(event.at.path) and _turns_off(event.name, event.value[0])
         )
 
     def settings(self) -> tuple[ProgramSetting, ...]:
         """Return all settings, for the report."""
-        found = [setting(each) for each in self.followed if each.name != ANY]
-        found += [setting(each, sure=False) for each in self.besides if each.name != ANY]
-        return tuple(dict.fromkeys(found))
+        settings = [setting(event) for event in self.followed if event.name != ANY]
+        settings += [setting(event, sure=False) for event in self.besides if event.name != ANY]
+        return tuple(dict.fromkeys(settings))
 
 
 def setting(event: Event, sure: bool = True) -> ProgramSetting:

@@ -56,14 +56,14 @@ class SourceUnit:
     @cached_property
     def at(self) -> dict[int, Definition | ast.ClassDef]:
         """Its functions, classes and methods by the line of their `def` or `class`."""
-        found: dict[int, Definition | ast.ClassDef] = {}
-        for each in statements(self.file.tree.body):
-            if isinstance(each, Definition | ast.ClassDef):
-                found.setdefault(each.lineno, each)
-            for inner in statements(each.body) if isinstance(each, ast.ClassDef) else ():
+        definitions: dict[int, Definition | ast.ClassDef] = {}
+        for node in statements(self.file.tree.body):
+            if isinstance(node, Definition | ast.ClassDef):
+                definitions.setdefault(node.lineno, node)
+            for inner in statements(node.body) if isinstance(node, ast.ClassDef) else ():
                 if isinstance(inner, Definition):
-                    found.setdefault(inner.lineno, inner)
-        return found
+                    definitions.setdefault(inner.lineno, inner)
+        return definitions
 
     def full_name(self, node: ast.expr) -> str:
         """Return the full name of something outside the repository: `torch.backends.cudnn.benchmark`; else ''."""
@@ -74,31 +74,31 @@ class SourceUnit:
         first, *rest = dotted(node).split(".")
         if not first or first in local:
             return ResolvedName()
-        found = self.meaning(first)
+        meaning = self.meaning(first)
         for attr in rest:
-            found = self._units.member(found, attr)
-            below = self._units.imports.resolve(found.full, self.path) if found.full else None
-            found = ResolvedName(path=below) if below is not None else found  # in a folder that is no package
-        return found
+            meaning = self._units.member(meaning, attr)
+            below = self._units.imports.resolve(meaning.full, self.path) if meaning.full else None
+            meaning = ResolvedName(path=below) if below is not None else meaning  # in a folder that is no package
+        return meaning
 
     def meaning(self, name: str) -> ResolvedName:
         """Resolve a name of the module, or one bound by an import in one of its functions."""
         if name not in self._meanings:
-            self._meanings[name] = ResolvedName()  # of one that means itself in the end
+            self._meanings[name] = ResolvedName()  # for a name that resolves to itself
             self._meanings[name] = self._meaning(name)
         return self._meanings[name]
 
     def _meaning(self, name: str) -> ResolvedName:
         """Resolve a name; a module is evaluated only if the name has several definitions or is assigned."""
-        imports = [each for each in self.imports if each.name == name]
+        imports = [binding for binding in self.imports if binding.name == name]
         nodes = self._defined.get(name, [])
         if len(imports) + len(nodes) == 1 and name not in self.assigned:
             return ResolvedName(unit=self, node=nodes[0]) if nodes else self._units.imported(imports[0], self.path)
-        star = any(each.name == "*" for each in self.imports)
-        found = self._units.variable(self.path, name) if nodes or star or name in self.assigned else ResolvedName()
-        if found == ResolvedName() and imports:
+        star = any(binding.name == "*" for binding in self.imports)
+        meaning = self._units.variable(self.path, name) if nodes or star or name in self.assigned else ResolvedName()
+        if meaning == ResolvedName() and imports:
             return self._units.imported(imports[0], self.path)
-        return ResolvedName(full=_UNBOUND[name]) if found == ResolvedName() and star and name in _UNBOUND else found
+        return ResolvedName(full=_UNBOUND[name]) if meaning == ResolvedName() and star and name in _UNBOUND else meaning
 
 
 class Units:
@@ -133,8 +133,8 @@ class Units:
         return self.member(home, bound.attr) if home.path != path else ResolvedName()
 
     def _module(self, name: str, path: str, level: int) -> ResolvedName:
-        found = self.imports.resolve(name, path, level)
-        return ResolvedName(path=found) if found is not None else ResolvedName() if level else ResolvedName(full=name)
+        target = self.imports.resolve(name, path, level)
+        return ResolvedName(path=target) if target is not None else ResolvedName() if level else ResolvedName(full=name)
 
     def member(self, of: ResolvedName, name: str) -> ResolvedName:
         """Resolve `of.name`: a name of a file, or an attribute of a class, inherited ones included."""
@@ -142,14 +142,14 @@ class Units:
             return ResolvedName(full=f"{of.full}.{name}")
         unit = self.get(of.path) if of.path else None
         if unit is not None:
-            found = unit.meaning(name)
-            below = self.imports.resolve(name, of.path, 1) if found == ResolvedName() else None
-            return ResolvedName(path=below) if below is not None else found
+            meaning = unit.meaning(name)
+            below = self.imports.resolve(name, of.path, 1) if meaning == ResolvedName() else None
+            return ResolvedName(path=below) if below is not None else meaning
         if of.unit is None or not isinstance(of.node, ast.ClassDef):
             return ResolvedName()
         # Inherited attributes need the order of bases, which the evaluator has.
-        held = self._value(of.unit.path, of.node.name)
-        return self._of(self.machine.attribute(held, name)) if isinstance(held, Class) else ResolvedName()
+        value = self._value(of.unit.path, of.node.name)
+        return self._of(self.machine.attribute(value, name)) if isinstance(value, Class) else ResolvedName()
 
     def _of(self, value: Value | None) -> ResolvedName:
         if isinstance(value, Name):
@@ -179,11 +179,11 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def bound_in(body: list[ast.stmt]) -> Bound:
     """Return the values of the names that the statements of a body and of its blocks bind."""
-    found: Bound = {}
+    bound: Bound = {}
     for node in statements(body):
         for name, value in _bindings(node):
-            found.setdefault(name, []).append(value)
-    return found
+            bound.setdefault(name, []).append(value)
+    return bound
 
 
 def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
@@ -191,8 +191,8 @@ def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     unpacked: list[ast.expr] = []
     match node:
         case ast.Assign(targets=targets, value=value):
-            yield from ((each.id, value) for each in targets if isinstance(each, ast.Name))
-            unpacked = [each for each in targets if not isinstance(each, ast.Name)]
+            yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
+            unpacked = [target for target in targets if not isinstance(target, ast.Name)]
         case ast.AnnAssign(target=ast.Name(id=name), value=of_name):
             yield name, of_name
         case ast.AugAssign(target=target) | ast.For(target=target) | ast.AsyncFor(target=target):
@@ -201,7 +201,7 @@ def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
             for item in items:
                 if isinstance(item.optional_vars, ast.Name):
                     yield item.optional_vars.id, item.context_expr
-    yield from ((each.id, None) for target in unpacked for each in every(target) if stored(each))
+    yield from ((inner.id, None) for target in unpacked for inner in every(target) if stored(inner))
 
 
 def stored(node: ast.AST) -> TypeGuard[ast.Name]:
@@ -221,5 +221,5 @@ def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
 
 def local_names(function: Definition, unit: SourceUnit) -> frozenset[str]:
     """Return the names that a function binds, without those it imports."""
-    own = names_of.bound(function.body) | {each.arg for each in names_of.parameters(function)}
-    return frozenset(own - {each.name for each in unit.imports})
+    own = names_of.bound(function.body) | {parameter.arg for parameter in names_of.parameters(function)}
+    return frozenset(own - {binding.name for binding in unit.imports})
