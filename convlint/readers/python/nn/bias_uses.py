@@ -36,7 +36,8 @@ _OTHER_KIND = re.compile(r"(?!.*conv).*(norm|linear|dense|embedding|lstm|gru|rnn
 _CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)([1-3][dD]|Base|Bag|Cell)?")
 # Variables that hold the class of a norm, by the names that PyTorch's own networks give them
 _NORM_KIND = re.compile(r"_?norm_(?:layer|class|cls|type)", re.IGNORECASE)
-_NORM = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm)[0-9]*d?$", re.IGNORECASE)
+_OTHER_NAME = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm|linear)[0-9]*d?$", re.IGNORECASE)
+_FRAMEWORK_CLASS = re.compile(r"(\w+)\.(?:\w+\.)*[A-Z]\w*")
 
 # Construction of a layer, perhaps moved to a device or type
 _CONSTRUCTS = re.compile(
@@ -121,9 +122,48 @@ class _Uses:
         """Return the variable or attribute of `self` that has the bias, if the file constructs all its values."""
         holder = _holder(use)
         name = dotted(holder).removeprefix("self.") if holder is not None else ""
-        matches = [_CONSTRUCTS.fullmatch(value) for value in self._bound.get(_key(holder), ())] if holder else []
+        values = self._bound.get(_key(holder), ()) if holder is not None else ()
+        matches = [_CONSTRUCTS.fullmatch(self._with_class(value)) for value in values]
         ours = matches and "." not in name and f"({name}" not in self._bound  # no parameter
         return name if ours and all(match and match[1] in self._frameworks for match in matches) else ""
+
+    def _classes(self, callee: str) -> list[str]:
+        """Return the framework's classes that a callee may be: itself, or what a variable holds; none if unknown."""
+        names = self._bound.get(callee) or [callee]
+        matches = [_FRAMEWORK_CLASS.fullmatch(name) for name in names]
+        known = f"({callee}" not in self._bound and all(match and match[1] in self._frameworks for match in matches)
+        return names if known else []
+
+    def _with_class(self, value: str) -> str:
+        """Return the source text of a construction with a class for the variable that holds it."""
+        callee, opening, rest = value.partition("(")
+        return "".join((*self._classes(callee)[:1], opening, rest)) if callee.isidentifier() else value
+
+    def _is_other_part(self, holder: ast.expr) -> bool:
+        """Whether this is a part of the object's own Sequential that is no convolution: `self.block[1]`."""
+        match holder:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id="self"), attr=name), slice=ast.Constant(value=int(at))
+            ) if self._own and "" not in (values := self._bound.get(f".{name}", [])):
+                calls = [ast.parse(value, mode="eval").body for value in values]
+            case _:
+                return False
+        parts: list[ast.expr] = []
+        for call in calls:
+            match call:
+                case ast.Call(func=ast.Attribute(attr="Sequential"), args=args) if at < len(args):
+                    if any(isinstance(arg, ast.Starred) for arg in args):
+                        return False
+                    parts.append(args[at])
+                case ast.Call(func=callee) if all(map(_is_layer, self._classes(dotted(callee)) or ["Sequential"])):
+                    pass  # which has no parts
+                case _:
+                    return False
+        return bool(parts) and all(
+            isinstance(part, ast.Call)
+            and all(_OTHER_KIND.match(name.rpartition(".")[2]) for name in self._classes(dotted(part.func)) or ["conv"])
+            for part in parts
+        )
 
     @cached_property
     def _frameworks(self) -> frozenset[str]:
@@ -265,10 +305,10 @@ class _Uses:
             return False
         if self._own and text == f"self{key}" and values and all(map(_is_other_layer, values)):
             return False
-        if not key or not _NORM.search(key):
-            return text not in safe
-        # The name says that it is a norm: a use only if something bound to it says otherwise.
-        return any("conv" in value.lower() or not (key[0] == "." or re.search("norm|bn", value.lower()))
+        if not key or not _OTHER_NAME.search(key):
+            return text not in safe and not self._is_other_part(holder)
+        # The name says that it is no convolution: a use only if something bound to it says otherwise.
+        return any("conv" in value.lower() or not (key[0] == "." or re.search("norm|bn|linear", value.lower()))
                    for value in values)  # fmt: skip
 
     def _safe(self, test: ast.expr, truth: bool) -> _Layers:
@@ -368,6 +408,11 @@ def _gives_parameters(value: ast.expr) -> bool:
     inner = value.args[:1] if isinstance(value, ast.Call) else []
     calls = [call.func for call in (value, *inner) if isinstance(call, ast.Call)]
     return any(isinstance(function, ast.Attribute) and function.attr == "parameters" for function in calls)
+
+
+def _is_layer(name: str) -> bool:
+    """Whether a class's name is that of a layer, which has no parts, in contrast to a container's."""
+    return not re.search("Sequential|List|Dict", name)
 
 
 def _is_other_layer(value: str) -> bool:

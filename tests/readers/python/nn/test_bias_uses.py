@@ -13,6 +13,9 @@ def lines(code: str) -> list[int]:
     return [node.lineno for node, _ in named_uses(parsed("net.py", code.encode()))]
 
 
+PARTS = "from torch import nn\nclass A(nn.Module):\n def f(self):\n  self.w = {}\n  b = {}"
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -58,6 +61,12 @@ def lines(code: str) -> list[int]:
         "if m.bias is not None:\n for n in ns:\n  m.bias.data.zero_()\n  m = n",
         "if self.c.bias is not None:\n self.c = d\n self.c.bias.data.zero_()",
         "if m.bias is not None: x = [m.bias.data for m in ms]",
+        "linear = nn.Conv2d(8, 8, 1)\nlinear.bias.x",
+        PARTS.format("nn.Sequential(nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1))", "self.w[1].bias"),
+        PARTS.format("nn.Sequential(*parts, nn.BatchNorm2d(8))", "self.w[1].bias"),
+        PARTS.format("nn.Sequential(a, nn.BatchNorm2d(8))\n  self.w = make()", "self.w[1].bias"),
+        PARTS.format("nn.Sequential(a, nn.BatchNorm2d(8))\n  self.w = nn.ModuleList(parts)", "self.w[1].bias"),
+        PARTS.format("nn.Sequential(a, nn.BatchNorm2d(8))", "other.w[1].bias"),
         "if m.bias is not None: f = lambda m: m.bias.data",
         "for layer_norm in (self.conv, self.bn): layer_norm.bias.data.zero_()",
         "self.norm = self.conv\nself.norm.bias.data.zero_()",
@@ -163,6 +172,10 @@ def test_a_keyword_is_no_use() -> None:
         "del m.bias",
         "x = {'kernel_size': k, 'bias': b}",
         "if isinstance(m, norm_layer): m.bias.data.zero_()",
+        "x = layer.linear1.bias",
+        PARTS.format("nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))", "self.w[1].bias"),
+        "bn = nn.BatchNorm3d\nbn = nn.BatchNorm1d\nconv = nn.Conv3d\n"
+        + PARTS.format("nn.Sequential(conv(8), bn(8))\n  self.w = conv(8, 8, 1)", "self.w[1].bias"),
         "if isinstance(m, self.norm_class): m.bias.data.zero_()",
         "if m.bias is not None: delattr(m, 'bias')",
         "class A(torch.autograd.Function):\n @staticmethod\n def backward(ctx, g): return g * ctx.bias",
@@ -175,6 +188,12 @@ def test_a_keyword_is_no_use() -> None:
 )
 def test_what_does_not(code: str) -> None:
     assert lines(code) == []
+
+
+def test_a_variable_may_hold_the_class() -> None:
+    code = "from torch import nn\nconv = {}\nclass A:\n def f(self):\n  self.w = conv(8, 8, 1)\n  b = self.w.bias"
+    named = [named_uses(parsed("net.py", code.format(kind).encode()))[0][1] for kind in ("nn.Conv3d", "own.Conv")]
+    assert named == ["w", ""]
 
 
 def test_each_is_named_by_its_line() -> None:
