@@ -162,20 +162,20 @@ class OperatorLog:
     def _signature(self, operator: str, values: Mapping[str, Any]) -> int:
         """The number of an operator with its arguments, which calls of every step share."""
         sizes, dtypes = listed(values, "Input Dims", "Input dims"), listed(values, "Input type")
-        told: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
-        key = repr((operator, told))
-        found = self._numbers.get(key)
-        if found is None:
+        arguments: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
+        key = repr((operator, arguments))
+        number = self._numbers.get(key)
+        if number is None:
             if self._characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
-                key, told = operator, ((), (), ())
-                found = self._numbers.get(key)
-            if found is None and len(self.signatures) >= _MOST_SIGNATURES:
+                key, arguments = operator, ((), (), ())
+                number = self._numbers.get(key)
+            if number is None and len(self.signatures) >= _MOST_SIGNATURES:
                 return _UNKNOWN
-            if found is None:
-                found = self._numbers[key] = len(self.signatures)
+            if number is None:
+                number = self._numbers[key] = len(self.signatures)
                 self._characters += len(key)
-                self.signatures.append((operator, told))
-        return found
+                self.signatures.append((operator, arguments))
+        return number
 
     def works(
         self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Mapping[int, object],
@@ -229,28 +229,28 @@ class OperatorLog:
         us: dict[tuple[int, int], float] = {}
         count: Counter[tuple[int, int]] = Counter()
         beside = {number for number, name in enumerate(kernels.names) if _OVER_LINK.match(name)}
-        for correlation, taken, name in zip(kernels.correlation, kernels.us, kernels.name, strict=True):
-            found = signature_of.get(correlation)
-            if found is not None and name not in beside:
-                us[found] = us.get(found, 0.0) + taken
-                count[found] += 1
-        whole: dict[int, float] = {}
-        for (_, step), taken in us.items():
-            whole[step] = whole.get(step, 0.0) + taken
-        ordered = sorted(whole.values())
+        for correlation, time_us, name in zip(kernels.correlation, kernels.us, kernels.name, strict=True):
+            key = signature_of.get(correlation)
+            if key is not None and name not in beside:
+                us[key] = us.get(key, 0.0) + time_us
+                count[key] += 1
+        step_us: dict[int, float] = {}
+        for (_, step), time_us in us.items():
+            step_us[step] = step_us.get(step, 0.0) + time_us
+        ordered = sorted(step_us.values())
         longest = TOO_LONG * ordered[(len(ordered) - 1) // 2] if ordered else 0.0
-        steady = {step for step, taken in whole.items() if taken <= longest}
+        steady = {step for step, time_us in step_us.items() if time_us <= longest}
         works: dict[int, RecordedWork] = {}
-        for (signature, step), taken in us.items():
+        for (signature, step), time_us in us.items():
             if step in steady:
                 work = works.get(signature) or self._work(signature, usual)
                 works[signature] = replace(
-                    work, us=work.us + taken, kernels=work.kernels + count[signature, step],
+                    work, us=work.us + time_us, kernels=work.kernels + count[signature, step],
                     calls=work.calls + calls.get((signature, step), 0),
                 )  # fmt: skip
-        found_works = [work if work.calls else replace(work, calls=1.0) for work in works.values() if work.us]
+        timed_works = [work if work.calls else replace(work, calls=1.0) for work in works.values() if work.us]
         operations = sum(forward.get(step, 0) for step in steady)
-        return KernelWorks(found_works, operations, len(steady) if marked else None)
+        return KernelWorks(timed_works, operations, len(steady) if marked else None)
 
     def _work(self, signature: int, usual: int) -> RecordedWork:
         if signature == _IN_CONVOLUTION:
@@ -300,7 +300,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         return RecordedWork(part=part, op=operator)
     read = sum(tensor.elements * tensor.bytes for tensor in tensors)
     widest = max(tensors, key=lambda tensor: tensor.elements)
-    whole = widest.elements * widest.bytes
+    widest_bytes = widest.elements * widest.bytes
     if part in ("linear", "attention"):
         product = (_attention if part == "attention" else _product)(operator, tensors)
         if product is None:
@@ -315,8 +315,8 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
     if INDUCTOR.match(operator):
         # Outputs stand among its arguments; what is worked on in place does once.
         in_place = sum(tensor.elements == widest.elements for tensor in tensors) == 1
-        return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
-    written, strided, dtype, elements = whole, False, None, 0
+        return RecordedWork(part=part, op=operator, moved=read + (widest_bytes if in_place else 0))
+    written, strided, dtype, elements = widest_bytes, False, None, 0
     if part == "normalisation":
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
@@ -348,7 +348,7 @@ def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[
     """The tensors among the arguments, those of lists one by one."""
     for sizes, kind in zip(dims, types, strict=False):
         if kind == "TensorList" and isinstance(sizes, list):
-            yield from (_Tensor(one, prod(one), usual, None) for each in sizes if (one := _sizes(each)))
+            yield from (_Tensor(shape, prod(shape), usual, None) for item in sizes if (shape := _sizes(item)))
         elif isinstance(kind, str) and kind in _BYTES and (sizes == [] or _sizes(sizes)):
             own = _sizes(sizes)
             yield _Tensor(own, prod(own), _BYTES[kind], _DTYPES.get(kind))
@@ -385,7 +385,7 @@ def _attention(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int
         return None
     query, key = operands[0], operands[1]
     if operator.startswith(("_flash_attention", "_efficient_attention")):  # (batch, positions, heads, width)
-        query, key = ((one[0], one[2], one[1], one[3]) for one in (query, key))
+        query, key = ((shape[0], shape[2], shape[1], shape[3]) for shape in (query, key))
     batch, M, K, N = query[0] * query[1], query[2], query[3], key[2]
     flops = 4 * batch * M * N * K
     written = prod(query) * (3 if is_backward else 1)
