@@ -41,7 +41,7 @@ _MIB = re.compile(r"(\d{1,9}) MiB")
 
 
 def read_engine(path: str, batch: int | None) -> Outcome:
-    """The network of an engine, and what is wrong with it; `batch` is that of layers built for any."""
+    """The network of an engine, and the errors in it; `batch` is that of layers built for any batch."""
     try:
         with TraceFile(path) as file:
             layers = list(islice(file.events(), _MOST_LAYERS + 1))
@@ -126,7 +126,7 @@ def _dtype(text: str) -> Dtype | None:
 
 
 def _layout(stored: str) -> Layout:
-    """Of `Channel major FP16 format where channel % 8 == 0` and the like; vectors of channels are neither."""
+    """Of `Channel major FP16 format where channel % 8 == 0` and the like; "auto" for vectors of channels."""
     if stored.startswith("Channel major"):
         return "NHWC"
     return "NCHW" if stored.startswith("Row major") else "auto"

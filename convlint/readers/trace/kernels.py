@@ -64,7 +64,7 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
     """Times of one backward call in us, by pass and part; `passes` are those that it computes, dgrad first.
 
     A transpose into NHWC belongs to the product after it, one back into NCHW and the sum of a split to the product
-    before it. Products whose names say nothing are of the passes that no name says, dgrad's first, as PyTorch runs them
+    before it. Products whose names state no pass are of the passes that no name states, dgrad first, as in PyTorch
     (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp), and `other` but for cuBLAS's and CUTLASS's where
     each pass has one.
     """
@@ -95,7 +95,7 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
 def _owners(
     kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence[Pass]
 ) -> tuple[list[Pass | None], bool]:
-    """The pass of each product, None for other kernels; and whether names and their order leave no doubt."""
+    """The pass of each product, None for other kernels; and whether names and their order make them certain."""
     owners: list[Pass | None] = [None] * len(kernels)
     unnamed = []
     for number, (kernel, part) in enumerate(zip(kernels, parts, strict=True)):
@@ -115,7 +115,7 @@ def _owners(
 
 
 def _said(name: str) -> Pass | None:
-    """The pass that a kernel's name says."""
+    """The pass that a kernel's name states; None where it states none."""
     return "wgrad" if _WGRAD.search(name) else "dgrad" if _DGRAD.search(name) else None
 
 

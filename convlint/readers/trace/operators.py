@@ -61,7 +61,7 @@ Arguments = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 _INNER = frozenset(("addmm", "mm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "copy_"))
 _MOST_TOLD = 20_000_000  # characters of all arguments
 _MOST_SIGNATURES = 40_000
-_UNKNOWN = 0  # the signature of what is not told apart
+_UNKNOWN = 0  # the signature of operators that are not known, or not told apart
 _IN_CONVOLUTION = -1
 _OVER_LINK = re.compile(r"Memcpy (HtoD|DtoH)")  # beside the kernels, by engines of their own
 TOO_LONG = 3.0  # times the median of steps, or of a layer's calls: algorithms were tried
@@ -125,7 +125,7 @@ class Kernels(NamedTuple):
 
 
 class KernelWorks(NamedTuple):
-    """What all kernels are for; `steps` is how many steps they are of, None where none is marked."""
+    """The work of all kernels; `steps` is the number of steps that they belong to, None where none is marked."""
 
     works: Sequence[RecordedWork]
     operations: int  # that launch kernels, forward
@@ -133,7 +133,7 @@ class KernelWorks(NamedTuple):
 
 
 class OperatorLog:
-    """The operators of a trace: the outermost ones, and inside of them those that say more."""
+    """The operators of a trace: the outermost ones, and those inside of them that are in `_INNER`."""
 
     def __init__(self) -> None:
         self.outer: dict[str, Spans] = {}  # by thread; `what` is a place in `signatures`
@@ -264,7 +264,7 @@ class OperatorLog:
 
 
 def place_of(spans: Sequence[tuple[float, float]], at: float) -> int | None:
-    """The one of the spans, which are in order and apart, that has this time in it."""
+    """The index of the span that contains this time; the spans are in order and do not overlap."""
     place = bisect_right(spans, (at, inf)) - 1
     return place if place >= 0 and at < spans[place][1] else None
 
@@ -277,7 +277,7 @@ class _Tensor(NamedTuple):
 
 
 def part_of(operator: str) -> Part:
-    """The part of a step that an operator is, without its `aten::`."""
+    """The part of a step that an operator, named without its `aten::`, belongs to."""
     fused = INDUCTOR.match(operator)
     if fused is not None:
         if fused["kind"] in ("tem", "mm"):
@@ -287,7 +287,7 @@ def part_of(operator: str) -> Part:
 
 
 def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
-    """What one call does; without `moved` where the sizes of its arguments do not tell.
+    """The work of one call; `moved` is 0 where the sizes of its arguments are not enough to compute it.
 
     `usual`: bytes of an element in a list of tensors, whose dtype is not recorded.
     """
@@ -345,7 +345,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
 
 
 def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[_Tensor]:
-    """The tensors among the arguments, those of lists one by one."""
+    """The tensors among the arguments, also those in lists."""
     for sizes, kind in zip(dims, types, strict=False):
         if kind == "TensorList" and isinstance(sizes, list):
             yield from (_Tensor(shape, prod(shape), usual, None) for item in sizes if (shape := _sizes(item)))
@@ -360,7 +360,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _product(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, int, int, int] | None:
-    """(batch, M, N, K, FLOPs, elements written) of a matrix product; None where its operands are not told."""
+    """(batch, M, N, K, FLOPs, elements written) of a matrix product; None for unknown operands."""
     operands = [tensor.sizes for tensor in tensors if len(tensor.sizes) > 1]
     if operator.startswith(("addmm", "baddbmm", "_addmm", "addbmm")) and len(operands) > 2:
         operands = operands[1:]  # behind what is added
@@ -378,7 +378,7 @@ def _product(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, 
 
 
 def _attention(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, int, int, int] | None:
-    """The same of attention, whose operands are (batch, heads, positions, width)."""
+    """The same for attention, whose operands are (batch, heads, positions, width)."""
     is_backward = "backward" in operator
     operands = [tensor.sizes for tensor in tensors if len(tensor.sizes) == 4][is_backward:]
     if len(operands) < 2:

@@ -40,7 +40,7 @@ _ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
 
 
 def read(path: str, options: ReadOptions) -> Outcome:
-    """The network of a trace or an engine, and what is wrong with it."""
+    """The network of a trace or an engine, and the errors in it."""
     if is_engine(path):
         return read_engine(path, options.batch)
     network, _, errors = read_with_device(path)
@@ -48,7 +48,7 @@ def read(path: str, options: ReadOptions) -> Outcome:
 
 
 def read_with_device(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
-    """The network, the device that it ran on, None where the trace tells none, and what is wrong."""
+    """The network, the device that it ran on, None where the trace names none, and the errors."""
     errors: list[str] = []
     try:
         if is_engine(path):
@@ -151,7 +151,7 @@ def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
 
 
 def _layout_of_kernels(calls: Sequence[Call]) -> Layout:
-    """NCHW if kernels transpose it, NHWC if they read it directly; the names of others say nothing."""
+    """NCHW if kernels transpose it, NHWC if they read it directly; "auto" if their names show neither."""
     names = [kernel.name.lower() for call in calls for kernel in call.kernels]
     if any("nchwtonhwc" in name for name in names):
         return "NCHW"
@@ -176,7 +176,7 @@ def _device(recording: TraceRecording) -> Device | None:
 
 
 def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
-    """The settings that operators were called with; the names of kernels tell TF32 if those do not."""
+    """The settings that operators were called with; TF32 by the names of kernels where no call has it."""
 
     def setting(name: str) -> bool | None:
         values = {call.arguments[name].value for call in calls if name in call.arguments}
@@ -317,12 +317,12 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
 
 def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
     """The layers with unique names: those of their modules, else a description, numbered."""
-    used_names: dict[str, int] = {}
+    names: dict[str, int] = {}
     for layer in layers:
         sides = "x".join(map(str, (layer.T, layer.R, layer.S)[-layer.dims :]))
         form = "convolution" if layer.C is None else f"conv {sides} {layer.C}-{layer.K} at {layer.H}x{layer.W}"
         name = clean(layer.name) or form
-        yield replace(layer, name=unique_name(name, used_names))
+        yield replace(layer, name=unique_name(name, names))
 
 
 def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: bool) -> ConvLayer:

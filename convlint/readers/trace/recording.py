@@ -100,9 +100,9 @@ class OperatorArgument(Struct, frozen=True):
 
 
 class TraceRecording(Struct, kw_only=True):
-    """All of a trace that convolutions are told from, outside of marked steps too.
+    """What a trace recorded of convolutions, outside of marked steps too.
 
-    `steps` are the spans of those with a convolution.
+    `steps` are the spans of the marked steps in which a convolution ran.
     """
 
     calls: list[Call]
@@ -117,7 +117,7 @@ class TraceRecording(Struct, kw_only=True):
 
 
 def recorded(file: TraceFile) -> TraceRecording:
-    """Reads a whole trace. Raises InputFault for what is none, or is too much."""
+    """Reads a whole trace. Raises InputFault for a file that is no trace, or has too many calls or names."""
     reading = _Reading()
     for event in file.events():
         reading.take(event)
@@ -204,9 +204,9 @@ class _Reading:
         if name.startswith("aten::") or INDUCTOR.match(name) is not None:
             self.operators.take(name.removeprefix("aten::")[:200], begin, end, thread, values)
         if name.startswith(_TEMPLATE) and "convolution" in name and "backward" not in name:
-            arguments = self._arguments(name, _TEMPLATE_PLACES, values)
-            if arguments:
-                self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=arguments))
+            operands = self._arguments(name, _TEMPLATE_PLACES, values)
+            if operands:
+                self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=operands))
             return
         places = _OPERATORS.get(name)
         if places is not None:
@@ -249,7 +249,7 @@ class _Reading:
             self.frames.setdefault(thread, Spans()).add(begin, end, self._named(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
-        """The recording that the events add up to."""
+        """The recording of all events."""
         device = self._device(file.top)
         if _AMD.search(str(device.get("name", ""))):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
@@ -287,7 +287,7 @@ class _Reading:
         )  # fmt: skip
 
     def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The properties of the device that ran most kernels; empty where they are not there."""
+        """The properties of the device that ran most kernels; empty where none were recorded."""
         listed = top.get("deviceProperties")
         devices = [device for device in listed[:1000] if isinstance(device, dict)] if isinstance(listed, list) else []
         used = Counter(self.kernel_device).most_common(1)
@@ -295,7 +295,7 @@ class _Reading:
         return next((device for device in devices if device.get("id") == index), devices[0] if devices else {})
 
     def _outermost(self, thread: str, calls: Sequence[Call]) -> Iterator[Call]:
-        """The calls that are not part of another one, completed with what the calls inside them say."""
+        """The calls that are not part of another one, completed with the arguments of the calls inside them."""
         autograd = Enclosing(self.autograd.get(thread, Spans()))
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
@@ -423,7 +423,7 @@ def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
 
 
 def _usual_bytes(calls: Sequence[Call]) -> int:
-    """Bytes of an element of what convolutions read."""
+    """Bytes of an element of the inputs of convolutions."""
     return 2 if any(call.arguments["input"].dtype in ("c10::Half", "c10::BFloat16") for call in calls) else 4
 
 
