@@ -803,6 +803,15 @@ def test_the_map_of_a_default_is_that_of_nobody(tmp_path: Path, size: str, H: in
     assert one(found).layer.H == H
 
 
+@pytest.mark.parametrize(("config", "bias"), [('dict(type="Conv2d", bias=False)', False), ("None", True)])
+@pytest.mark.parametrize("width", ["64", "channels"])
+def test_configs_of_builders_have_the_bias(tmp_path: Path, config: str, bias: bool, width: str) -> None:
+    code = "from torch import nn\nfrom mmcv.cnn import build_conv_layer\nclass Net(nn.Module):\n"
+    code += f"    def __init__(self, channels, config={config}):\n        super().__init__()\n"
+    code += f"        self.line = nn.Sequential(build_conv_layer(config, {width}, 60, 3), nn.BatchNorm2d(60))\n"
+    assert {each.layer.bias for each in read(tmp_path, code).layers} == {None, bias}
+
+
 LINEN = """import flax.linen as nn
 from functools import partial
 from typing import Any
