@@ -84,7 +84,7 @@ def check_network(
     the largest batch is not computed.
     """
     check = _NetworkCheck(
-        network, rulebook, mode, codes, silences, known, limits, allow, on_promise, several=len(targets) > 1,
+        network, rulebook, mode, codes, silences, known, limits, allow, on_promise, several_targets=len(targets) > 1,
         details=details,
     )  # fmt: skip
     for number, target in enumerate(targets):
@@ -112,9 +112,9 @@ class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
         silences: Silences | None, known: Silences | None, limits: Limits, allow: Collection[Allowance],
-        on_promise: OnPromise | None, *, several: bool, details: bool,
+        on_promise: OnPromise | None, *, several_targets: bool, details: bool,
     ) -> None:  # fmt: skip
-        self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
+        self.network, self.rulebook, self.mode, self.several_targets = network, rulebook, mode, several_targets
         self.codes, self.silences, self.known, self.limits, self.allow = codes, silences, known, limits, allow
         self.on_promise, self.details = on_promise, details
         self.findings: list[Finding] = []
@@ -381,7 +381,7 @@ class _NetworkCheck:
 
     def _finding(self, hit: Hit, fix: Fix | None, facts: TargetFacts) -> Finding:
         gpu = _gpu(hit.rule, facts)
-        if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
+        if gpu is None and fix is not None and self.several_targets:  # its changes here are not those elsewhere
             fix = replace(fix, time_change_us=None)
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):

@@ -178,13 +178,13 @@ def _device(recording: TraceRecording) -> Device | None:
 def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
     """The settings that operators were called with; the names of kernels tell TF32 if those do not."""
 
-    def told(name: str) -> bool | None:
+    def flag(name: str) -> bool | None:
         values = {call.arguments[name].value for call in calls if name in call.arguments}
         return True if "True" in values else False if "False" in values else None
 
-    allowed = told("allow_tf32")
+    allowed = flag("allow_tf32")
     return Runtime(
-        framework="pytorch", cudnn_benchmark=told("benchmark"), deterministic=told("deterministic"),
+        framework="pytorch", cudnn_benchmark=flag("benchmark"), deterministic=flag("deterministic"),
         compile=True if recording.compiled else None, cuda_graphs=True if recording.has_graphs else None,
         tf32=(recording.has_tf32_kernels or not recording.has_kernels) if allowed is None else allowed,
     )  # fmt: skip
