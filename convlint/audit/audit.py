@@ -13,7 +13,7 @@ from msgspec import Struct
 from convlint.audit.ranking import Ranking, Tally, ranking_of
 from convlint.audit.rows import error_row
 from convlint.audit.store import Store, Unused, Weights
-from convlint.audit.subjects import Found, Subject
+from convlint.audit.subjects import Subject, SubjectOrError
 from convlint.audit.task import (
     DEATH,
     TRIES,
@@ -148,14 +148,14 @@ class Auditor:
         self._settings: dict[int, tuple[AuditConfig, str]] = {}  # by plan, with its digest
         self.known = 0
 
-    def audit(self, subjects: Iterator[Found], run: Run, on_done: Callable[[str], None]) -> None:
+    def audit(self, subjects: Iterator[SubjectOrError], run: Run, on_done: Callable[[str], None]) -> None:
         """Audits what is new or changed, in whatever order `run` answers; `on_done` gets the name of each model."""
         for task, answer in run(self._tasks(subjects, on_done)):
             self._store.put(task.subject.name, answer)
             on_done(task.subject.name)
         self._store.finish()
 
-    def _tasks(self, subjects: Iterator[Found], on_done: Callable[[str], None]) -> Iterator[Task]:
+    def _tasks(self, subjects: Iterator[SubjectOrError], on_done: Callable[[str], None]) -> Iterator[Task]:
         for number, subject in enumerate(subjects):
             if isinstance(subject, InputError):
                 self._store.fault(number, error_row(None, subject))

@@ -365,12 +365,12 @@ def _header(row: list[str], path: str, line: int) -> list[str]:
     return known
 
 
-Found = Subject | InputError
+SubjectOrError = Subject | InputError
 _SOURCE = "Python source states no sizes: name package.module:Net, or read it with `convlint check`"
 _STDIN = "standard input is no model of an audit; a list of models may come from there: --models-from -"
 
 
-def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: RunPlanner) -> Iterator[Found]:
+def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: RunPlanner) -> Iterator[SubjectOrError]:
     """Every model of the paths, then of the config where the options ask for it, then of the lists, in their order.
 
     What stands for no model is an error in its place. Raises UsageError, before anything is yielded, for a list that
@@ -381,7 +381,7 @@ def subjects_of(paths: Sequence[str], lists: Sequence[str], planner: RunPlanner)
 
 def _all(
     paths: Sequence[str], lists: Sequence[tuple[str, Iterator[ListEntry]]], models: Sequence[Input], planner: RunPlanner
-) -> Iterator[Found]:
+) -> Iterator[SubjectOrError]:
     modules = planner.options.modules
     for path in paths:
         for source in streamed(path, modules=modules, wanted=lambda path: _wanted(path, planner)):
@@ -401,7 +401,7 @@ def _wanted(path: str, planner: RunPlanner) -> bool:
         return True
 
 
-def _listed(path: str, entry: ListEntry, *, modules: bool) -> Found:
+def _listed(path: str, entry: ListEntry, *, modules: bool) -> SubjectOrError:
     at = "standard input" if path == "-" else path
     try:
         if entry.fault:
@@ -417,7 +417,7 @@ def _listed(path: str, entry: ListEntry, *, modules: bool) -> Found:
         return InputError(path=at, line=entry.line, message=f"{what}{fault.message}")
 
 
-def _judged(subject: Subject) -> Found:
+def _judged(subject: Subject) -> SubjectOrError:
     """The subject with its file spelled in one way, and its name as tables have it; or why there is none to audit."""
     source = subject.source
     if source.kind == "stdin":

@@ -222,19 +222,19 @@ class _Keys:
         """The table that a header opens: names go on from the last item of an array of tables."""
         path: Key = ()
         for number, name in enumerate(keys):
-            path = self.found(path, name, start)
+            path = self.entry_path(path, name, start)
             last = number == len(keys) - 1
             if several and last:
                 self.counts[path] = self.counts.get(path, 0) + 1
             if path in self.counts:
-                path = self.found(path, self.counts[path] - 1, start)
+                path = self.entry_path(path, self.counts[path] - 1, start)
         return path
 
     def pair(self, table: Key) -> None:
         start = self.current().start()
         path = table
         for name in self.key():
-            path = self.found(path, name, start)
+            path = self.entry_path(path, name, start)
         self.advance()  # the "="
         self.value(path)
 
@@ -245,7 +245,7 @@ class _Keys:
                 if self.skip(","):
                     item += 1
                 elif not self.skip("\n"):
-                    self.value(self.found(path, item, self.current().start()))
+                    self.value(self.entry_path(path, item, self.current().start()))
         elif self.skip("{"):
             while not self.skip("}"):
                 if not self.skip(",") and not self.skip("\n"):
@@ -254,7 +254,7 @@ class _Keys:
             while self.token is not None and self.token.group() not in ("\n", ",", "]", "}"):
                 self.advance()
 
-    def found(self, path: Key, name: str | int, start: int) -> Key:
+    def entry_path(self, path: Key, name: str | int, start: int) -> Key:
         """The path of an entry of `path`, which stands at `start`."""
         path = (*path, name)
         if len(path) <= _MOST_PATH:

@@ -33,11 +33,11 @@ from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, g
 from convlint.engine.joint import FoundSteps, Promise, settled
 from convlint.engine.levers import (
     KINDS,
-    NOTHING_KEPT,
+    NO_LIMITS,
     Advice,
     Coupling,
-    Kept,
     Kind,
+    Limits,
     Spokesmen,
     Validity,
     kind_of,
@@ -71,7 +71,7 @@ def check_network(
     codes: Collection[str] | None = None,
     silences: Silences | None = None,
     known: Silences | None = None,
-    kept: Kept = NOTHING_KEPT,
+    limits: Limits = NO_LIMITS,
     allow: Collection[Allowance] = (),
     on_promise: OnPromise | None = None,
     details: bool = True,
@@ -79,12 +79,12 @@ def check_network(
     """Checks all layers with all rules, for each target. Raises RuleError where a rule divides by zero.
 
     Rules not among `codes`, findings that `silences` accepts, and those that are `known` are left out, of the report
-    and of what the advice saves. `kept` is what advice must not change; `allow` names further changes that it may make.
+    and of what the advice saves. `limits` say what advice must not change; `allow` names more changes that it may make.
     `on_promise` receives the `Promise` of each target. Without `details`, infos on the batch name no other batches, and
     the largest batch is not computed.
     """
     check = _NetworkCheck(
-        network, rulebook, mode, codes, silences, known, kept, allow, on_promise, several=len(targets) > 1,
+        network, rulebook, mode, codes, silences, known, limits, allow, on_promise, several_targets=len(targets) > 1,
         details=details,
     )  # fmt: skip
     for number, target in enumerate(targets):
@@ -111,11 +111,11 @@ _LEAST_TURNED = 0.01  # of what was measured: transposes that take less are not 
 class _NetworkCheck:
     def __init__(
         self, network: Network, rulebook: Rulebook, mode: Mode, codes: Collection[str] | None,
-        silences: Silences | None, known: Silences | None, kept: Kept, allow: Collection[Allowance],
-        on_promise: OnPromise | None, *, several: bool, details: bool,
+        silences: Silences | None, known: Silences | None, limits: Limits, allow: Collection[Allowance],
+        on_promise: OnPromise | None, *, several_targets: bool, details: bool,
     ) -> None:  # fmt: skip
-        self.network, self.rulebook, self.mode, self.several = network, rulebook, mode, several
-        self.codes, self.silences, self.known, self.kept, self.allow = codes, silences, known, kept, allow
+        self.network, self.rulebook, self.mode, self.several_targets = network, rulebook, mode, several_targets
+        self.codes, self.silences, self.known, self.limits, self.allow = codes, silences, known, limits, allow
         self.on_promise, self.details = on_promise, details
         self.findings: list[Finding] = []
         self.skipped: list[SkippedRule] = []
@@ -145,12 +145,12 @@ class _NetworkCheck:
         all_hits += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
         self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in all_hits if hit.indices}
         self.spokesmen = Spokesmen()
-        exclusions = _Heard()
+        exclusions = _Exclusions()
         in_force = self._in_force_of(all_hits, exclusions, facts)
         hits = self._not_known(in_force, exclusions, facts)
         # "All layers" in a joined message means all that the user still wants to hear of.
         for hit in all_hits:
-            if hit.indices and hit.number not in exclusions.left:
+            if hit.indices and hit.number not in exclusions.in_force:
                 applicable[hit.rule.info.code] -= 1
 
         timing = NetworkTiming(network, target.gpu, self.mode, on_host, self.running)
@@ -192,7 +192,7 @@ class _NetworkCheck:
         self.networks.append(replace(report, after_waits=promise.leaves_waiting(advised.__contains__)))
 
     def _meet_again(
-        self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
+        self, hits: list[Hit], exclusions: _Exclusions, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
     ) -> None:  # fmt: skip
         """Passes the baseline the hits that show once its own are mended, so that it does not count them as gone."""
         known, self.known = self.known, None
@@ -206,7 +206,7 @@ class _NetworkCheck:
                     known(finding_of(layer_hit, _gpu(hit.rule, facts), identity))
 
     def _promise(
-        self, hits: list[Hit], exclusions: _Heard, timing: NetworkTiming, facts: TargetFacts,
+        self, hits: list[Hit], exclusions: _Exclusions, timing: NetworkTiming, facts: TargetFacts,
         estimates: Sequence[LayerEstimate | None], on_host: Hosted, *, anew: bool = False,
     ) -> Promise:  # fmt: skip
         """Finds B, the fastest network by advice, and what each hit earns in it; `anew` ignores the baseline."""
@@ -215,9 +215,9 @@ class _NetworkCheck:
         playing = {
             hit.number for hit in hits if hit.indices and any(test(hit.flaw, layers[hit.indices[0]]) for test in plays)
         }
-        is_wanted = None if self.silences is None and self.known is None else partial(self._wanted, facts=facts)
+        is_wanted = None if self.silences is None and self.known is None else partial(self._is_wanted, facts=facts)
         rules = [rule for rule in self.rulebook.of_networks if self.codes is None or rule.info.code in self.codes]
-        advice = Advice(timing, facts, rules, self.coupling, is_wanted, self.kept, self.allow, codes=self.codes)
+        advice = Advice(timing, facts, rules, self.coupling, is_wanted, self.limits, self.allow, codes=self.codes)
         advice.out_of_play |= exclusions.silenced if anew else exclusions.groups
         clashes = any(
             hit.number in playing and hit.rule.scope == "edge" and kind_of(hit.flaw.set) == "layout" for hit in hits
@@ -230,16 +230,16 @@ class _NetworkCheck:
         new_hit = partial(self._came_to_light, facts=facts)
         least_us = STEP_SHARE * (on_host.step_us or 0.0)
         shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
-        search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
+        search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
         best = search.best(flaws)
         if FoundSteps(best, search, advice).dtypes_lengthen(shorten.__contains__):
             silenced["dtype"] = frozenset(range(len(layers)))
-            search = Search(timing, advice, silenced, self.kept, clashing_layouts=clashes)
+            search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
             best = search.best(flaws)
         joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
         return Promise(best, search, advice, joint, estimates)
 
-    def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
+    def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Exclusions, facts: TargetFacts) -> list[Hit]:
         """The hits that are not silenced; the settings and groups of the silenced ones are added to `exclusions`."""
         hits = []
         for hit in all_hits:
@@ -249,7 +249,7 @@ class _NetworkCheck:
                 exclusions.silence(hit)  # rules that are not selected do not limit the advice of others
         return hits
 
-    def _not_known(self, hits: list[Hit], exclusions: _Heard, facts: TargetFacts) -> list[Hit]:
+    def _not_known(self, hits: list[Hit], exclusions: _Exclusions, facts: TargetFacts) -> list[Hit]:
         """The hits that the baseline does not hold, without those of groups whose width it holds."""
         known = self.known
         if known is not None:
@@ -273,7 +273,7 @@ class _NetworkCheck:
                 if kind in held_kinds:
                     new = {index for hit in hits if kind_of(hit.flaw.set) == kind for index in hit.indices}
                     exclusions.known[kind] = set(range(len(self.network.layers))) - new
-        exclusions.left = {hit.number for hit in hits}
+        exclusions.in_force = {hit.number for hit in hits}
         return hits
 
     def _of_network(self, rules: Sequence[Rule], facts: TargetFacts) -> list[Hit]:
@@ -337,7 +337,7 @@ class _NetworkCheck:
         severity: Severity = "warning" if hit.severity == "error" else hit.severity
         return replace(hit, identities=hit.identities if own is None else (own,), emerged=True, severity=severity)
 
-    def _wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
+    def _is_wanted(self, index: int, flaw: Flaw, facts: TargetFacts) -> bool:
         """Whether a flaw that comes to light in this layer is neither silenced nor known."""
         hit = self._hit(flaw, index, facts, keep=False)
         own = self.own.get((index, flaw.key))  # what its rule finds now: silenced with it
@@ -381,7 +381,7 @@ class _NetworkCheck:
 
     def _finding(self, hit: Hit, fix: Fix | None, facts: TargetFacts) -> Finding:
         gpu = _gpu(hit.rule, facts)
-        if gpu is None and fix is not None and self.several:  # what it changes here is not what it changes elsewhere
+        if gpu is None and fix is not None and self.several_targets:  # its changes here are not those elsewhere
             fix = replace(fix, time_change_us=None)
         identity = hit.identities[0]
         if (len(hit.identities) > 1 and not hit.follows) or is_of_batch(hit):
@@ -414,10 +414,10 @@ def _held_groups(hits: Sequence[Hit], known_hits: Sequence[Hit]) -> set[tuple[st
     return of(known_hits, "K") | (of(known_hits, "C") - of(hits, "K"))
 
 
-class _Heard:
+class _Exclusions:
     """What the user silenced, by comment or baseline: layers that keep a setting, groups that keep a width.
 
-    `left` are the hits that are in force. `silenced` are the groups of comments alone, without those of a baseline.
+    `in_force` are the hits that are in force. `silenced` are the groups of comments alone, without those of a baseline.
     """
 
     def __init__(self) -> None:
@@ -425,7 +425,7 @@ class _Heard:
         self.known: dict[Kind, set[int]] = {}  # the same, because a baseline holds it elsewhere
         self.groups: set[tuple[str, int]] = set()
         self.silenced: frozenset[tuple[str, int]] = frozenset()
-        self.left: set[int] = set()  # by number
+        self.in_force: set[int] = set()  # by number
 
     def silence(self, hit: Hit) -> None:
         """Adds the layers of the setting, and the group, of a silenced hit."""

@@ -14,7 +14,7 @@ from convlint import __version__
 from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import parameters
-from convlint.facts.network import Held, shortened
+from convlint.facts.network import MemoryFacts, shortened
 from convlint.facts.target import layout_picks
 from convlint.gpus.gpu import Gpu, merged
 from convlint.gpus.support import lack_of
@@ -168,13 +168,13 @@ def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, G
 
 
 def network_report(
-    network: Network, label: str, gpu: Gpu, mode: Mode, held: Held, on_host: Hosted, times: LayerTimes | None = None,
-    step_after_us: float | None = None, *, details: bool = True,
+    network: Network, label: str, gpu: Gpu, mode: Mode, memory: MemoryFacts, on_host: Hosted,
+    times: LayerTimes | None = None, step_after_us: float | None = None, *, details: bool = True,
 ) -> NetworkReport:  # fmt: skip
     """The network on `gpu`, called `label`, its memory there and its time; the largest batch only with `details`."""
     batches = {layer.N for layer in network.layers}
     work = [None if (own := flops(layer)) is None else own * layer.calls for layer in network.layers]
-    needs = held.needs or held.needs_state
+    needs = memory.needs or memory.needs_state
     return NetworkReport(
         path=network.path,
         gpu=label,
@@ -184,10 +184,10 @@ def network_report(
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),
         flops=None if None in work else sum(count or 0 for count in work),
-        memory={} if needs else asdict(held.memory),
+        memory={} if needs else asdict(memory.memory),
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
-        largest_batch=held.largest_batch if details and not needs else None,
+        largest_batch=memory.largest_batch if details and not needs else None,
         unbatched=network.unbatched,
         layout_assumed=_assumes_layout(network, on_host, mode),
         host_us=on_host.whole_host_us,

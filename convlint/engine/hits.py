@@ -153,7 +153,7 @@ class Flaw(Struct, frozen=True, kw_only=True):
         return self.rule.info.code, self.side
 
 
-class Found(Struct, frozen=True):
+class Violation(Struct, frozen=True):
     """A rule that does not hold, and where: all that decides whether a more specific one silences it."""
 
     rule: Rule
@@ -362,7 +362,7 @@ class Evaluator:
 
         For a hypothetical layer, which does not `exists`, a rule that cannot be evaluated is passed over.
         """
-        violations: list[Found] = []
+        violations: list[Violation] = []
         flaws: list[Flaw] = []
         skipped: list[tuple[str, tuple[str, ...]]] = []
         applicable: list[str] = []
@@ -378,7 +378,7 @@ class Evaluator:
                     continue
                 if not right:  # raises where it is unknown: the rule then applies to nothing here
                     case = _case(rule, facts)
-                    violation = Found(rule, case, places_of(case, facts))
+                    violation = Violation(rule, case, places_of(case, facts))
                     if not _is_silenced(violation, violations):
                         flaw = violation.flaw(facts, batches=self._batches)
                         if facts.layer.unfolded and ("C" in flaw.set or "C" in flaw.other):
@@ -419,13 +419,13 @@ class Evaluator:
 _SIZES = frozenset(("N", "C", "K", "groups"))
 
 
-def _is_silenced(flaw: Found | Flaw, violations: Sequence[Found]) -> bool:
+def _is_silenced(flaw: Violation | Flaw, violations: Sequence[Violation]) -> bool:
     yields_to = flaw.rule.yields_to
     specific = [violation for violation in violations if violation.rule.info.code in yields_to] if yields_to else ()
     return any(_are_one(violation, flaw) for violation in specific) if specific else False
 
 
-def _are_one(specific: Found, general: Found | Flaw) -> bool:
+def _are_one(specific: Violation, general: Violation | Flaw) -> bool:
     """Whether both flaws are the same; two that point at sizes are only where they share a size."""
     sizes, others = _SIZES.intersection(specific.places), _SIZES.intersection(general.places)
     return not sizes or not others or not sizes.isdisjoint(others)

@@ -247,7 +247,7 @@ AUTOCAST = "runtime.mixed_precision"
 MOST_ROUNDS = 4  # in which sizes are changed and the rules asked again
 _SETS: Mapping[str, Kind] = {"dtype": "dtype", TF32: "dtype", "layout": "layout"}
 Key = tuple[object, ...]
-Wanted = Callable[[int, Flaw], bool]  # whether the user wants to hear of a flaw in a layer
+FlawFilter = Callable[[int, Flaw], bool]  # whether the user wants to hear of a flaw in a layer
 
 
 class Lever(Struct, frozen=True):
@@ -284,14 +284,14 @@ class Advised(Struct, frozen=True):
     levers: Levers
 
 
-class Kept(Struct, frozen=True, kw_only=True):
-    """What of a network stays: `fields` are kinds of settings and "channels"; or all that changes its results."""
+class Limits(Struct, frozen=True, kw_only=True):
+    """What advice must leave as it is: `fields` are kinds of settings and "channels"; or all that changes results."""
 
     fields: frozenset[str] = frozenset()
     results: bool = False
 
 
-NOTHING_KEPT = Kept()
+NO_LIMITS = Limits()
 
 
 def kind_of(changes: Collection[str]) -> Kind | None:
@@ -345,17 +345,18 @@ class Advice:
 
     def __init__(
         self, timing: NetworkTiming, facts: TargetFacts, rules: Iterable[Rule], coupling: Coupling,
-        wanted: Wanted | None, kept: Kept, allow: Collection[Allowance] = (), *, codes: Collection[str] | None = None,
+        is_wanted: FlawFilter | None, limits: Limits, allow: Collection[Allowance] = (), *,
+        codes: Collection[str] | None = None,
     ) -> None:  # fmt: skip
-        """`facts` are those of the network as it is; `wanted` says of flaws in other settings whether they count.
+        """`facts` are those of the network as it is; `is_wanted` says of flaws in other settings whether they count.
 
         `codes` are those of all `rules` (None: of the whole rulebook), which find what the rest of it silences.
         """
         rules = list(rules)
         own = [rule for rule in rules if rule.scope == "layer"]
         self._on_tiles = Evaluator(own) if "narrower" in allow else None
-        self._timing, self._facts, self._coupling, self._wanted = timing, facts, coupling, wanted
-        self._kept = kept
+        self._timing, self._facts, self._coupling, self._is_wanted = timing, facts, coupling, is_wanted
+        self._limits = limits
         playing = _playing(rules)
         self._evaluator = Evaluator(playing)
         # What the rest of the rulebook silences as things are, these rules find.
@@ -365,10 +366,10 @@ class Advice:
         self._now: dict[int, list[Flaw]] | None = None  # what was found in each layer as things are, once it is known
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
-    def of(self, setting: NetworkSetting, found: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
-        """What the rules advise in a setting; `found` are their flaws there, where it is the present one."""
-        flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if found is None else list(found)
-        if found is not None and self._silenced_alike:
+    def of(self, setting: NetworkSetting, present: Iterable[tuple[int, Flaw]] | None = None) -> Advised:
+        """What the rules advise in a setting; `present` are their flaws there, where it is the present one."""
+        flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if present is None else list(present)
+        if present is not None and self._silenced_alike:
             self._now = {}
             for index, flaw in flaws:
                 self._now.setdefault(index, []).append(flaw)
@@ -398,7 +399,7 @@ class Advice:
             touched = {index for lever in moved for index in lever.layers}
             changed = {index: own for index, own in self.changes(levers).items() if index in touched}
         if self._on_tiles is not None:
-            tiles = self._flaws(setting, range(len(setting.layers)), {}, self._on_tiles) if found is None else flaws
+            tiles = self._flaws(setting, range(len(setting.layers)), {}, self._on_tiles) if present is None else flaws
             self._narrow(levers, tiles)
         return Advised(settings, levers)
 
@@ -480,7 +481,7 @@ class Advice:
                 known[key] = [flaw for flaw in flaws if plays(flaw, layer)]
             for flaw in known[key]:
                 for side in self._coupling.split(index, flaw, lambda values=values: values):  # type: ignore[misc]
-                    if side.set and (self._wanted is None or self._wanted(index, side)):
+                    if side.set and (self._is_wanted is None or self._is_wanted(index, side)):
                         yield index, side
 
     def _is_as_now(self, setting: NetworkSetting, index: int) -> bool:
@@ -543,8 +544,8 @@ class Advice:
         return {name: value for name, value in flaw.set.items() if name != "K"}
 
     def _is_allowed(self, index: int, flaw: Flaw) -> bool:
-        stays = "channels" in self._kept.fields or self._kept.results
-        same = {"copies_input"} if self._kept.results else {"copies_input", "unfolded"}
+        stays = "channels" in self._limits.fields or self._limits.results
+        same = {"copies_input"} if self._limits.results else {"copies_input", "unfolded"}
         if stays and not flaw.set.keys() <= same:
             return False
         if flaw.group is None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import Flaw, with_settings
-from convlint.engine.levers import AUTOCAST, KINDS, TF32, Advice, Advised, Kept, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.levers import AUTOCAST, KINDS, TF32, Advice, Advised, Key, Kind, Lever, Levers, Limits, kind_of
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of, normed
 from convlint.model.estimates import Basis
 from convlint.model.layer import ConvLayer, Dtype, Layout
@@ -77,12 +77,12 @@ class Search:
     """The search for one network. `silenced` are layers in which a kind of setting stays as it is."""
 
     def __init__(
-        self, timing: NetworkTiming, advice: Advice, silenced: Mapping[Kind, frozenset[int]], kept: Kept,
+        self, timing: NetworkTiming, advice: Advice, silenced: Mapping[Kind, frozenset[int]], limits: Limits,
         clashing_layouts: bool = False,
     ) -> None:  # fmt: skip
         """`clashing_layouts`: a rule objects to layouts that differ between connected layers."""
         self.timing, self.advice = timing, advice
-        self._silenced, self._kept = silenced, kept
+        self._silenced, self._limits = silenced, limits
         self._clashing = clashing_layouts
         self._settings: dict[object, NetworkSetting] = {}
         self._advised: dict[NetworkSetting, Advised] = {}
@@ -305,10 +305,10 @@ class Search:
         return [{"runtime": choice}] if choice.upgrades and saves else [{}, {"runtime": choice}]
 
     def _is_open(self, kind: Kind) -> bool:
-        return kind not in self._assumed and kind not in self._kept.fields
+        return kind not in self._assumed and kind not in self._limits.fields
 
     def _is_allowed(self, choice: SettingChoice) -> bool:
-        return not self._kept.results or all(
+        return not self._limits.results or all(
             flaw.case.fix is not None and flaw.case.fix.safety == "safe" for _, flaw in choice.asking
         )
 

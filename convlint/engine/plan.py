@@ -16,7 +16,7 @@ from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import NOT_WRITTEN, Hit, with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.levers import NOTHING_KEPT, Kept, Lever
+from convlint.engine.levers import NO_LIMITS, Lever, Limits
 from convlint.engine.optimum import SettingChoice
 from convlint.engine.steps import (
     LEAST_GAIN,
@@ -65,7 +65,7 @@ class Judge(Protocol):
     """The check of a network on the one target, with what the user silenced."""
 
     def __call__(
-        self, network: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+        self, network: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
     ) -> NetworkResult:  # fmt: skip
         """Raises RuleError."""
         ...
@@ -80,9 +80,9 @@ def plan(
     """
 
     def unsilenced(
-        network: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+        network: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
     ) -> NetworkResult:  # fmt: skip
-        return check_network(network, rulebook, [target], mode, kept=kept, on_promise=on_promise)
+        return check_network(network, rulebook, [target], mode, limits=limits, on_promise=on_promise)
 
     return _Planning(network, rulebook, target, mode, wishes, judge or unsilenced).plan()
 
@@ -94,8 +94,8 @@ class _Planning:
         self.network, self.rulebook, self.target, self.mode = network, rulebook, target, mode
         self.wishes, self.judge = wishes, judge
         promises: list[Promise] = []
-        kept = Kept(fields=frozenset(wishes.fixed), results=wishes.keeps_results)
-        self.result = judge(network, kept=kept, on_promise=lambda _, promise: promises.append(promise))
+        limits = Limits(fields=frozenset(wishes.fixed), results=wishes.keeps_results)
+        self.result = judge(network, limits=limits, on_promise=lambda _, promise: promises.append(promise))
         (self.promise,) = promises
         self.search = self.promise.search
         self._of_steps = {finding.rule.loss: finding for finding in self.result.findings if _shortens_step(finding)}

@@ -62,24 +62,24 @@ class _Order:
         for key, lever in every.levers.items():
             for index in lever.layers:
                 self.touching.setdefault(index, []).append(key)
-        self.taken = NONE
+        self.applied = NONE
         self.saves: dict[Key, float] = {}  # of sizes that are left, as things stand
 
     def steps(self) -> list[tuple[Members, float]]:
         """The steps in order, each with the time that it saves when it is taken, in us."""
         steps = []
         self._look_at(list(self.every.levers))
-        while len(self.taken) < len(self.every):
+        while len(self.applied) < len(self.every):
             step, saved_us = self._next()
             self._take(step)
             steps.append((step, saved_us))
         return steps
 
     def _next(self) -> tuple[Members, float]:
-        now_us = self._us(self.taken)
-        choices = {kind: choice for kind, choice in self.every.choices.items() if kind not in self.taken.choices}
+        now_us = self._us(self.applied)
+        choices = {kind: choice for kind, choice in self.every.choices.items() if kind not in self.applied.choices}
         pairs = [
-            (now_us - self._us(self.taken.plus(step)), step)
+            (now_us - self._us(self.applied.plus(step)), step)
             for step in (Members({k: c}, {}) for k, c in choices.items())
         ]
         upgrades = [pair for pair in pairs if any(choice.upgrades for choice in pair[1].choices.values())]
@@ -101,18 +101,18 @@ class _Order:
         if not choices:
             tried += [Members({}, self._near(key, levers)) for key in levers]
         for step in tried:
-            saved_us = now_us - self._us(self.taken.plus(step))
+            saved_us = now_us - self._us(self.applied.plus(step))
             if saved_us > 0:
                 return step, saved_us
         rest = Members(choices, levers)
-        return rest, now_us - self._us(self.taken.plus(rest))
+        return rest, now_us - self._us(self.applied.plus(rest))
 
     def _near(self, key: Key, levers: Levers) -> dict[Key, Lever]:
         keys = {other for index in levers[key].layers for other in self.touching[index]}
         return {other: lever for other, lever in levers.items() if other in keys}
 
     def _take(self, step: Members) -> None:
-        self.taken = self.taken.plus(step)
+        self.applied = self.applied.plus(step)
         for key in step.levers:
             self.saves.pop(key, None)
         near = {key for lever in step.levers.values() for index in lever.layers for key in self.touching[index]}
@@ -120,10 +120,10 @@ class _Order:
         self._look_at(again)
 
     def _look_at(self, keys: list[Key]) -> None:
-        setting = self.search.setting(self.taken.choices)
+        setting = self.search.setting(self.applied.choices)
         for key in keys:
             lever = self.every.levers[key]
-            self.saves[key] = self.search.saving_us(setting, lever, self.taken.levers, self.touching)
+            self.saves[key] = self.search.saving_us(setting, lever, self.applied.levers, self.touching)
 
     def _us(self, members: Members) -> float:
         search = self.search
@@ -148,11 +148,11 @@ class Wishes(Struct, frozen=True, kw_only=True):
     target_us: float | None = None
 
 
-def changed(network: Network, promise: Promise, taken: Members) -> Network:
+def changed(network: Network, promise: Promise, members: Members) -> Network:
     """The network with these members of B; layers that are connected to one that changes follow it."""
-    setting = promise.search.setting(taken.choices)
+    setting = promise.search.setting(members.choices)
     widths, forms = dict[int, int](), list[Lever]()
-    for lever in taken.levers.values():
+    for lever in members.levers.values():
         number = group_of(promise, lever)
         if number is None or not NOT_WRITTEN.isdisjoint(lever.changes):
             forms.append(lever)

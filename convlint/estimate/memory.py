@@ -260,7 +260,7 @@ class Footprint:
 
     def memory(self, workspace: Sequence[int], batch: int | None = None) -> NetworkMemory:
         """At `batch` (the present one where none is given), with the workspace of each layer there; bytes."""
-        live = self.held
+        live = self.live_bytes
         if batch is not None:
             live = [size * batch // self.batch for size in live]
         if self.mode == "training":  # all is kept until the backward pass begins
@@ -288,9 +288,9 @@ class Footprint:
         """
         room = max(0, capacity - self.weights - self.gradients - self.optimizer)
         watched: set[int] = set()
-        largest = room * self.batch // max(1, *self.held)
+        largest = room * self.batch // max(1, *self.live_bytes)
         while largest:
-            live = [size * largest // self.batch for size in self.held] if self.mode == "inference" else None
+            live = [size * largest // self.batch for size in self.live_bytes] if self.mode == "inference" else None
             sizes = self._workspaces(largest, range(len(self.layers)), workspace_at)
             if self.memory(sizes, largest).total <= capacity:
                 return largest
@@ -328,11 +328,11 @@ class Footprint:
         return max(input_bytes(layer) + output_bytes(layer) for layer in self.layers)
 
     @cached_property
-    def held(self) -> list[int]:
+    def live_bytes(self) -> list[int]:
         """Bytes of activations at the present batch: in training all that are kept; else those alive at each layer."""
-        return [self._kept()] if self.mode == "training" else alive(self.layers, self.edges, copies=self._copies)
+        return [self._reread()] if self.mode == "training" else alive(self.layers, self.edges, copies=self._copies)
 
-    def _kept(self) -> int:
+    def _reread(self) -> int:
         """The inputs that convolutions and normalisations read again in the backward pass, each one once."""
         arriving = {edge.consumer: edge for edge in self.edges}
         tensors: dict[object, int] = {}

@@ -197,7 +197,7 @@ class _Walk:
         self.strided_us_per_byte = self.us_per_byte * const.STREAMED / _STRIDED
         self.parts: dict[Part, float] = defaultdict(float)
         self.parts["convolution"] = steps.convolution_us
-        self.found: list[OperationEstimate | None] = [None] * len(self.operations)
+        self.estimates: list[OperationEstimate | None] = [None] * len(self.operations)
         self.bytes_of: list[int] = []  # of an element of each operation's tensor
         self.in_nhwc: list[bool] = []  # its order
         self.images, self.scale = _scales(steps.network, steps.layers)
@@ -532,14 +532,14 @@ class _Walk:
         host = steps_host_us(self.gpu, runtime, self.launched, training=self.training)
         share = self.moved_unpriced / (self.moved + self.moved_unpriced) if self.moved_unpriced else 0.0
         return StepEstimate(
-            parts=dict(self.parts), host_us=host, operations=tuple(self.found), unpriced=tuple(self.unpriced),
+            parts=dict(self.parts), host_us=host, operations=tuple(self.estimates), unpriced=tuple(self.unpriced),
             unpriced_share=share, autocast_assumed=self.autocast and self.steps.runtime.mixed_precision is None,
         )  # fmt: skip
 
     def _note(self, number: int, part: Part, time: float, moved: float, flops: int, kernels: float) -> None:
         self.parts[part] += time
         self.moved += int(moved)
-        self.found[number] = OperationEstimate(part, time, int(moved), flops, int(kernels))
+        self.estimates[number] = OperationEstimate(part, time, int(moved), flops, int(kernels))
 
     def _not_priced(self, number: int, work: Work) -> None:
         self.unpriced.append(number)
@@ -683,7 +683,7 @@ class _Fusion:
                 kernels *= 2
                 summed *= 3
             for number in kernel.members:
-                walk.found[number] = OperationEstimate(PART_OF[_work(walk.operations[number]).kind], 0.0, 0, 0, 0)
+                walk.estimates[number] = OperationEstimate(PART_OF[_work(walk.operations[number]).kind], 0.0, 0, 0, 0)
             if not moved:
                 continue
             works = [_work(walk.operations[number]) for number in kernel.members]

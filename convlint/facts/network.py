@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from convlint.facts.layer import LayerFacts
 
 
-class Held:
-    """The memory of a network on one GPU; where its layers make several networks, that of the fullest.
+class MemoryFacts:
+    """The memory of a network on one GPU; of layers that make several networks, the memory of the largest.
 
     `needs` is what has to be known for it; while there is any, all else raises LookupError.
     """
@@ -140,8 +140,8 @@ _HALVINGS = 4
 _MOST_ASKED = 200  # layers that may stand on branches beside one: networks of stages have the nearest first
 
 
-class Whole:
-    """All layers and their estimates; what rests on time is UNKNOWN where one layer's is not predicted."""
+class NetworkFacts:
+    """All layers of a network and their estimates; times are UNKNOWN where the time of one layer is not predicted."""
 
     def __init__(
         self,
@@ -149,12 +149,12 @@ class Whole:
         edges: Sequence[Edge],
         estimates: Sequence[LayerEstimate | None],
         precision: Callable[[Dtype], tuple[Dtype, int, bool]],
-        held: Held,
+        memory: MemoryFacts,
         on_host: Hosted | None = None,
         waits_at: Callable[[int], bool] | None = None,
     ) -> None:
         """`waits_at` says whether the GPU waits for its host at a batch."""
-        self.layers, self.edges, self.precision, self.held = layers, edges, precision, held
+        self.layers, self.edges, self.precision, self.memory = layers, edges, precision, memory
         self.waits_at = waits_at
         self.on_host = on_host or Hosted(tuple(estimates), None, 0.0)
         self.priced = [(layer, estimate) for layer, estimate in zip(layers, estimates, strict=True) if estimate]
@@ -220,7 +220,7 @@ class Whole:
         now = next((layer.N for layer in self.layers), None)
         if self.waits_at is None or not self.on_host.is_bound or self.on_host.host_us is None or not now:
             return UNKNOWN
-        fits = None if self.held.needs else self.held.largest_batch
+        fits = None if self.memory.needs else self.memory.largest_batch
         most = _MOST_IMAGES if fits is None else min(fits, _MOST_IMAGES)
         low, high = now, 2 * now
         while high <= most and self.waits_at(high):
@@ -248,27 +248,27 @@ class Whole:
         return any(channels is not None and channels % multiple for channels in (layer.C, layer.K))
 
 
-def _timed(kind: Type, meaning: str, of: Callable[[Whole], Any]) -> Quantity:
+def _timed(kind: Type, meaning: str, of: Callable[[NetworkFacts], Any]) -> Quantity:
     return Quantity(
         kind,
         meaning,
-        lambda whole: of(whole) if whole.is_predicted else UNKNOWN,
+        lambda network: of(network) if network.is_predicted else UNKNOWN,
         (sentence("predicted time"),),
         gpu=True,
     )
 
 
 def _lacking_memory(facts: LayerFacts) -> tuple[str, ...]:
-    whole = facts.context.whole
-    return () if whole is None else whole.held.needs or whole.held.needs_state
+    network = facts.context.network
+    return () if network is None else network.memory.needs or network.memory.needs_state
 
 
-def _held(meaning: str, of: Callable[[Held], Any]) -> Quantity:
-    def known(whole: Whole) -> Any:
-        held = whole.held
-        if held.needs or (held.needs_state and not held.is_too_much):  # the least decides, or nothing does
+def _memory_quantity(meaning: str, of: Callable[[MemoryFacts], Any]) -> Quantity:
+    def known(network: NetworkFacts) -> Any:
+        memory = network.memory
+        if memory.needs or (memory.needs_state and not memory.is_too_much):  # the least decides, or nothing does
             return UNKNOWN
-        value = of(held)
+        value = of(memory)
         return UNKNOWN if value is None else value
 
     return Quantity("number", meaning, known, _lacking_memory, gpu=True)
@@ -278,68 +278,68 @@ def _ms(us: float | None) -> Any:
     return UNKNOWN if us is None else us / 1000
 
 
-def _heaviest(whole: Whole) -> str:
-    return shortened([name for time, name in sorted(whole.memory_bound_us, reverse=True) if time > 0], _MOST_NAMED)
+def _heaviest(network: NetworkFacts) -> str:
+    return shortened([name for time, name in sorted(network.memory_bound_us, reverse=True) if time > 0], _MOST_NAMED)
 
 
 NETWORK: Table = {
-    "layers": number("convolutions in the network", lambda whole: len(whole.layers)),
+    "layers": number("convolutions in the network", lambda network: len(network.layers)),
     "time_us": _timed("number", "predicted time of one step", attrgetter("time_us")),
     "memory_bound_percent": _timed(
         "number",
         "share of the time in passes below the GPU's ridge, in percent",
-        lambda whole: 100 * sum(time for time, _ in whole.memory_bound_us) / whole.time_us,
+        lambda network: 100 * sum(time for time, _ in network.memory_bound_us) / network.time_us,
     ),
     "launch_percent": _timed(
         "number",
         "share of the time that is launch overhead, in percent",
-        lambda whole: 100 * whole.launch_us() / whole.time_us,
+        lambda network: 100 * network.launch_us() / network.time_us,
     ),
-    "memory_bytes": _held(
+    "memory_bytes": _memory_quantity(
         "what the convolutions and the norms behind them keep at once: weights, activations, workspace, ...",
-        lambda held: held.memory.total,
+        lambda facts: facts.memory.total,
     ),
-    "memory_gib": _held("memory_bytes in GiB", lambda held: held.memory.total / 2**30),
-    "batch": _held("N of the network", lambda held: held.batch),
-    "largest_batch": _held(
-        "the largest N that leaves room for it on the GPU (0: none)", lambda held: held.largest_batch
+    "memory_gib": _memory_quantity("memory_bytes in GiB", lambda facts: facts.memory.total / 2**30),
+    "batch": _memory_quantity("N of the network", lambda facts: facts.batch),
+    "largest_batch": _memory_quantity(
+        "the largest N that leaves room for it on the GPU (0: none)", lambda facts: facts.largest_batch
     ),
     "host_bound": Quantity(
         "truth",
         "the GPU waits for its host, as far as the framework's host is known",
-        lambda whole: whole.on_host.is_bound,
+        lambda network: network.on_host.is_bound,
         gpu=True,
     ),
     "host_ms": Quantity(
         "number",
         "what the host needs to start the network's operations",
-        lambda whole: _ms(whole.on_host.whole_host_us),
+        lambda network: _ms(network.on_host.whole_host_us),
         ("runtime.framework",),
         gpu=True,
     ),
     "gpu_ms": _timed(
         "number",
         "what the GPU needs for all operations; for the convolutions, where no host is known and others are not",
-        lambda whole: _ms(whole.on_host.whole_gpu_us),
+        lambda network: _ms(network.on_host.whole_gpu_us),
     ),
     "step_ms": Quantity(
         "number",
         "the whole step, where all operations are known",
-        lambda whole: _ms(None if whole.on_host.step is None else whole.on_host.step.time_us),
+        lambda network: _ms(None if network.on_host.step is None else network.on_host.step.time_us),
         (sentence("all operations of the network"),),
         gpu=True,
     ),
     "compiled_step_ms": Quantity(
         "number",
         "the whole step behind torch.compile, where it runs in eager PyTorch and all operations are known",
-        lambda whole: _ms(None if whole.on_host.compiled is None else whole.on_host.compiled.time_us),
+        lambda network: _ms(None if network.on_host.compiled is None else network.on_host.compiled.time_us),
         (sentence("all operations of the network"),),
         gpu=True,
     ),
     "batch_for_the_host": Quantity(
         "number",
         "where the host is the bound, about the largest N that takes no longer",
-        lambda whole: whole.batch_for_the_host(),
+        lambda network: network.batch_for_the_host(),
         ("runtime.framework",),
         gpu=True,
     ),
@@ -347,20 +347,20 @@ NETWORK: Table = {
     "unaligned_nhwc": Quantity(
         "truth",
         "some NHWC layer on Tensor Cores has C or K that is no multiple of alignment",
-        lambda whole: any(whole.is_unaligned(layer) for layer in whole.layers if layer.layout == "NHWC"),
+        lambda network: any(network.is_unaligned(layer) for layer in network.layers if layer.layout == "NHWC"),
         gpu=True,
     ),
     "depthwise": Quantity(
         "truth",
         "some two-dimensional layer is depthwise, with a filter of more than a point",
-        lambda whole: any(
-            layer.depthwise and layer.dims == 2 and max(layer.R or 0, layer.S or 0) > 1 for layer in whole.layers
+        lambda network: any(
+            layer.depthwise and layer.dims == 2 and max(layer.R or 0, layer.S or 0) > 1 for layer in network.layers
         ),
     ),
     "on_tensor_cores": Quantity(
         "truth",
         "compute_dtype of some layer multiplies on this GPU's Tensor Cores",
-        lambda whole: whole.on_tensor_cores(),
+        lambda network: network.on_tensor_cores(),
         lambda facts: ("dtype",) if facts["network"].on_tensor_cores is UNKNOWN else (),
         gpu=True,
     ),

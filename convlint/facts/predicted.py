@@ -180,8 +180,8 @@ _MOST_BESIDE = 3  # layers named
 
 
 def _beside(facts: LayerFacts) -> list[str]:
-    whole = facts.context.whole
-    return [] if whole is None else whole.beside(facts.layer, _MOST_BESIDE + 1)
+    network = facts.context.network
+    return [] if network is None else network.beside(facts.layer, _MOST_BESIDE + 1)
 
 
 def _named_beside(facts: LayerFacts) -> str:

@@ -13,7 +13,7 @@ from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
 from convlint.estimate.host import NO_HOST, Hosted, left_us
 from convlint.estimate.results import problem_of
-from convlint.facts.network import NETWORK, Held, Whole
+from convlint.facts.network import NETWORK, MemoryFacts, NetworkFacts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
@@ -419,7 +419,7 @@ class TargetFacts:
         self.time_us = 0.0  # of the layers whose time is predicted
         self.network_us: float | None = None  # where that is all of them
         self.step_us: float | None = None  # where all operations are known
-        self.whole: Whole | None = None
+        self.network: NetworkFacts | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
         self.of_kinds: dict[object, dict[str, Any]] = {}  # the facts that few values of a layer decide, by these
         self.shared: dict[str, Any] = {
@@ -446,7 +446,7 @@ class TargetFacts:
         other = TargetFacts(
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip
-        other.time_us, other.network_us, other.whole = self.time_us, self.network_us, self.whole
+        other.time_us, other.network_us, other.network = self.time_us, self.network_us, self.network
         other.step_us, other.layers = self.step_us, self.layers
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})
         return other
@@ -455,14 +455,14 @@ class TargetFacts:
         self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
         running: Sequence[ConvLayer] | None = None, on_host: Hosted | None = None,
         operations: Sequence[Operation] = (),
-    ) -> Held:  # fmt: skip
+    ) -> MemoryFacts:  # fmt: skip
         """Adds what only all layers together show: the network's time and memory, and where they go.
 
         `running` are the layers as the framework lays them out, where that is another layout; `on_host` says what its
         host adds to their estimates.
         """
         self.layers = layers
-        memory = Held(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
+        memory = MemoryFacts(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
         kinds: dict[object, tuple[ConvLayer, int]] = {}
         for layer in running or layers:
             kind = layer_identity(layer)
@@ -474,12 +474,12 @@ class TargetFacts:
             limit_us = left_us([replace(layer, N=N) for layer in layers], self.mode, host)
             return sum(n * (time or 0.0) for n, time in times) <= limit_us
 
-        whole = Whole(layers, edges, estimates, self.precision, memory, on_host, waits_at)
-        self.whole = whole
-        self.time_us = whole.time_us
-        self.network_us = whole.time_us if whole.is_predicted else None
+        network = NetworkFacts(layers, edges, estimates, self.precision, memory, on_host, waits_at)
+        self.network = network
+        self.time_us = network.time_us
+        self.network_us = network.time_us if network.is_predicted else None
         self.step_us = None if on_host is None or on_host.step is None else on_host.step.time_us
-        self.shared["network"] = View(NETWORK, whole)
+        self.shared["network"] = View(NETWORK, network)
         return memory
 
     def precision(self, dtype: Dtype) -> tuple[Dtype, int, bool]:

@@ -45,7 +45,7 @@ class Holder(Struct, eq=False, kw_only=True):
     """One mapping, and the items of `layers` that it is: several if some are aliases of it.
 
     `changes` are the wanted values by letter; `refused` gives the reasons of those that cannot be written. The others
-    become values of keys: `said` of the mapping's own, `drawn` of the defaults', `new` of keys that are nowhere yet.
+    become values of keys: `own` of the mapping's own, `drawn` of the defaults', `new` of keys that are nowhere yet.
     """
 
     mapping: nodes.Mapping
@@ -56,7 +56,7 @@ class Holder(Struct, eq=False, kw_only=True):
     dims_read: set[int] = field(default_factory=set)  # with which it reads the defaults, convolution or not
     changes: dict[str, Any] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    said: dict[str, Data] = field(default_factory=dict)
+    own: dict[str, Data] = field(default_factory=dict)
     drawn: dict[str, Data] = field(default_factory=dict)
     new: dict[str, Data] = field(default_factory=dict)
 
@@ -68,23 +68,23 @@ class Holder(Struct, eq=False, kw_only=True):
 
     def stating(self, letter: str) -> list[str]:
         """The keys of the mapping that set this letter."""
-        entries, dims = self.mapping.found, self.dims
+        entries, dims = self.mapping.merged, self.dims
         return [key for key in KEYS_OF[letter] if key in entries and letter in letters_of(CANONICAL[key], dims)]
 
     def drawing(self, letter: str, defaults: nodes.Mapping | None) -> list[str]:
         """The keys of the defaults that this letter comes from. What is no convolution takes no more than N."""
         if defaults is None or not (self.layers or letter == "N") or self.stating(letter):
             return []
-        entries, dims = defaults.found, self.dims
+        entries, dims = defaults.merged, self.dims
         keys = [key for key in KEYS_OF[letter] if key in entries and letter in letters_of(CANONICAL[key], dims)]
-        if any(pad in self.mapping.found for pad in PADS):
+        if any(pad in self.mapping.merged for pad in PADS):
             same = {key for key in keys if CANONICAL[key] == "padding" and is_same(data_of(entries[key].value))}
             keys = [key for key in keys if key not in same]
         return keys
 
 
 def decide(holder: Holder, document: Document) -> None:
-    """Fills `said`, `drawn` and `new` from the changes; refuses those that cannot be written where they stand."""
+    """Fills `own`, `drawn` and `new` from the changes; refuses those that cannot be written where they stand."""
     for pad in PADS:  # a fix that sets PadH means both sides, if both are the same now
         even = all(getattr(layer, pad) == getattr(layer, pad + "_end") for layer in holder.layers)
         if pad in holder.changes and even:
@@ -127,11 +127,11 @@ def _state(holder: Holder, document: Document) -> Problem | None:
             drawn.update(dict.fromkeys(keys))
             if not keys:
                 absent.append(letter)
-    holder.said, holder.drawn = {}, {}
+    holder.own, holder.drawn = {}, {}
     for key in (*own, *drawn):
         mapping = holder.mapping if key in own else defaults
         assert mapping is not None  # the key is drawn from the defaults
-        node, letters = mapping.found[key].value, letters_of(CANONICAL[key], holder.dims)
+        node, letters = mapping.merged[key].value, letters_of(CANONICAL[key], holder.dims)
         if key in drawn:
             letters = tuple(letter for letter in letters if not holder.stating(letter))
         new = _restated(key, data_of(node), holder, letters)
@@ -140,7 +140,7 @@ def _state(holder: Holder, document: Document) -> Problem | None:
             reason = reason or unwritable(document.text, node, data_of(node), new) or ""
         if isinstance(new, No) or reason:
             return [letter for letter in letters_of(CANONICAL[key], holder.dims) if letter in holder.changes], reason
-        (holder.said if key in own else holder.drawn)[key] = new
+        (holder.own if key in own else holder.drawn)[key] = new
     return _added(holder, absent, defaults)
 
 
@@ -150,7 +150,7 @@ def shared_reason(what: str, shared: str) -> str:
 
 
 def _unwritable(mapping: nodes.Mapping, key: str, new: Data) -> str | None:
-    if new == data_of(mapping.found[key].value):
+    if new == data_of(mapping.merged[key].value):
         return None
     shared = nodes.shared_through(mapping, key)
     return shared_reason("the value", shared) if shared else None
@@ -179,7 +179,7 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
     cut = _cut_off(holder, absent, defaults)
     if cut:
         return cut, "it comes from the layer before, and stated here it would cut the two apart"
-    keys = {*holder.mapping.found, *(defaults.found if defaults is not None else ())}
+    keys = {*holder.mapping.merged, *(defaults.merged if defaults is not None else ())}
     for letter in absent:
         if letter not in _FAMILY:
             holder.new[letter] = stated(letter, holder.changes[letter], None, holder.dims)
@@ -203,10 +203,10 @@ def _added(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) ->
 def _cut_off(holder: Holder, absent: list[str], defaults: nodes.Mapping | None) -> list[str]:
     """The letters that would cut the layer off: one that states all of its sizes reads no other layer."""
     sizes = [letter for letter in absent if letter in "CHW"]
-    entries = holder.mapping.found
+    entries = holder.mapping.merged
     if not sizes or not holder.layers or min(holder.items) == 0 or any(key in entries for key in _INPUTS):
         return []
-    names = {CANONICAL.get(key) for key in (*entries, *(defaults.found if defaults is not None else ()), *sizes)}
+    names = {CANONICAL.get(key) for key in (*entries, *(defaults.merged if defaults is not None else ()), *sizes)}
     return sizes if names.issuperset("CW" if holder.dims == 1 else "CHW") else []
 
 
@@ -218,7 +218,7 @@ def effective(key: str, holder: Holder) -> Data | None:
     name, dims = CANONICAL[key], holder.dims
     stating = holder.stating(name) if name in CHANGEABLE and name not in PADS else []
     if stating and name not in holder.changes and CANONICAL[stating[0]] == name:
-        return data_of(holder.mapping.found[stating[0]].value)
+        return data_of(holder.mapping.merged[stating[0]].value)
     values: dict[str, Any] = {}
     for letter in letters_of(name, dims):
         if letter in holder.changes:
@@ -262,12 +262,12 @@ class Document(Struct, eq=False, kw_only=True):
 
     def shares(self, block: str) -> str:
         """What shares a block of the spec, whether it holds anything or not; empty if nothing does."""
-        return nodes.reached_through(self.root, block) if block in self.root.found else ""
+        return nodes.reached_through(self.root, block) if block in self.root.merged else ""
 
 
 def document_of(text: str, root: nodes.Mapping, network: Network) -> Document:
     """The spec with this text and root, of which the reader made `network`."""
-    layers = nodes.behind(root.found["layers"].value)
+    layers = nodes.behind(root.merged["layers"].value)
     shared = nodes.reached_through(root, "layers")
     holders: dict[nodes.Mapping, Holder] = {}
     items = []
@@ -298,7 +298,7 @@ def document_of(text: str, root: nodes.Mapping, network: Network) -> Document:
 
 
 def _block(root: nodes.Mapping, name: str) -> nodes.Mapping | None:
-    block = nodes.behind(root.found[name].value) if name in root.found else None
+    block = nodes.behind(root.merged[name].value) if name in root.merged else None
     if not isinstance(block, nodes.Mapping):
         return None
     block.shared = block.shared or nodes.reached_through(root, name)  # the spec itself may be merged
@@ -308,7 +308,7 @@ def _block(root: nodes.Mapping, name: str) -> nodes.Mapping | None:
 def decide_settings(document: Document) -> None:
     """Decides the new values of the runtime's keys, or the content of a new block; refuses what cannot be written."""
     holder = document.runtime
-    keys = {ALIASES.get(key.lower(), key.lower()): key for key in (holder.mapping.found if holder is not None else ())}
+    keys = {ALIASES.get(key.lower(), key.lower()): key for key in (holder.mapping.merged if holder is not None else ())}
     for name, value in document.settings.items():
         reason = None
         if name not in SETTINGS:
@@ -316,12 +316,12 @@ def decide_settings(document: Document) -> None:
         elif name in keys:
             assert holder is not None  # it has the key
             key = keys[name]
-            value_node = holder.mapping.found[key].value
+            value_node = holder.mapping.merged[key].value
             old = data_of(value_node)
             new = setting_word(name, value, str(old))
             reason = _unwritable(holder.mapping, key, new) or unwritable(document.text, value_node, old, new)
             if reason is None:
-                holder.said[key] = new
+                holder.own[key] = new
         elif shared := document.shares("runtime"):
             reason = shared_reason("the runtime", shared)
         else:
@@ -389,7 +389,7 @@ def settle_defaults(document: Document) -> dict[str, Data]:
 
 def _agreed(document: Document) -> Iterator[tuple[str, Data]]:
     dims_read = {dims for holder in document.holders for dims in holder.dims_read}
-    for key, entry in document.defaults.found.items() if document.defaults is not None else ():
+    for key, entry in document.defaults.merged.items() if document.defaults is not None else ():
         old = data_of(entry.value)
         new = [holder.drawn[key] for holder in document.holders if key in holder.drawn]
         if not new or (len(dims_read) > 1 and any(_is_longer(data, old) for data in new)):
@@ -415,7 +415,7 @@ def _is_longer(new: Data, old: Data) -> bool:
 def additions(holder: Holder, defaults: nodes.Mapping | None, agreed: Mapping[str, Data]) -> dict[str, Data]:
     """The keys that a mapping gets, with what they say, once the defaults have changed as `agreed`."""
     new: dict[str, Data] = {}
-    for key, entry in defaults.found.items() if defaults is not None and holder.drawn else ():
+    for key, entry in defaults.merged.items() if defaults is not None and holder.drawn else ():
         old = data_of(entry.value)
         if agreed.get(key, old) != holder.drawn.get(key, agreed.get(key, old)):
             new |= _instead_of_default(key, holder)
@@ -425,7 +425,7 @@ def additions(holder: Holder, defaults: nodes.Mapping | None, agreed: Mapping[st
 def _instead_of_default(key: str, holder: Holder) -> dict[str, Data]:
     letters = letters_of(CANONICAL[key], holder.dims)
     others = set(letters_of(CANONICAL[key], 3)).difference(letters)
-    if any(name in holder.mapping.found for letter in others for name in KEYS_OF[letter]):
+    if any(name in holder.mapping.merged for letter in others for name in KEYS_OF[letter]):
         # Beside a letter of an axis that the layer does not have, the reader takes no key for all axes.
         alone = {letter: effective(letter, holder) for letter in letters if letter in CANONICAL}
         return {letter: data for letter, data in alone.items() if data is not None}

@@ -125,7 +125,7 @@ def data_of(node: nodes.Node) -> Data:
         return target.text
     if isinstance(target, nodes.Sequence):
         return tuple(map(data_of, target.items))
-    return Sides(tuple((name, nodes.behind(target.found[name].value).text) for name in SIDES if name in target.found))
+    return Sides(tuple((name, nodes.behind(target.merged[name].value).text) for name in SIDES if name in target.merged))
 
 
 def unwritable(text: str, node: nodes.Node, old: Data, new: Data) -> str | None:

@@ -372,7 +372,7 @@ class _Attempt:
         self.planner, self.wishes, self.network = planner, wishes, planner.network
         self.refused: dict[int, str] = {}
         self.claims: dict[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]] = {}
-        self.wanted: dict[int, dict[int, list[int]]] = {}  # group -> width -> wishes
+        self.numbers: dict[int, dict[int, list[int]]] = {}  # group -> width -> wishes
         self.following: list[tuple[int, int, str, Scalar]] = []  # what groups have to bring about: wish, layer, field
         self.together: dict[tuple[str, Scalar], dict[int, list[int]]] = {}  # what many layers get -> who wants it
         self.touched: list[frozenset[int]] = [frozenset()] * len(wishes)
@@ -399,7 +399,7 @@ class _Attempt:
             if of is None:
                 self.following.append((number, index, field, value))
             else:
-                self.wanted.setdefault(of[0], {}).setdefault(of[1], []).append(number)
+                self.numbers.setdefault(of[0], {}).setdefault(of[1], []).append(number)
         else:
             self._claim((number,), (index,), field, value)
             self._touch((number,), frozenset((index,)))
@@ -467,7 +467,7 @@ class _Attempt:
     def _widths(self) -> dict[int, int]:
         """The new width of each group that gets one; wishes that cannot be granted are refused."""
         widths = {}
-        for group, by_width in self.wanted.items():
+        for group, by_width in self.numbers.items():
             of = self.planner.channels.groups[group]
             reason = obstacle(of, by_width)
             width = None if reason else agreed(of, by_width)
@@ -513,7 +513,7 @@ class _Attempt:
         stated = StatedChanges(self.network)
         stated.claims(self.claims)
         if self.widths:
-            numbers = {group: tuple(chain(*by_width.values())) for group, by_width in self.wanted.items()}
+            numbers = {group: tuple(chain(*by_width.values())) for group, by_width in self.numbers.items()}
             stated.widths(self.planner.channels, self.widths, numbers, self.by_group)
         return stated.changes
 

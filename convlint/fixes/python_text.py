@@ -96,7 +96,7 @@ class Statements:
         self.constructed, self.network, self.sets = constructed, constructed.network, sets
         self.refused: dict[Asked, str] = {}
         self.tied: list[frozenset[Asked]] = []
-        self.found = [statement for index in sorted(sets) for statement in self._of_layer(index)]
+        self.statements = [statement for index in sorted(sets) for statement in self._of_layer(index)]
         if any(field in ("C", "K", "groups") for fields in sets.values() for field in fields):
             self._of_widths(constructed.channels)
 
@@ -160,7 +160,7 @@ class Statements:
             together = site is not None and bool(
                 self.constructed.built[site].layers
             )  # by one call: its out_channels are both's
-            self.found.append(
+            self.statements.append(
                 Statement(
                     site=site, parameter="out_channels" if together else OF_A_NORM, old=(before.C,), new=(after.C,),
                     asked=frozenset(asked), operation=number,
@@ -213,7 +213,7 @@ class PythonEditor:
         statements = Statements(self._constructed, sets)
         refused, tied = dict(statements.refused), list(statements.tied)
         by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
-        for statement in statements.found:
+        for statement in statements.statements:
             by_place.setdefault((statement.site, statement.parameter), []).append(statement)
         places = []
         in_code: list[str] = []

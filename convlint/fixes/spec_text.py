@@ -145,11 +145,11 @@ def _edits(document: Document, agreed: Mapping[str, Data], new_defaults: Mapping
     as_json, defaults = nodes.is_json(document.root), document.defaults
     new = {holder.mapping: additions(holder, defaults, agreed) for holder in document.all_holders}
     values = [
-        (holder.mapping.found[key].value, data) for holder in document.all_holders for key, data in holder.said.items()
+        (holder.mapping.merged[key].value, data) for holder in document.all_holders for key, data in holder.own.items()
     ]
     if defaults is not None:
         new[defaults] = dict(new_defaults)
-        values += [(defaults.found[key].value, data) for key, data in agreed.items()]
+        values += [(defaults.merged[key].value, data) for key, data in agreed.items()]
     for node, data in values:
         yield from node_edits(node, data, as_json=as_json)
         if isinstance(node, nodes.Mapping) and isinstance(data, Sides):
@@ -229,4 +229,4 @@ class SpecText:
 
 
 def _unchanged(holder: Holder) -> Holder:
-    return replace(holder, changes={}, refused={}, said={}, drawn={}, new={})
+    return replace(holder, changes={}, refused={}, own={}, drawn={}, new={})

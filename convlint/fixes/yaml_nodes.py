@@ -41,7 +41,7 @@ class Sequence(Struct, eq=False, gc=False):
 
 
 class Mapping(Struct, eq=False, gc=False):
-    """A mapping: `own` is what it says itself, `found` what it holds after merges, `entries` all in order, with <<."""
+    """A mapping: `own` is what it says itself, `merged` what it holds after merges, `entries` all in order, with <<."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Mapping(Struct, eq=False, gc=False):
     column: int  # of the keys, where it is no flow mapping
     entries: list[MappingEntry] = field(default_factory=list)
     own: dict[str, MappingEntry] = field(default_factory=dict)
-    found: dict[str, MappingEntry] = field(default_factory=dict)
+    merged: dict[str, MappingEntry] = field(default_factory=dict)
     sources: list[Mapping] = field(default_factory=list)  # those merged, the stronger first
     shared: str = ""
 
@@ -80,17 +80,17 @@ def behind(node: Node | None) -> Any:
 
 def reached_through(mapping: Mapping, key: str) -> str:
     """What shares the place where `key` gets its value: an anchor or a merge key; empty if nothing does."""
-    entry = mapping.found[key]
+    entry = mapping.merged[key]
     merged = ""
     if mapping.own.get(key) is not entry:
-        source = next(source for source in mapping.sources if source.found.get(key) is entry)
+        source = next(source for source in mapping.sources if source.merged.get(key) is entry)
         merged = source.shared or _MERGE_KEY
     return mapping.shared or merged or str(behind(entry.value).shared)
 
 
 def shared_through(mapping: Mapping, key: str) -> str:
     """What shares the value of `key` or any part of it, as `reached_through`; for values that the reader has read."""
-    return reached_through(mapping, key) or _shared_part(mapping.found[key].value)
+    return reached_through(mapping, key) or _shared_part(mapping.merged[key].value)
 
 
 _MERGE_KEY = "a merge key (<<)"
@@ -156,7 +156,7 @@ class _Builder:
                 start = mark.index + shift - flow
                 if kind is yaml.MappingStartEvent:
                     mapping = Mapping(start, start, flow, mark.column)
-                    mapping.found = mapping.own
+                    mapping.merged = mapping.own
                     stack.append(mapping)
                 else:
                     stack.append(Sequence(start, start, flow))
@@ -194,19 +194,19 @@ class _Builder:
         if name.text == "<<" and not name.style:
             _merge(parent, node)
         else:
-            parent.own[name.text] = parent.found[name.text] = entry
+            parent.own[name.text] = parent.merged[name.text] = entry
 
 
 def _merge(mapping: Mapping, node: Node) -> None:
     """Takes over the keys that the mapping does not have; of several sources the first wins, as in the reader."""
-    if mapping.found is mapping.own:
-        mapping.found = dict(mapping.own)
+    if mapping.merged is mapping.own:
+        mapping.merged = dict(mapping.own)
     merged = behind(node)
     for item in merged.items if isinstance(merged, Sequence) else [merged]:
         source: Mapping = behind(item)
         mapping.sources.append(source)
-        for name, entry in source.found.items():
-            mapping.found.setdefault(name, entry)
+        for name, entry in source.merged.items():
+            mapping.merged.setdefault(name, entry)
 
 
 def _scalar_tokens(body: str) -> Iterator[tuple[int, int]]:

@@ -25,7 +25,7 @@ from convlint.model.report import Finding, Fix
 from convlint.model.runtime import Runtime
 from convlint.rulebook.book import Rulebook
 
-Held = Literal["held", "in part", "not held", "too close to tell"]
+TrialVerdict = Literal["held", "in part", "not held", "too close to tell"]
 # Of a median of n values, two standard errors over the width of their middle half and the root of n (normal values).
 _ERRORS = 2 * 1.2533 / 1.349
 # What a timing differs by from one that is taken minutes later: clocks, temperature, where tensors lie. Two standard
@@ -65,7 +65,7 @@ class TrialResult(Struct, frozen=True, kw_only=True):
     before_us: float
     after_us: float
     noise_us: float
-    held: Held
+    held: TrialVerdict
 
 
 def parts(index: int, layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, share: float = 1.0) -> Iterator[Part]:
@@ -159,11 +159,11 @@ def outcome(trial: Trial, rows: Mapping[Workload, TimingRow]) -> TrialResult | N
     before_us, after_us = totals
     noise_us = hypot(*(count * _uncertain_us(rows[workload]) for workload, count in counts.items()))
     enough_us = -(trial.promised or 0.0) * before_us * HELD_SHARE
-    verdict = _held(before_us - after_us, noise_us, enough_us)
+    verdict = _verdict(before_us - after_us, noise_us, enough_us)
     return TrialResult(trial=trial, before_us=before_us, after_us=after_us, noise_us=noise_us, held=verdict)
 
 
-def _held(saved_us: float, noise_us: float, enough_us: float) -> Held:
+def _verdict(saved_us: float, noise_us: float, enough_us: float) -> TrialVerdict:
     if saved_us > noise_us and saved_us >= enough_us:
         return "held"
     if saved_us + noise_us >= enough_us:
@@ -246,8 +246,8 @@ def agreement(some: Sequence[Compared]) -> Agreement | None:
     )
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """The parts of a network as it is, with their estimates by layer, and the trials of its findings.
+class TimePlan(Struct, frozen=True, kw_only=True):
+    """What to time of a network: its parts as it is, with estimates by layer, and the trials of its findings.
 
     `untimed` says of layers, by their place, why they cannot be timed; `findings` is how many there are in all.
     """
@@ -267,7 +267,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
                 yield from part.options
 
 
-def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> Wanted:
+def plan_of(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> TimePlan:
     """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
     device = device or target.gpu
     # What is timed is the convolution alone: a bias is kernels of its own, and so is a norm.
@@ -277,7 +277,7 @@ def wanted(network: Network, rulebook: Rulebook, target: Target, mode: Mode, dev
     # PyTorch does not search algorithms unless it is told to.
     runtime = replace(network.runtime, cudnn_benchmark=bool(network.runtime.cudnn_benchmark))
     laid_out = replace(network, layers=running, runtime=runtime)
-    return Wanted(
+    return TimePlan(
         parts=tuple(
             part
             for index, layer in enumerate(running)

@@ -150,7 +150,7 @@ class Fixing(Struct, frozen=True, kw_only=True):
         ]
         return sorted(selected, key=lambda finding: (finding.severity != "error", -(finding.lost_us or 0.0)))
 
-    def wanted(self, findings: Iterable[Finding]) -> list[Finding]:
+    def mendable(self, findings: Iterable[Finding]) -> list[Finding]:
         """Those that count and may be mended."""
         allowed = ("safe", "unsafe") if self.unsafe else ("safe",)
         return [finding for finding in self.counting(findings) if applicability(finding) in allowed]

@@ -88,7 +88,7 @@ class Mending(Generic[D]):
     def notes(self, path: str) -> Iterator[str]:
         """Notes on wanted fixes that were not applied: one for all layers with the same rule and reason."""
         result = self.checked.result
-        findings = () if result is None else self._fixing.wanted(result.findings)
+        findings = () if result is None else self._fixing.mendable(result.findings)
         keys = {wish.key for wish in wishes(findings)}
         groups: dict[tuple[str, str], dict[str | None, None]] = {}
         for wish, reason in self.refused.values():
@@ -107,7 +107,7 @@ class Mending(Generic[D]):
         network, result = self.checked.network, self.checked.result
         if network is None or result is None or self.checked.errors:
             return False
-        candidates = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.wanted(result.findings))))
+        candidates = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.mendable(result.findings))))
         planner = EditPlanner(network, self.draft.job.overridden(), result.silenced, self._staying)
         others = [wish for wish in candidates if "N" not in wish.sets]
         # Which batch is best depends on everything else, so that it is set last.
@@ -223,7 +223,7 @@ class Mending(Generic[D]):
         )
         if result is None or errors or before.result is None or before.network is None:
             return dict.fromkeys(range(len(plan.granted)), "the edited file could not be checked")
-        findings = self._fixing.wanted(result.findings)
+        findings = self._fixing.mendable(result.findings)
         unwanted = unwilling(plan, before.network, before.result, result, findings)
         if not self._staying.issuperset(unwanted):
             self._staying |= unwanted
@@ -310,7 +310,7 @@ class _Models:
         """Mends one model; returns whether anything was fixed in it."""
         member, checked = self._members[number], self._members[number].checked
         fixing, result, network = _fixing(member), checked.result, checked.network
-        if result is None or network is None or checked.errors or not fixing.wanted(result.findings):
+        if result is None or network is None or checked.errors or not fixing.mendable(result.findings):
             return False
         if not network.operations:
             self._notes[number] = (f"{member.source.name} is not edited: it is not known what its layers read",)
@@ -387,7 +387,7 @@ def _fixing(member: RunModel) -> Fixing:
 def _wanted(member: RunModel) -> int:
     """How many of its findings are to be mended."""
     result = member.checked.result
-    return 0 if result is None else len(_fixing(member).wanted(result.findings))
+    return 0 if result is None else len(_fixing(member).mendable(result.findings))
 
 
 _BOM = b"\xef\xbb\xbf"

@@ -67,7 +67,7 @@ class Proposing:
         return replace(result, findings=tuple(findings))
 
     def _proposals(self, result: NetworkResult, findings: Sequence[Finding]) -> list[Proposal]:
-        numbers = [number for number, finding in enumerate(findings) if self._fixing.wanted([finding])]
+        numbers = [number for number, finding in enumerate(findings) if self._fixing.mendable([finding])]
         numbers.sort(key=lambda number: -(findings[number].lost_us or 0.0))
         network = self._checked.network
         read = as_stated(self._source, self._job, self._reading, self._checked.read)

@@ -173,7 +173,7 @@ class _Cells(Struct, frozen=True):
         cell, line, file_line = cells[at.line - 1]
         return Location(path=at.path, line=file_line, cell=(cell, line, at.column))
 
-    def said(self, message: str) -> str:
+    def by_cells(self, message: str) -> str:
         """A message that names places in notebooks by their cells."""
         for path, cells in self.of.items():
             if f"{path}:" in message:
@@ -203,11 +203,11 @@ def placed(result: NetworkResult, cells: Cells) -> NetworkResult:
     notebooks = _Cells(cells)
 
     def moved(finding: Finding) -> Finding:
-        fix = finding.fix and replace(finding.fix, no_edit=mapped(finding.fix.no_edit, notebooks.said))
+        fix = finding.fix and replace(finding.fix, no_edit=mapped(finding.fix.no_edit, notebooks.by_cells))
         return replace(
             finding,
             location=notebooks.placed(finding.location),
-            message=mapped(finding.message, notebooks.said),
+            message=mapped(finding.message, notebooks.by_cells),
             fix=fix,
         )
 
@@ -248,9 +248,9 @@ def mended_source(
     before = {path: content for path, content in read.items() if content is not None}
     findings = [finding for finding in findings if all(edit.path in before for edit in _edits(finding))]
     mending = _Mending(source, rulebook, job, before, result)
-    kept = mending.kept(findings)
+    kept = mending.fixable(findings)
     if not kept and len(findings) > 1:
-        kept = mending.kept_of_each(_by_file(findings))
+        kept = mending.fixable_groups(_by_file(findings))
     unmended = placed(counted_source(result, fixing), reading.cells)
     unfixed = [(finding, "the code would not read as before") for finding in findings if finding not in kept]
     notes = notes_on((*unfixed, *_without_edits(unmended.findings, allowed)))
@@ -311,7 +311,7 @@ class _Mending:
             self._results[key] = judged_source(reading, self._rulebook, self._job, texts)
         return self._results[key]
 
-    def kept(self, findings: Sequence[Finding]) -> list[Finding]:
+    def fixable(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings if all of them can be fixed together, otherwise none."""
         if not findings:
             return []
@@ -329,11 +329,11 @@ class _Mending:
         worse = any((finding.rule.code, finding.location.path) not in old for finding in new)
         return list(findings) if not (gone & remaining or worse or _lost(self._result, after)) else []
 
-    def kept_of_each(self, groups: Sequence[Sequence[Finding]]) -> list[Finding]:
+    def fixable_groups(self, groups: Sequence[Sequence[Finding]]) -> list[Finding]:
         """The findings of the groups that can be fixed beside those of earlier groups."""
         kept: list[Finding] = []
         for group in groups[:_MOST_ALONE]:
-            kept = self.kept([*kept, *group]) or kept
+            kept = self.fixable([*kept, *group]) or kept
         return kept
 
 

@@ -47,7 +47,7 @@ def discover(
     """
     discovered: dict[Input, None] = {}
     errors: list[InputError] = []
-    held = _Held()
+    memo = _Memo()
     for argument in arguments:
         if not argument:
             errors.append(InputError(path="", message=_EMPTY))
@@ -62,11 +62,11 @@ def discover(
                 elif not specs_only:
                     discovered[named_input] = None
                 continue
-            discovered.update(dict.fromkeys(_specs(named_input, held) if specs_only else [named_input]))
+            discovered.update(dict.fromkeys(_specs(named_input, memo) if specs_only else [named_input]))
             continue
         inside, problem = listed
         try:
-            files = dict(islice(_candidates(inside, wanted, held), MOST_FILES + 1))
+            files = dict(islice(_candidates(inside, wanted, memo), MOST_FILES + 1))
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
@@ -115,28 +115,28 @@ def nothing_in(argument: str, problem: str, *, source: bool) -> str:
     )
 
 
-class _Held:
+class _Memo:
     """Keeps the texts that were read to recognise specs, up to MOST_HELD characters; other files are read again."""
 
     def __init__(self) -> None:
-        self._left = MOST_HELD
+        self._remaining = MOST_HELD
 
     def input(self, path: str, seen: Look) -> Input:
         """The file as an input, with its text if there is room."""
-        if seen.text is None or len(seen.text) > self._left:
+        if seen.text is None or len(seen.text) > self._remaining:
             return file_input(path)
-        self._left -= len(seen.text)
+        self._remaining -= len(seen.text)
         return replace(file_input(path), text=seen.text)
 
 
-def _specs(named_input: Input, held: _Held) -> Iterator[Input]:
+def _specs(named_input: Input, memo: _Memo) -> Iterator[Input]:
     """The input that is named, unless it is YAML or JSON but no spec."""
     if named_input.kind != "file" or not is_shared(find_format(named_input.name)):
         yield named_input
         return
     seen = look(named_input.name, named=True)
     if seen.verdict == "spec":
-        yield held.input(named_input.name, seen)
+        yield memo.input(named_input.name, seen)
 
 
 def is_source(source: Input) -> bool:
@@ -145,7 +145,7 @@ def is_source(source: Input) -> bool:
     return known is not None and known.source
 
 
-def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held) -> Iterator[tuple[str, Input | None]]:
+def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], memo: _Memo) -> Iterator[tuple[str, Input | None]]:
     """Yields each path that is not foreign, with its input; None instead if the file is not wanted or no spec."""
     for path in paths:
         source = file_input(path)
@@ -157,7 +157,7 @@ def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], held: _Held
             continue
         seen = look(path, whole=is_wanted)
         if seen.verdict != "foreign":
-            yield path, held.input(path, seen) if is_wanted and seen.verdict == "spec" else None
+            yield path, memo.input(path, seen) if is_wanted and seen.verdict == "spec" else None
 
 
 def is_shared(known: Format | None) -> bool:

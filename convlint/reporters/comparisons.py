@@ -172,7 +172,7 @@ def _body(pair: Pair, paint: Paint, width: int) -> Iterator[str]:
         if findings:
             yield f"  {kind}:"
             for finding in findings[:_MOST]:
-                first, *rest = wrapped(said(finding), width - 4)
+                first, *rest = wrapped(finding_line(finding), width - 4)
                 yield f"    {first}"
                 yield from (f"      {line}" for line in rest)
             if len(findings) > _MOST:
@@ -200,7 +200,7 @@ def _layer_lines(layers: Sequence[LayerChange], width: int) -> Iterator[str]:
         yield f"    and {len(layers) - _MOST} more, {duration(abs(rest))} together"
 
 
-def said(finding: FindingFigures) -> str:
+def finding_line(finding: FindingFigures) -> str:
     """`warning CL102 conv2: C=62 should be ...`."""
     layer = f" {finding.layer}" if finding.layer else ""
     return f"{finding.severity} {finding.code}{layer}: {finding.message}"
@@ -274,7 +274,7 @@ def render_markdown(comparison: Comparison) -> str:
         kinds = [(kind, layers) for kind, layers in slower_first(pair) if kind in ("slower", "added")]
         if pair.is_slower and kinds:
             lines += [f"Of {code(headline(pair))}:", "", *_layer_items(kinds), ""]
-        lines += [f"- now said: {prose(said(finding))}" for finding in pair.appeared[:_MOST]]
+        lines += [f"- now said: {prose(finding_line(finding))}" for finding in pair.appeared[:_MOST]]
         lines += [""] if pair.appeared else []
     lines += [f"- {prose(line)}" for line in only_lines(comparison)]
     lines += [f"- error: {prose(fault(error))}" for error in comparison.errors]

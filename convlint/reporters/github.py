@@ -9,7 +9,7 @@ from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
 from convlint.reporters.causes import Cause, causes
 from convlint.reporters.summary import ending
-from convlint.reporters.words import behind, layer_of, partly_read, place_of, said, without_kind
+from convlint.reporters.words import behind, finding_text, layer_of, partly_read, place_of, without_kind
 
 MOST_ANNOTATIONS = 10  # of one type that GitHub shows per step; it drops the others without a word
 MOST_SUMMARY_BYTES = 1_000_000  # GitHub refuses a summary of more than 1 MiB per step
@@ -55,7 +55,7 @@ def _of_each_file(cause: Cause) -> list[Cause]:
 def _cause(command: str, cause: Cause, several_targets: bool) -> str:
     """The annotation of the gravest finding, which names other places of the cause."""
     title = f"{clean(cause.rule.code)} {clean(cause.rule.name)}"
-    text, others = said(cause.first, several_targets), cause.others
+    text, others = finding_text(cause.first, several_targets), cause.others
     if others:
         also = ", ".join(_other(finding) for finding in others[:_MOST_OTHERS])
         more = len(others) - _MOST_OTHERS

@@ -14,14 +14,14 @@ from convlint.engine.measured import far_off
 from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, fields, number
 from convlint.gpus.devices import Device
-from convlint.measuring.trial import Agreement, Compared, Held, TrialResult
+from convlint.measuring.trial import Agreement, Compared, TrialResult, TrialVerdict
 from convlint.model.layer import Mode
 from convlint.model.report import CalibrationUse, InputError
 from convlint.reporters import Style, ink
 from convlint.reporters.json_v3 import calibration_object, error_object
 from convlint.reporters.words import fault
 
-VERDICTS: tuple[Held, ...] = ("held", "in part", "not held", "too close to tell")
+VERDICTS: tuple[TrialVerdict, ...] = ("held", "in part", "not held", "too close to tell")
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ def notes(one: Measurement) -> Iterator[str]:
 
 
 _TITLES, _SIDES = ("layer", "pass", "predicted", "measured", "spread", "ratio"), "llrrrr"
-_INKS: dict[Held, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
+_INKS: dict[TrialVerdict, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
 
 
 def render_text(found: Measurement, style: Style) -> str:

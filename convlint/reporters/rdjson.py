@@ -10,7 +10,7 @@ from convlint.files.safe import clean, clean_path, is_exact
 from convlint.model.location import Location
 from convlint.model.report import Finding, Report, Severity
 from convlint.reporters import Reporter, Style
-from convlint.reporters.words import DOCUMENT_URLS, page_of, said
+from convlint.reporters.words import DOCUMENT_URLS, finding_text, page_of
 
 _SEVERITIES: Mapping[Severity, str] = {"error": "ERROR", "warning": "WARNING", "info": "INFO"}
 _LONGEST_SUGGESTION = 4096  # characters that a suggestion replaces
@@ -29,7 +29,7 @@ def render(report: Report, style: Style) -> str:
         if url := page_of(finding.rule) or DOCUMENT_URLS.get(finding.rule.source.document):
             code["url"] = url
         diagnostic: dict[str, Any] = {
-            "message": said(finding, several_targets),
+            "message": finding_text(finding, several_targets),
             "location": _location(finding.location, report),
             "severity": _SEVERITIES[finding.severity],
             "code": code,

@@ -14,7 +14,7 @@ from convlint.files.safe import clean, clean_path, number
 from convlint.model.report import Finding, Fix, InputError, Report, RuleInfo, Severity, Suppressed
 from convlint.reporters import Reporter, Style
 from convlint.reporters.summary import unread_cells, unread_files
-from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, gravest_first, origin, page_of, said
+from convlint.reporters.words import DOCUMENT_URLS, HOME, advice, finding_text, gravest_first, origin, page_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_RESULTS = 25_000  # GitHub refuses a run with more
@@ -106,7 +106,7 @@ def _result(finding: Finding, entry: Suppressed | None, rule_index: int, several
         "ruleId": clean(finding.rule.code),
         "ruleIndex": rule_index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": said(finding, several_targets).replace("](", "] (")},  # else it would be a link
+        "message": {"text": finding_text(finding, several_targets).replace("](", "] (")},  # else it would be a link
         "locations": [place],
         "partialFingerprints": {"convlint/v1": clean(finding.fingerprint)},
         "properties": {

@@ -221,7 +221,7 @@ def what_is_wrong(finding: Finding, several_targets: bool) -> str:
     return f"{layer}{clean(finding.message)}{gpu}"
 
 
-def said(finding: Finding, several_targets: bool) -> str:
+def finding_text(finding: Finding, several_targets: bool) -> str:
     """What is wrong, the library's line behind it, what it costs and what to change, one line each."""
     lines = [what_is_wrong(finding, several_targets)]
     if library := behind(finding):

@@ -181,7 +181,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     report: Report
     exit_code: int
-    found: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     old: tuple[Finding, ...] = ()
     stale: tuple[BaselineEntry, ...] = ()
     failing: tuple[Finding, ...] = ()
@@ -326,7 +326,7 @@ def conclude(
     return Verdict(
         report=report,
         exit_code=code,
-        found=(*findings, *old),
+        findings=(*findings, *old),
         old=tuple(old),
         stale=gone,
         failing=tuple(failing),

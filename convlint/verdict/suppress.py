@@ -346,7 +346,7 @@ class SourceComments:
             applying += self._of_file.get((code, at.path), ())
             for line in range(at.line or 0, max(at.end_line or 0, at.line or 0) + 1):
                 applying += self._of_line.get((code, (at.path, line)), ())
-        return _reason_of([entry.named for entry in applying])
+        return _reason_of([entry.rule for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """The rules that comments in the given files name; to be called once all findings have been asked about."""
@@ -375,21 +375,21 @@ class SourceComments:
 
     def _mention(self, entry: _SourceEntry, skipped: Collection[tuple[str, str]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
-        checked = entry.named.codes & self._codes
+        checked = entry.rule.codes & self._codes
         unsure = (
             not checked
             or not self._reading.whole  # what was left out may lead to a finding here
             or any((entry.path, line) in self._unread for line in entry.on)
             or any((code, entry.path) in skipped for code in checked)
         )
-        return entry.named.mention(entry.path, used=entry.named.used or unsure)
+        return entry.rule.mention(entry.path, used=entry.rule.used or unsure)
 
 
 class _SourceEntry(Struct, frozen=True):
     """A rule that a comment of a file names, and the lines that it is on."""
 
     path: str
-    named: NamedRule
+    rule: NamedRule
     on: set[int]
 
 
@@ -418,7 +418,7 @@ class Comments:
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
         applying = [entry for sheet in self._sheets for entry in sheet.index.applying(finding)]
-        return _reason_of([entry.named for entry in applying])
+        return _reason_of([entry.rule for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
         """The rules that comments name; to be called once all findings have been asked about."""
@@ -429,7 +429,7 @@ class Comments:
 class _Entry(Struct, frozen=True):
     """A rule that a comment names, and the layers that it is about."""
 
-    named: NamedRule
+    rule: NamedRule
     layers: set[str]
 
 
@@ -442,7 +442,7 @@ class _Index:
         self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
         self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
         for entry in entries:
-            rule = entry.named
+            rule = entry.rule
             for code in () if rule.expired else rule.codes:
                 if rule.comment.whole_file:
                     self._of_file[code].append(entry)
@@ -500,14 +500,14 @@ class _Sheet:
 
     def mention(self, entry: _Entry, skipped: Collection[tuple[str, str | None]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
-        checked = entry.named.codes & self.codes
-        anywhere = {code for code, _ in skipped} if entry.named.comment.whole_file else set()
+        checked = entry.rule.codes & self.codes
+        anywhere = {code for code, _ in skipped} if entry.rule.comment.whole_file else set()
         unsure = not checked or any(
             code in anywhere or any((code, layer) in skipped for layer in (None, *entry.layers)) for code in checked
         )
-        return entry.named.mention(
+        return entry.rule.mention(
             self.path,
-            used=entry.named.used or unsure or not self.is_spec,
+            used=entry.rule.used or unsure or not self.is_spec,
             layer=next(iter(entry.layers)) if len(entry.layers) == 1 else None,
         )
 

@@ -18,9 +18,9 @@ from convlint.engine.hits import (
     LAYERS,
     Evaluator,
     Flaw,
-    Found,
     Hit,
     Price,
+    Violation,
     graded,
     holds,
     impossible,
@@ -148,7 +148,7 @@ LAYER = "name: a, N: 8, C: 62, H: 28, W: 28, K: 60, R: 3, S: 3, padding: 1, dtyp
 def flaw(folder: Path, written: str = LAYER, **parts: str) -> Flaw:
     (rule,) = rulebook(folder, {"check": "C == 1", **parts}).rules
     case, values = rule.cases[-1], facts(written)
-    return Found(rule, case, places_of(case, values)).flaw(values)
+    return Violation(rule, case, places_of(case, values)).flaw(values)
 
 
 def fix(new: str, other: str = "", describe: str = "d") -> dict[str, str]:

@@ -9,7 +9,7 @@ from promised import followed, promised
 from random_networks import chain, tangle
 from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
-from convlint.engine.levers import Kept
+from convlint.engine.levers import Limits
 from convlint.engine.optimum import LEAST_GAIN, Search
 from convlint.model.layer import Layout
 from convlint.model.network import Network
@@ -105,17 +105,17 @@ def test_a_head_and_what_takes_work_away_never_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "kinds", "has_sizes"),
+    ("limits", "kinds", "has_sizes"),
     [
-        (Kept(), {"dtype", "layout"}, True),
-        (Kept(fields=frozenset({"dtype"})), {"layout"}, True),
-        (Kept(fields=frozenset({"layout"})), {"dtype"}, True),
-        (Kept(fields=frozenset({"channels"})), {"dtype", "layout"}, False),
-        (Kept(results=True), {"layout"}, False),
+        (Limits(), {"dtype", "layout"}, True),
+        (Limits(fields=frozenset({"dtype"})), {"layout"}, True),
+        (Limits(fields=frozenset({"layout"})), {"dtype"}, True),
+        (Limits(fields=frozenset({"channels"})), {"dtype", "layout"}, False),
+        (Limits(results=True), {"layout"}, False),
     ],
 )
-def test_what_is_kept_is_not_searched(kept: Kept, kinds: set[str], has_sizes: bool) -> None:
-    _, promise = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), kept=kept)
+def test_what_is_kept_is_not_searched(limits: Limits, kinds: set[str], has_sizes: bool) -> None:
+    _, promise = promised(resnet50(BAD, dtype="fp32", layout="NCHW"), limits=limits)
     assert set(promise.optimum.choices) == kinds
     assert bool(promise.optimum.levers) is has_sizes
 

@@ -17,7 +17,7 @@ from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50
 from convlint.engine.check import OnPromise, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.engine.joint import Promise
-from convlint.engine.levers import NOTHING_KEPT, Kept
+from convlint.engine.levers import NO_LIMITS, Limits
 from convlint.engine.plan import ALONE, BUILT, NO_DATAFLOW, THEN, plan
 from convlint.engine.steps import NetworkPlan, Wishes
 from convlint.estimate.memory import parameters
@@ -296,10 +296,10 @@ def test_what_the_user_silenced_stays_as_it_is() -> None:
     network = resnet50(BAD, dtype="fp32", layout="NCHW")
 
     def judge(
-        one: Network, /, *, kept: Kept = NOTHING_KEPT, on_promise: OnPromise | None = None
+        one: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
     ) -> NetworkResult:  # fmt: skip
         codes = {rule.info.code for rule in RULEBOOK.rules} - {"CL106", "CL102"}
-        return check_network(one, RULEBOOK, [target()], "training", codes=codes, kept=kept, on_promise=on_promise)
+        return check_network(one, RULEBOOK, [target()], "training", codes=codes, limits=limits, on_promise=on_promise)
 
     found = plan(network, RULEBOOK, target(), "training", Wishes(), judge)
     assert {kind for step in found.steps for kind in step.kinds} <= {"layout", "channels"}

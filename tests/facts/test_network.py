@@ -8,7 +8,7 @@ from layer_facts import facts
 from msgspec.structs import replace
 
 from convlint.estimate import estimate_layer
-from convlint.facts.network import Held, shortened
+from convlint.facts.network import MemoryFacts, shortened
 from convlint.facts.quantity import UNKNOWN
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.layer import ConvLayer
@@ -16,10 +16,10 @@ from convlint.model.network import Edge
 from convlint.model.runtime import Runtime
 
 
-def held(*layers: ConvLayer, gpu: Gpu | None = None, edges: tuple[Edge, ...] = (), **settings: Any) -> Held:
+def held(*layers: ConvLayer, gpu: Gpu | None = None, edges: tuple[Edge, ...] = (), **settings: Any) -> MemoryFacts:
     board, runtime = gpu or load_gpu("a100"), Runtime(framework="pytorch", **settings)
     estimates = [estimate_layer(layer, board, runtime, "training") for layer in layers]
-    return Held(layers, edges, estimates, board, runtime, "training")
+    return MemoryFacts(layers, edges, estimates, board, runtime, "training")
 
 
 def test_the_largest_batch_fits_and_the_next_one_does_not() -> None:
@@ -169,13 +169,13 @@ NET = (
     ],
 )  # fmt: skip
 def test_what_neither_feeds_a_layer_nor_reads_it(name: str, most: int, beside: list[str]) -> None:
-    whole = facts(*NET).context.whole
+    whole = facts(*NET).context.network
     (layer,) = (layer for layer in whole.layers if layer.name == name)
     assert whole.beside(layer, most) == beside
 
 
 def test_a_layer_of_another_network_is_beside_none() -> None:
-    whole = facts(*NET).context.whole
+    whole = facts(*NET).context.network
     assert whole.beside(facts(NET[0]).layer, 9) == []
 
 

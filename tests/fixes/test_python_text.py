@@ -30,7 +30,7 @@ def network(**of_norm: Any) -> Network:
 
 def stated(statements: Statements) -> list[tuple[int, str, Any, Any]]:
     return [
-        (each.site.span[0] if each.site else 0, each.parameter, each.old, each.new) for each in statements.found
+        (each.site.span[0] if each.site else 0, each.parameter, each.old, each.new) for each in statements.statements
     ]  # fmt: skip
 
 
@@ -43,12 +43,12 @@ def test_a_width_is_stated_by_all_that_share_it() -> None:
     ]  # fmt: skip
     every = {(index, field) for index, fields in WIDER.items() for field in fields}
     assert found.tied == [every]
-    assert next(each for each in found.found if each.operation is not None).asked == every
+    assert next(each for each in found.statements if each.operation is not None).asked == every
 
 
 def test_a_norm_without_sizes_states_nothing() -> None:
     assert OF_A_NORM not in {
-        each.parameter for each in Statements(Constructed(network(sized=False, span=None)), WIDER).found
+        each.parameter for each in Statements(Constructed(network(sized=False, span=None)), WIDER).statements
     }
 
 
@@ -56,7 +56,7 @@ def test_a_norm_that_a_layers_own_call_constructs_follows_it() -> None:
     before = network()
     operation = replace(before.operations[2], span=before.layers[0].spans["layer"])
     after = replace(before, operations=(*before.operations[:2], operation, *before.operations[3:]))
-    of_norm = next(each for each in Statements(Constructed(after), WIDER).found if each.operation is not None)
+    of_norm = next(each for each in Statements(Constructed(after), WIDER).statements if each.operation is not None)
     assert (of_norm.parameter, of_norm.site) == ("out_channels", site_of(after.layers[0]))
 
 
@@ -120,7 +120,7 @@ def test_groups_of_a_norm_divide_the_width() -> None:
 )
 def test_sizes_of_axes_are_stated_together(dims: int, fields: dict[str, int], statement: tuple[Any, ...]) -> None:
     found = Statements(Constructed(alone([conv(TEXT, A, dims=dims)])), {0: fields})
-    assert [(each.parameter, each.old, each.new) for each in found.found] == [statement]
+    assert [(each.parameter, each.old, each.new) for each in found.statements] == [statement]
 
 
 OUT = "\nout = nn.Conv2d(60, 8, 1)\n"

@@ -27,7 +27,7 @@ def at(text: str, *steps: str | int) -> str:
     node: Node = root_of(text)
     for step in steps:
         target = behind(node)
-        node = target.items[step] if isinstance(step, int) else target.found[step].value
+        node = target.items[step] if isinstance(step, int) else target.merged[step].value
     return text[node.start : node.end]
 
 
@@ -77,8 +77,8 @@ def test_a_mapping_says_what_is_its_own_and_what_it_merges() -> None:
     root = root_of(text)
     c = behind(root.own["c"].value)
     assert list(c.own) == ["z"]
-    assert {key: behind(entry.value).text for key, entry in c.found.items()} == {"x": "1", "y": "2", "z": "5", "w": "6"}
-    assert [entry is c.found["y"] for entry in behind(root.own["a"].value).entries] == [False, True]
+    assert {key: behind(item.value).text for key, item in c.merged.items()} == {"x": "1", "y": "2", "z": "5", "w": "6"}
+    assert [entry is c.merged["y"] for entry in behind(root.own["a"].value).entries] == [False, True]
     assert c.sources[:2] == [behind(root.own["a"].value), behind(root.own["b"].value)]
 
 

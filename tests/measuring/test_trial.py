@@ -13,14 +13,14 @@ from convlint.measuring.rows import TimingRow
 from convlint.measuring.trial import (
     Compared,
     Part,
+    TimePlan,
     Trial,
     TrialResult,
-    Wanted,
     agreement,
     chosen,
     compared,
     outcome,
-    wanted,
+    plan_of,
 )
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
@@ -36,15 +36,15 @@ WIRED = """\
 """
 
 
-def wants(layers: str, top: str = TOP, mode: Mode = "training") -> Wanted:
-    return wanted(network(top + layers), BUILTIN, A100, mode)
+def wants(layers: str, top: str = TOP, mode: Mode = "training") -> TimePlan:
+    return plan_of(network(top + layers), BUILTIN, A100, mode)
 
 
-def trial_of(found: Wanted, code: str) -> Trial:
+def trial_of(found: TimePlan, code: str) -> Trial:
     return next(trial for trial in found.trials if trial.finding.rule.code == code)
 
 
-def rows(found: Wanted, factor: float = 1.0, spread: float = 0.001) -> dict[Workload, TimingRow]:
+def rows(found: TimePlan, factor: float = 1.0, spread: float = 0.001) -> dict[Workload, TimingRow]:
     """Timings as predicted, but for a factor."""
     return {work: row_of(work, factor * predicted_us(work), spread) for work in found.workloads()}
 
@@ -207,7 +207,7 @@ def pair(predicted: float | None, measured: float | None) -> Compared:
 
 
 def test_each_pass_has_its_prediction_its_timing_or_the_reason_for_none() -> None:
-    found = wanted(network(SPEC), load_rulebook(), A100, "training")
+    found = plan_of(network(SPEC), load_rulebook(), A100, "training")
     fprop, dgrad, wgrad = (part.options[0] for part in found.parts)
     some = compared(["a"], found.parts, found.estimates, {fprop: row_of(fprop, 40.0, 0.03, 12)}, {dgrad: "no kernel"})
     estimate = found.estimates[0]
@@ -246,8 +246,8 @@ OPEN = WANTED_SPEC.replace("C: 3, H: 32, W: 32, K: 64", "C: 3, K: 64").replace(
 )
 
 
-def wanted_of_spec(spec: str) -> Wanted:
-    return wanted(network(spec), load_rulebook(), A100, "training")
+def wanted_of_spec(spec: str) -> TimePlan:
+    return plan_of(network(spec), load_rulebook(), A100, "training")
 
 
 def test_every_pass_of_every_layer_and_equal_ones_once() -> None:

@@ -29,6 +29,7 @@ from convlint.reporters.words import (
     change,
     count,
     dtype_notes,
+    finding_text,
     host_notes,
     lost,
     named_in,
@@ -37,7 +38,6 @@ from convlint.reporters.words import (
     outcome,
     page_of,
     rule_page,
-    said,
     shape,
     step_line,
     step_lines,
@@ -267,7 +267,7 @@ def test_alternatives_say_what_each_changes() -> None:
         "K=512 (42 us faster, work -2 %) or K=576 (1.5 ms slower, work +11 %) or N=54 (no change in time) "
         "or fewer groups"
     )
-    assert said(priced(alternatives=others[:1]), several_targets=False).endswith(
+    assert finding_text(priced(alternatives=others[:1]), several_targets=False).endswith(
         "\nOr: K=512 (42 us faster, work -2 %)"
     )
 
@@ -295,7 +295,7 @@ def test_a_message_that_names_its_layers(message: str, names: tuple[str, ...], e
     layer, layers = (names[0], ()) if len(names) == 1 else (None, names)
     found = replace(finding(ALIGNMENT, message, Location(path="a"), layer or "x"), layer=layer, layers=layers, fix=None)
     assert named_in(found) is expected
-    assert said(found, False) == (message if expected or layer is None else f"{layer}: {message}")
+    assert finding_text(found, False) == (message if expected or layer is None else f"{layer}: {message}")
 
 
 STEP = layer_times(45_700.0, 38_000.0, 35_000.0)

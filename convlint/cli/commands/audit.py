@@ -14,7 +14,7 @@ from convlint.audit.audit import Auditor, Run, Summary, audit_as_worth, audit_he
 from convlint.audit.ranking import Cells, Tally, for_each_row
 from convlint.audit.rows import Table
 from convlint.audit.store import Ledger, Store, Weights
-from convlint.audit.subjects import Found, Subject, subjects_of
+from convlint.audit.subjects import Subject, SubjectOrError, subjects_of
 from convlint.cli.streams import outputs, tables
 from convlint.cli.streams.gate import style_of
 from convlint.files.languages import plural
@@ -87,7 +87,7 @@ def _running(flags: AuditFlags, jobs: int) -> Iterator[Run]:
         yield run
 
 
-def _or_nothing(subjects: Iterator[Found], words: str, *, allow_empty: bool) -> Iterator[Found]:
+def _or_nothing(subjects: Iterator[SubjectOrError], words: str, *, allow_empty: bool) -> Iterator[SubjectOrError]:
     """The subjects; where there are none, an error of what was asked for, unless --allow-empty is given."""
     subject = None
     for subject in subjects:
@@ -148,7 +148,7 @@ def _read(flags: AuditFlags) -> Iterator[outputs.FileUse]:
         yield outputs.FileUse(role="the weights", path=flags.weights)
 
 
-def _apart(subjects: Iterator[Found], uses: Sequence[outputs.FileUse]) -> Iterator[Found]:
+def _apart(subjects: Iterator[SubjectOrError], uses: Sequence[outputs.FileUse]) -> Iterator[SubjectOrError]:
     """The subjects. Raises UsageError for one that an output would be written over."""
     # Subjects come one by one, of lists of any length, so they cannot be compared with the outputs beforehand.
     there = {outputs.identify(use.path): use for use in uses if os.path.isfile(use.path)}

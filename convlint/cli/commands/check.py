@@ -138,7 +138,7 @@ def _keep_baseline(verdict: Verdict, baseline: Baseline | None, files: BaselineF
     if files.write_baseline is not None and verdict.report.errors:
         yield f"{files.write_baseline} is not written: the check is incomplete"
     elif files.write_baseline is not None:
-        entries = baseline_of(verdict.found)
+        entries = baseline_of(verdict.findings)
         outputs.replace_file(files.write_baseline, rendered_for(files.write_baseline, entries))
         yield f"wrote {plural(len(entries), 'finding')} to {files.write_baseline}"
     if baseline is None or files.baseline is None:

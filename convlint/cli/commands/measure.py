@@ -24,7 +24,7 @@ from convlint.gpus.gpu import Gpu
 from convlint.measuring.calibrate import calibration_file
 from convlint.measuring.rows import MOST_BYTES, TimingRow, header, line, rows_of
 from convlint.measuring.session import Bench, NoDevice, RecordedTimer, Timer, timed
-from convlint.measuring.trial import Wanted, agreement, compared, outcome, wanted
+from convlint.measuring.trial import TimePlan, agreement, compared, outcome, plan_of
 from convlint.measuring.workload import Workload
 from convlint.mend import checking
 from convlint.model.errors import ConvlintError, InputFault, UsageError
@@ -176,14 +176,14 @@ def _recorded(trace: Network | None, device: Device | None, network: Network) ->
     return RecordedTimer(device, trace.layers, gpu, runtime)
 
 
-def _recorded_alone(wants: Wanted, timer: RecordedTimer, *, whole: bool) -> Wanted:
+def _recorded_alone(time_plan: TimePlan, timer: RecordedTimer, *, whole: bool) -> TimePlan:
     """The wanted parts with the options that the trace has; if `whole`, without parts that have none."""
     parts = []
-    for part in wants.parts:
+    for part in time_plan.parts:
         there = tuple(option for option in part.options if option in timer.timings)
         if there or not whole:
             parts.append(part._replace(options=there or part.options))
-    return replace(wants, parts=tuple(parts), trials=())
+    return replace(time_plan, parts=tuple(parts), trials=())
 
 
 def _timed_on(
@@ -202,12 +202,12 @@ def _timed_on(
         network = replace(network, runtime=replace(network.runtime, cudnn=Version(bench.device.cudnn)))
     (target,), uses = checking.calibrated([target], network.runtime, job.calibrations)
     mode = network.mode or default_mode(network.runtime)
-    wants = wanted(network, load_rulebook(), target, mode, own)
+    time_plan = plan_of(network, load_rulebook(), target, mode, own)
     if isinstance(bench, RecordedTimer):
-        wants = _recorded_alone(wants, bench, whole=_is_of_trace(network.path, flags))
+        time_plan = _recorded_alone(time_plan, bench, whole=_is_of_trace(network.path, flags))
     if flags.layers_only:
-        wants = replace(wants, trials=())
-    workloads = list(dict.fromkeys(wants.workloads()))
+        time_plan = replace(time_plan, trials=())
+    workloads = list(dict.fromkeys(time_plan.workloads()))
     file.settle()  # before timing too: an interrupt of the run before may have left a line cut off
     known = {} if flags.again or flags.from_trace is not None else file.known(bench.device, frozenset(workloads))
     with _noting_interrupts(file), outputs.Progress(sys.stderr, quiet=quiet, doing="timing") as progress:
@@ -218,9 +218,9 @@ def _timed_on(
         )  # fmt: skip
     file.settle()
     names = [layer.name for layer in network.layers]
-    some = compared(names, wants.parts, wants.estimates, results.rows, results.failed)
-    outcomes = [result for trial in wants.trials if (result := outcome(trial, results.rows)) is not None]
-    errors += _errors(network, wants, results.failed)
+    some = compared(names, time_plan.parts, time_plan.estimates, results.rows, results.failed)
+    outcomes = [result for trial in time_plan.trials if (result := outcome(trial, results.rows)) is not None]
+    errors += _errors(network, time_plan, results.failed)
     notes = [*calibration_notes(uses, several=False), *_notes(bench.device, network, target, name)]
     if stated is not None and bench.device.cudnn and str(stated) != bench.device.cudnn:
         notes.append(f"predicted for cuDNN {stated}, as the input says; timed with {bench.device.cudnn}")
@@ -236,9 +236,9 @@ def _timed_on(
         benchmark=bool(network.runtime.cudnn_benchmark), compared=tuple(some),
         agreement=agreement(some) if bench.device.kind == "cuda" else None,
         outcomes=tuple(outcomes),
-        untried=wants.findings - len(wants.trials) if not flags.layers_only and flags.from_trace is None else 0,
+        untried=time_plan.findings - len(time_plan.trials) if not flags.layers_only and flags.from_trace is None else 0,
         trace=flags.from_trace or "",
-        unfinished=len(wants.trials) - len(outcomes), csv=file.path, calibrations=uses,
+        unfinished=len(time_plan.trials) - len(outcomes), csv=file.path, calibrations=uses,
         fresh=len(results.rows) - len(known), reused=len(known),
         waiting=len(workloads) - len(results.rows) - len(results.failed),
         clocks=(min(clocks), max(clocks)) if clocks else None, notes=tuple(notes),
@@ -304,12 +304,12 @@ def _notes(device: Device, network: Network, target: Target, name: str) -> list[
     return notes
 
 
-def _errors(network: Network, wants: Wanted, failed: Mapping[Workload, str]) -> list[InputError]:
+def _errors(network: Network, time_plan: TimePlan, failed: Mapping[Workload, str]) -> list[InputError]:
     """One error for each reason why layers were not timed."""
     layers: dict[str, dict[int, None]] = {}
-    for index, reason in wants.untimed.items():
+    for index, reason in time_plan.untimed.items():
         layers.setdefault(reason, {})[index] = None
-    for part in (*wants.parts, *(part for trial in wants.trials for part in (*trial.before, *trial.after))):
+    for part in (*time_plan.parts, *(part for trial in time_plan.trials for part in (*trial.before, *trial.after))):
         for option in part.options:
             if option in failed:
                 layers.setdefault(f"{option.which}: {failed[option]}", {})[part.layer] = None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.readers.python.evaluator import operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import equal, has_key, merge, place_in, put_key, taken
+from convlint.readers.python.evaluator.operations import equal, has_key, merge, place_in, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
     NONE,
@@ -164,7 +164,7 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
         case "__iter__", _:
             return receiver
         case "__next__", _:
-            return taken(machine, receiver)
+            return take_next(machine, receiver)
     return None
 
 
@@ -280,7 +280,7 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
 
 
 def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
-    heap, owner, cell = machine.heap, receiver.held, receiver.cell
+    heap, owner, cell = machine.heap, receiver.owner, receiver.cell
     match name, call.args:
         case "pop", [key, *_]:
             result = _got(machine, cell, call, unknown("call"))

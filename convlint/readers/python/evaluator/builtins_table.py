@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint.readers.python.evaluator.builtin_types import NotPlain, is_instance, keys_of, ordered, plain
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
-from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, taken
+from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
@@ -347,7 +347,7 @@ def _next(machine: Machine, call: LibraryCall) -> Value | None:
     if isinstance(value, Items):
         if value.complete and not value.items and len(call.args) > 1:
             return call.args[1]
-        return taken(machine, value)
+        return take_next(machine, value)
     if isinstance(value, Instance):
         method = machine.calls.method_of(value, "__next__")
         return machine.call(method, [], {}, call.node, call.file) if method is not None else None
@@ -559,7 +559,7 @@ def _type_called(machine: Machine, call: LibraryCall) -> Value | None:
     """Evaluate `type.__call__(cls, ...)`, which metaclasses call."""
     if not call.args or not isinstance(call.args[0], Class):
         return None
-    return machine.calls.made(call.args[0], call.with_args(call.args[1:], dict(call.keywords)))
+    return machine.calls.construct(call.args[0], call.with_args(call.args[1:], dict(call.keywords)))
 
 
 def _callable(_: Machine, call: LibraryCall) -> Value | None:

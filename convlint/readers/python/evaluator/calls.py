@@ -654,7 +654,7 @@ class Calls:
             above, _ = self.find(of.meta, name, start)
             if isinstance(above, Function):
                 return self.apply(above.to(of), call)
-            return self.made(of, call) if name == "__call__" else unknown("call")
+            return self.construct(of, call) if name == "__call__" else unknown("call")
         value, certain = self.find(cls, name, start)
         if value is not None:
             return self.apply(self.bind(value, of if isinstance(of, Instance) else None, cls), call)
@@ -689,9 +689,9 @@ class Calls:
         method = self.find(cls.meta, "__call__")[0] if isinstance(cls.meta, Class) else None
         if isinstance(method, Function):
             return self.run(method.to(cls), call.args, call.keywords, call.exact)
-        return self.made(cls, call)
+        return self.construct(cls, call)
 
-    def made(self, cls: Class, call: LibraryCall) -> Value:
+    def construct(self, cls: Class, call: LibraryCall) -> Value:
         """Return the result of `type.__call__(cls, ...)`: a new object whose `__init__` has run."""
         new = self.find(cls, "__new__")[0]
         instance: Value = Instance(self.machine.heap, cls)

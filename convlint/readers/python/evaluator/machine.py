@@ -245,7 +245,7 @@ class Machine:
         """Return the defaults of parameters that decided the tests around the current code."""
         return NOTHING_STATED.union(*self.decided)
 
-    def found(self) -> None:
+    def allow_more_steps(self) -> None:
         """Allow STEPS_OF_NOTHING more steps, as something that the run looks for was found."""
         if self.floor:
             self.floor = max(self.steps - STEPS_OF_NOTHING, 0)

@@ -143,7 +143,7 @@ class Modules:
         # A script that called such a function says nothing of them to other files, which may be read without it.
         for collection in self._changing:
             if collection.complete or collection.why != "caller":
-                collection.heap.edit(collection.held if isinstance(collection, Table) else collection).complete = True
+                collection.heap.edit(collection.owner if isinstance(collection, Table) else collection).complete = True
                 collection.heap.soften(collection, "caller")
         self._open_classes(scope, file)
 

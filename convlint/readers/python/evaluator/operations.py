@@ -422,7 +422,7 @@ def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, fi
     # Reading a missing key of a defaultdict adds it.
     if cell.default is not None and cell.complete:
         value = machine.call(cell.default, [], {}, machine.no_call(node), file)
-        machine.heap.put(receiver.held, key.value, value)
+        machine.heap.put(receiver.owner, key.value, value)
         return value
     return unknown("call" if cell.complete else cell.why)
 
@@ -531,9 +531,9 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
     """Evaluate `del receiver[key]`."""
     if isinstance(receiver, Table):
         if isinstance(key, Const):
-            machine.heap.remove(receiver.held, key.value)
+            machine.heap.remove(receiver.owner, key.value)
         else:
-            cell = machine.heap.edit(receiver.held)
+            cell = machine.heap.edit(receiver.owner)
             cell.complete, cell.may = False, frozenset(cell.items)
     elif isinstance(receiver, List):
         cell, at = machine.heap.edit(receiver), place_in(receiver.items, key)
@@ -593,7 +593,7 @@ def going_through(machine: Machine, value: Value, items: list[Value], most: int 
     if value.kind == "iterator":
         machine.heap.edit(value).items = items[:]
         while value.complete and value.items:
-            yield taken(machine, value)
+            yield take_next(machine, value)
         return
     at = 0
     # Read anew in each round, as the body may append to the list.
@@ -602,7 +602,7 @@ def going_through(machine: Machine, value: Value, items: list[Value], most: int 
         at += 1
 
 
-def taken(machine: Machine, receiver: Items) -> Value:
+def take_next(machine: Machine, receiver: Items) -> Value:
     """Remove and return the next item of an iterator."""
     if not receiver.complete or not receiver.items:
         return unknown(receiver.why if not receiver.complete else "call")

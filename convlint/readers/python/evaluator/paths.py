@@ -350,5 +350,5 @@ def _may_have(heap: Heap, thing: Any, key: Any, why: str) -> None:
 
 
 def _open(heap: Heap, thing: Any, why: str) -> None:
-    cell = heap.edit(thing.held if isinstance(thing, Table) else thing)
+    cell = heap.edit(thing.owner if isinstance(thing, Table) else thing)
     cell.complete, cell.why = False, why

@@ -148,7 +148,7 @@ class Heap:
     def soften(self, thing: Any, why: str) -> None:
         """Make the content of a list or dict incomplete, for the reason `why`."""
         if isinstance(thing, (List, Table)) and thing.complete:
-            cell = self.edit(thing.held if isinstance(thing, Table) else thing)
+            cell = self.edit(thing.owner if isinstance(thing, Table) else thing)
             cell.complete, cell.why = False, why
             if isinstance(cell, Entries):
                 cell.items, cell.may = {}, frozenset()
@@ -349,7 +349,7 @@ class _Joining(Struct, eq=False):
     start: int
     first: dict[Any, Cell]
     second: dict[Any, Cell]
-    made: dict[tuple[int, int], Value] = {}  # objects joined already, by the identities of both
+    joins: dict[tuple[int, int], Value] = {}  # objects joined already, by the identities of both
     lost: list[Value] = []
     loose: list[Any] = []
     also: list[tuple[Any, tuple[Any, ...]]] = []
@@ -460,8 +460,8 @@ class _Joining(Struct, eq=False):
     def _object(self, first: Any, second: Any, depth: int) -> Value | None:
         """Join two distinct lists or dicts of the same shape into a new one; None if they differ."""
         key = id(first), id(second)
-        if key in self.made:
-            return self.made[key]
+        if key in self.joins:
+            return self.joins[key]
         cell, other = self.both(first, second)
         if not (cell.complete and other.complete) or getattr(first, "of", None) or getattr(second, "of", None):
             return None
@@ -470,7 +470,7 @@ class _Joining(Struct, eq=False):
                 return None
         elif cell.items.keys() != other.items.keys() or cell.may or other.may:
             return None
-        joined = self.made[key] = another(first, cell)  # known before its items are joined, which may hold it
+        joined = self.joins[key] = another(first, cell)  # known before its items are joined, which may hold it
         joined.first = self.cells(cell, other, depth + 1)
         older = tuple(value for value in (first, second) if 0 < value.born <= self.start)
         self.also += [(joined, older), *((value, (joined,)) for value in older)] if older else []

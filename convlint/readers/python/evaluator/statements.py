@@ -203,7 +203,7 @@ def _in_place(machine: Machine, kind: type[ast.AST], current: List | Table, valu
     """Apply an operator that changes a list, set or dict in place; return whether it does."""
     if isinstance(current, Table):
         if kind is ast.BitOr:
-            machine.update(machine.heap.edit(current.held), value)
+            machine.update(machine.heap.edit(current.owner), value)
         return kind is ast.BitOr
     if kind is (ast.Add if current.kind == "list" else ast.BitOr):
         machine.extend(current, value)
@@ -342,12 +342,12 @@ def _learned(compiler: BodyCompiler, test: ast.expr) -> tuple[Learn, Learn]:
                 table, at = container(scope), key(scope)
                 if _is_own(table) and isinstance(at, Const) and (at.value in table.cell.may or not table.complete):
                     value = table.items.get(at.value, unknown(table.why))
-                    scope.heap.put(table.held, at.value, value)
+                    scope.heap.put(table.owner, at.value, value)
 
             def absent(scope: Scope) -> None:
                 table, at = container(scope), key(scope)
                 if _is_own(table) and isinstance(at, Const) and at.value in table.cell.may:
-                    scope.heap.remove(table.held, at.value)
+                    scope.heap.remove(table.owner, at.value)
 
             return (there, absent) if isinstance(op, ast.In) else (absent, there)
         case ast.Compare(left=ast.Subscript() as left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[right]) \

@@ -180,14 +180,14 @@ class Table(Object):
         self.of = of
 
     @property
-    def held(self) -> Object:
+    def owner(self) -> Object:
         """The value that owns the cell."""
         return self.of if self.of is not None else self
 
     @property
     def cell(self) -> Entries:
         """Its cell on the current path."""
-        return self.heap.read(self.held)  # type: ignore[no-any-return]
+        return self.heap.read(self.owner)  # type: ignore[no-any-return]
 
 
 class Function(Struct, eq=False):

@@ -85,7 +85,7 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
     except RecursionError:
         nodes = (node for node in every(file.tree) if isinstance(node, ast.expr))
         return [(node, "") for node in nodes if _holder(node) is not None or _is_word(node)]
-    expressions = sorted(set(uses.found), key=lambda node: (node.lineno, node.col_offset))
+    expressions = sorted(set(uses.nodes), key=lambda node: (node.lineno, node.col_offset))
     return [(node, uses.attribute(node)) for node in expressions]
 
 
@@ -93,7 +93,7 @@ class _Uses:
     """Collects uses of biases, keeping track of the layers whose bias exists or is no convolution's."""
 
     def __init__(self, file: SourceFile) -> None:
-        self.found: list[ast.expr] = []
+        self.nodes: list[ast.expr] = []
         self._lines = [at for at, line in enumerate(file.content_lines, 1) if _USE_IN_LINE.search(line)]
         self._tree = file.tree
         self._own, self._in_class = False, False  # whether `self` is the object whose method this is
@@ -216,14 +216,14 @@ class _Uses:
                 self._own, self._in_class, self._function, self._autograd = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (inner for inner in every(node.test) if isinstance(inner, ast.expr))
-                self.found += [use for use in tested if _holder(use) is not None and self._may_fail(use, safe)]
+                self.nodes += [use for use in tested if _holder(use) is not None and self._may_fail(use, safe)]
                 self._children(node, safe)
             case (
                 ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))
             ):
                 pass  # for a compiler
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=value) if _gives_parameters(value):
-                self.found.append(value)
+                self.nodes.append(value)
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
                 self._visit(test, safe, asked=True)
                 for part, truth in ((node.body, True), (node.orelse, False)):
@@ -254,7 +254,7 @@ class _Uses:
                     self._visit(expression, safe)
             case _ if (holder := _holder(node)) is not None:
                 if not asked and self._may_fail(node, safe):
-                    self.found.append(node)  # type: ignore[arg-type]
+                    self.nodes.append(node)  # type: ignore[arg-type]
                 self._visit(holder, safe)
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
@@ -274,7 +274,7 @@ class _Uses:
                     if entry is not None and entry not in arguments:
                         self._visit(entry, safe)
             case ast.Constant() if _is_word(node):
-                self.found.append(node)
+                self.nodes.append(node)
             case _:
                 self._children(node, _kept(safe, [node]))
 

@@ -282,7 +282,7 @@ class Frameworks(Library):
             self._build(machine, instance, meaning, call)
             return machine.call(forward, call.args, call.keywords, call.node, call.file)
         # The `forward` of a subclass of a convolution counts as the convolution.
-        machine.found()
+        machine.allow_more_steps()
         # `super().forward(x)` has recorded the run itself.
         before = len(self.recording.uses.get(meaning, []))
         self.recording.resized.add(meaning)
@@ -315,7 +315,7 @@ class Frameworks(Library):
         conditions = machine.around()
         first = given.first
         if isinstance(meaning, Convolution):
-            machine.found()
+            machine.allow_more_steps()
             read = flow_of(first)
             # A first layer of Keras states the size of its input.
             if meaning.signature.framework == "keras" and read.raw:

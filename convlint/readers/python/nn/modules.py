@@ -142,7 +142,7 @@ def part(machine: Machine, owner: Instance, index: Value) -> Value | None:
         return modules[index.value] if -len(modules) <= index.value < len(modules) else None
     if isinstance(index, Items) and index.kind == "slice":
         ends = bounds_of(index)
-        return made(machine, modules[slice(*ends)], owner.extra) if ends else None
+        return container_of(machine, modules[slice(*ends)], owner.extra) if ends else None
     return None
 
 
@@ -174,12 +174,12 @@ def edit(machine: Machine, owner: Instance, name: str, args: list[Value]) -> Val
     return gone if name == "pop" else Const(None)
 
 
-def made(machine: Machine, held: list[Value], like: FrameworkLayer | None = None) -> Instance:
+def container_of(machine: Machine, modules: list[Value], like: FrameworkLayer | None = None) -> Instance:
     """Return a new container of these modules, of the same kind as another."""
     layer = like or FrameworkLayer("sequential", _SEQUENTIAL)
     owner = Instance(machine.heap, Name(layer.name), layer)
     owner.first.ordered = layer.kind in CONTAINERS
-    for value in held:
+    for value in modules:
         put(machine, owner, _next(owner), value)
     return owner
 

@@ -74,7 +74,7 @@ class NetworksRead(Struct, frozen=True, kw_only=True):
 class _Maker(Struct, frozen=True, kw_only=True):
     """A class or function and what a call of it makes: an object of the class `cls`, or of a framework's container."""
 
-    found: FoundNetwork
+    network: FoundNetwork
     cls: Class | None
     is_class: bool
     is_choice: bool = False  # of several networks that it makes, by the values of its parameters
@@ -82,7 +82,7 @@ class _Maker(Struct, frozen=True, kw_only=True):
 
     @property
     def part(self) -> Part:
-        return self.found.path, self.found.name
+        return self.network.path, self.network.name
 
     @property
     def makes(self) -> Part:
@@ -92,8 +92,8 @@ class _Maker(Struct, frozen=True, kw_only=True):
     @property
     def rank(self) -> tuple[int, bool, bool, bool, bool]:
         """The lowest is preferred: it needs fewest arguments, and stands where its class does."""
-        elsewhere = self.found.path != self.makes[0]
-        return len(self.found.needs), self.is_choice, not self.is_class, elsewhere, self.found.name.startswith("get_")
+        apart = self.network.path != self.makes[0]
+        return len(self.network.needs), self.is_choice, not self.is_class, apart, self.network.name.startswith("get_")
 
 
 def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
@@ -173,7 +173,7 @@ def _made(
         path=root.file.path, name=root.name, line=root.node.lineno, needs=_required(function), arguments=chosen
     )
     is_class = isinstance(root, Class)
-    maker = _Maker(found=network, cls=cls, is_class=is_class, is_choice=bool(chosen), is_undecided=is_undecided)
+    maker = _Maker(network=network, cls=cls, is_class=is_class, is_choice=bool(chosen), is_undecided=is_undecided)
     previous = best.get(maker.makes)
     if previous is not None and previous.rank <= maker.rank and previous.is_choice <= maker.is_choice:
         return maker  # of which the name alone is of interest
@@ -202,7 +202,7 @@ def _made(
         sizes=sizes,
         sized_by=sized_by,
     )
-    best[maker.makes] = replace(maker, found=network)
+    best[maker.makes] = replace(maker, network=network)
     return best[maker.makes]
 
 
@@ -243,7 +243,7 @@ def _choices(root: Function) -> Iterator[tuple[Function, str]]:
 
 def _without_choices(makers: Sequence[_Maker], calls: Calls) -> list[_Maker]:
     """Return the makers without those choices whose network the code itself makes with all arguments."""
-    settled = {maker.makes for maker in makers if not maker.is_choice and not _as_called(maker.found, calls).needs}
+    settled = {maker.makes for maker in makers if not maker.is_choice and not _as_called(maker.network, calls).needs}
     return [maker for maker in makers if not maker.is_choice or maker.makes not in settled]
 
 
@@ -316,16 +316,16 @@ def _chosen(
         if (
             makes in inner
             or (makes in likely and best.is_class)
-            or (best.cls is None and (best.found.needs or makes in functions | referred))
+            or (best.cls is None and (best.network.needs or makes in functions | referred))
         ):
             continue
         # What does not know its widths by itself is more often a block, or the base of networks, than a network.
-        if (best.found.needs or best.found.channels is None) and (makes in referred or makes in derived):
+        if (best.network.needs or best.network.channels is None) and (makes in referred or makes in derived):
             continue
         others = (maker for maker in group if maker is not best and not (maker.is_class or maker.is_choice))
-        free = [maker.found.name for maker in others if not maker.found.needs]
+        free = [maker.network.name for maker in others if not maker.network.needs]
         all_makers = dict.fromkeys((makes, *(maker.part for maker in group)))
-        networks.append(replace(best.found, others=tuple(free), makers=tuple(all_makers)))
+        networks.append(replace(best.network, others=tuple(free), makers=tuple(all_makers)))
     return sorted(networks, key=lambda network: (network.path, network.line))
 
 
@@ -354,8 +354,8 @@ def _uses(
 
     A class that is passed to a network, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.
     """
-    names = {maker.found.name for maker in makers if maker.found.needs}
-    all_names = {maker.found.name for maker in makers}
+    names = {maker.network.name for maker in makers if maker.network.needs}
+    all_names = {maker.network.name for maker in makers}
     calls: dict[str, list[tuple[ast.Call, frozenset[str]]]] = {}
     handed: set[str] = set()
     for path in paths if names else ():

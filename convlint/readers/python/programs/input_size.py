@@ -296,10 +296,10 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
 def _code_of(name: str, node: ast.Call, unit: SourceUnit) -> ast.AST:
     """Return what a transform of one's own runs: its class, or for `Lambda(f)` the function."""
     if name != "Lambda" or len(node.args) != 1:
-        own = unit.named(node.func).node
+        own = unit.resolve(node.func).node
         return own if isinstance(own, ast.ClassDef) else node
     (given,) = node.args
-    function = unit.named(given).node
+    function = unit.resolve(given).node
     return given if isinstance(given, ast.Lambda) else function if isinstance(function, ast.FunctionDef) else node
 
 
@@ -371,7 +371,7 @@ def _values(node: ast.expr, bound: Bound, unit: SourceUnit, hops: int) -> Iterat
             if isinstance(expression, ast.Dict):
                 yield from ((value, where) for value in _entries(expression, node.slice))
     elif isinstance(node, ast.Call) and not is_transform(node, unit):
-        target = unit.named(node.func)
+        target = unit.resolve(node.func)
         if isinstance(target.node, ast.FunctionDef) and target.unit is not None:
             for returned in statements(target.node.body):
                 if isinstance(returned, ast.Return) and returned.value is not None:
@@ -477,7 +477,7 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
 
 def _data(call: ast.Call, bound: Bound, unit: SourceUnit) -> Data | None:
     """Return the data set that a call constructs; None for any other call."""
-    target = unit.named(call.func)
+    target = unit.resolve(call.func)
     names = [target.full.split(".")[-1]] if _of_library(target.full) else []
     if target == ResolvedName() and isinstance(call.func, ast.Name):
         names = _chosen(bound.get(call.func.id, []), unit)
@@ -508,7 +508,7 @@ def _chosen(values: Iterable[ast.expr | None], unit: SourceUnit) -> list[str]:
 
 def _is_data_set(node: ast.ClassDef, unit: SourceUnit, hops: int = 0) -> bool:
     for base in node.bases if hops <= _MOST_HOPS else ():
-        target = unit.named(base)
+        target = unit.resolve(base)
         if target.full in _BASES or (target.full.startswith("torchvision.datasets.")):
             return True
         if isinstance(target.node, ast.ClassDef) and target.unit and _is_data_set(target.node, target.unit, hops + 1):
@@ -598,7 +598,7 @@ def _lists(value: ast.expr, unit: SourceUnit) -> bool:
     """Whether a function only does `return tuple(zip(*batch))`."""
     if isinstance(value, ast.Lambda):
         return _zips(value.body)
-    target = unit.named(value)
+    target = unit.resolve(value)
     if not isinstance(target.node, ast.FunctionDef):
         return False
     returns = [statement.value for statement in statements(target.node.body) if isinstance(statement, ast.Return)]

@@ -442,9 +442,9 @@ def _means(node: ast.AST, target: Segment, segment: Segment) -> bool:
             ends = text.endswith(target.name) and _SEPARATOR.split(text)[-1] == target.name
             return ends and _PATH.fullmatch(text) is not None
         case ast.Name(id=target.name, ctx=ast.Load()) if target.name not in segment.local:
-            meaning = segment.named(node)
+            meaning = segment.resolve(node)
         case ast.Attribute(attr=target.name):
-            meaning = segment.named(node)
+            meaning = segment.resolve(node)
         case _:
             return False
     if meaning.unit is not None and meaning.node is not None:

@@ -114,9 +114,9 @@ class Segment:
         unit, node = self.unit, self.node
         return local_names(node, unit) if unit is not None and isinstance(node, Definition) else frozenset()
 
-    def named(self, node: ast.expr) -> ResolvedName:
+    def resolve(self, node: ast.expr) -> ResolvedName:
         """Return what a name in it means."""
-        return self.unit.named(node, self.local) if self.unit is not None else ResolvedName()
+        return self.unit.resolve(node, self.local) if self.unit is not None else ResolvedName()
 
     @property
     def body(self) -> list[ast.stmt]:
@@ -315,7 +315,7 @@ def _leads_to(segment: Segment) -> frozenset[Place]:
     """Return the definitions to which the names of a segment resolve."""
     bases: Sequence[ast.AST] = segment.node.bases if isinstance(segment.node, ast.ClassDef) else ()
     names = (node for node in (*parts(segment), *bases) if isinstance(node, ast.Name | ast.Attribute))
-    meanings = [segment.named(node) for node in names if isinstance(node.ctx, ast.Load)]
+    meanings = [segment.resolve(node) for node in names if isinstance(node.ctx, ast.Load)]
     return frozenset((meaning.unit.path, meaning.node.lineno) for meaning in meanings if meaning.unit and meaning.node)
 
 

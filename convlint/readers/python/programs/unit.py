@@ -67,9 +67,9 @@ class SourceUnit:
 
     def full_name(self, node: ast.expr) -> str:
         """Return the full name of something outside the repository: `torch.backends.cudnn.benchmark`; else ''."""
-        return self.named(node).full
+        return self.resolve(node).full
 
-    def named(self, node: ast.expr, local: frozenset[str] = frozenset()) -> ResolvedName:
+    def resolve(self, node: ast.expr, local: frozenset[str] = frozenset()) -> ResolvedName:
         """Resolve a dotted name; `local` names have another meaning in its function."""
         first, *rest = dotted(node).split(".")
         if not first or first in local:
