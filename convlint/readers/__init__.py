@@ -58,9 +58,9 @@ class Format(Struct, frozen=True, kw_only=True):
 
     `runs`: parsers written in C run in a `parser` child, the user's code in a `modules` child, all else in this
     process. `shared`: files of this suffix serve other purposes too, so their content decides. `refused`: a file that
-    is named gets the reason, one in a folder is passed over. `takes_inputs`: `--input` gives shapes to its inputs.
+    is named gets an error, one in a folder is passed over. `takes_inputs`: `--input` gives shapes to its inputs.
     `source`: Python, which is read together with the files that it imports, and by `check` alone. `named`: folders and
-    globs do not stand for it. `cpu_s`: seconds of processor time that reading one in this process may take; the largest
+    globs do not include it. `cpu_s`: seconds of processor time that reading one in this process may take; the largest
     sound spec takes 1 to 2.
     """
 
@@ -107,7 +107,7 @@ _BY_SUFFIX = {suffix: known for known in FORMATS for suffix in known.suffixes}
 
 
 def known_suffixes(*, refused: bool = True, source: bool = True, named: bool = True) -> tuple[str, ...]:
-    """The suffixes of all formats, in the order of the registry; all of these say whether to list those."""
+    """The suffixes of all formats, in the order of the registry; each argument states whether to list such formats."""
     return tuple(
         suffix
         for suffix, known in _BY_SUFFIX.items()

@@ -48,8 +48,8 @@ def refuse_sizes(layers: Sequence[ConvLayer]) -> None:
 def capped(messages: Sequence[str]) -> list[str]:
     """The first MOST_MESSAGES messages, and how many more there are."""
     more = len(messages) - MOST_MESSAGES
-    left = "1 more error is not shown" if more == 1 else f"{more:,} more errors are not shown"
-    return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], left]
+    notice = "1 more error is not shown" if more == 1 else f"{more:,} more errors are not shown"
+    return list(messages) if more <= 0 else [*messages[:MOST_MESSAGES], notice]
 
 
 _LONGEST_PATH = 160  # characters of a place in a message

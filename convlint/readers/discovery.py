@@ -18,7 +18,7 @@ from convlint.readers.spec.fields import Look, look
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"})
 MOST_FILES = 100_000  # of one argument; a home folder that is named by mistake must not be listed for minutes
 MOST_DEPTH = 200  # of folders inside each other
-MOST_HELD = 1 << 23  # characters of specs that are kept after the look at them, so as not to read the files twice
+MOST_HELD = 1 << 23  # characters of specs that are kept once they are recognised, so that no file is read twice
 _SHARD = pattern(r"-\d{5}-of-\d{5}\.safetensors$")
 _IN_PYTHON = "`convlint check package.module:Net --input 64x3x224x224`"
 MAGIC = pattern(r"[*?\[]")
@@ -45,7 +45,7 @@ def discover(
     inputs, and take their text along. Python files and notebooks are inputs unless `source` is false; then they are
     passed over in folders, and with `specs_only` everywhere.
     """
-    found: dict[Input, None] = {}
+    discovered: dict[Input, None] = {}
     errors: list[InputError] = []
     memo = _Memo()
     for argument in arguments:
@@ -55,14 +55,14 @@ def discover(
         closed: list[InputError] = []
         listed = None if argument == "-" else _listed(argument, source, closed)
         if listed is None:
-            named = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
-            if is_source(named):
+            named_input = decide(argument, modules=modules)  # if it cannot be read, its reader reports that
+            if is_source(named_input):
                 if source:
-                    found[source_input(named.name, named=True)] = None
+                    discovered[source_input(named_input.name, named=True)] = None
                 elif not specs_only:
-                    found[named] = None
+                    discovered[named_input] = None
                 continue
-            found.update(dict.fromkeys(_specs(named, memo) if specs_only else [named]))
+            discovered.update(dict.fromkeys(_specs(named_input, memo) if specs_only else [named_input]))
             continue
         inside, problem = listed
         try:
@@ -70,10 +70,10 @@ def discover(
         except InputFault as fault:
             errors.append(InputError(path=argument, message=fault.message))
             continue
-        closed = [each for each in closed if wanted(each.path) and wanted(os.path.join(each.path, "a.yaml"))]
+        closed = [error for error in closed if wanted(error.path) and wanted(os.path.join(error.path, "a.yaml"))]
         errors += closed
-        meant = [files[path] for path in without_shards(sorted(files))]
-        inputs = [source for source in meant if source is not None]
+        candidates = [files[path] for path in without_shards(sorted(files))]
+        inputs = [source for source in candidates if source is not None]
         if len(files) > MOST_FILES:
             message = f"holds more than {MOST_FILES:,} files; name a smaller part"
         elif not files and closed:
@@ -83,16 +83,16 @@ def discover(
         elif not inputs:
             message = _NOTHING_WANTED
         else:
-            found.update(dict.fromkeys(inputs))
+            discovered.update(dict.fromkeys(inputs))
             continue
         errors.append(InputError(path=argument, message=message))
-    return tuple(found), tuple(errors)
+    return tuple(discovered), tuple(errors)
 
 
 def _listed(argument: str, source: bool, closed: list[InputError]) -> tuple[Iterator[str], str] | None:
     """The files that a folder or a glob stands for, and what is wrong if there are none; None for anything else.
 
-    Folders that cannot be read come to `closed` while the files are walked.
+    Folders that cannot be read are added to `closed` while the files are walked.
     """
     there = exists(argument)
     if there == "folder":
@@ -116,7 +116,7 @@ def nothing_in(argument: str, problem: str, *, source: bool) -> str:
 
 
 class _Memo:
-    """Gives inputs the text that was read to tell them from other files, up to MOST_HELD; others are read again."""
+    """Keeps the texts that were read to recognise specs, up to MOST_HELD characters; other files are read again."""
 
     def __init__(self) -> None:
         self._remaining = MOST_HELD
@@ -129,14 +129,14 @@ class _Memo:
         return replace(file_input(path), text=seen.text)
 
 
-def _specs(named: Input, memo: _Memo) -> Iterator[Input]:
+def _specs(named_input: Input, memo: _Memo) -> Iterator[Input]:
     """The input that is named, unless it is YAML or JSON but no spec."""
-    if named.kind != "file" or not is_shared(find_format(named.name)):
-        yield named
+    if named_input.kind != "file" or not is_shared(find_format(named_input.name)):
+        yield named_input
         return
-    seen = look(named.name, named=True)
+    seen = look(named_input.name, named=True)
     if seen.verdict == "spec":
-        yield memo.input(named.name, seen)
+        yield memo.input(named_input.name, seen)
 
 
 def is_source(source: Input) -> bool:
@@ -146,7 +146,7 @@ def is_source(source: Input) -> bool:
 
 
 def _candidates(paths: Iterable[str], wanted: Callable[[str], bool], memo: _Memo) -> Iterator[tuple[str, Input | None]]:
-    """Each path that is not foreign, with its input; None instead where that is not wanted, or no spec."""
+    """Yields each path that is not foreign, with its input; None instead if the file is not wanted or no spec."""
     for path in paths:
         source = file_input(path)
         is_wanted = wanted(source.name)
@@ -175,9 +175,9 @@ def exists(path: str) -> str | None:
 def files_below(folder: str, source: bool, closed: list[InputError]) -> Iterator[str]:
     """The files below a folder that a reader knows by name; each folder is sorted. Raises InputFault.
 
-    A folder that cannot be read comes to `closed`.
+    Folders that cannot be read are added to `closed`.
     """
-    from pathlib import Path  # named files do without, and it is felt at every start
+    from pathlib import Path  # slow to import, and not needed for named files
 
     depth = folder.rstrip(os.sep).count(os.sep)
 
@@ -206,14 +206,14 @@ def files_matching(pattern: str, source: bool, closed: list[InputError]) -> Iter
     if reason is not None:
         raise UsageError(f"{shown(pattern)!r}: {reason}")
     root = Path(*parts[:fixed])
-    wanted = path_expression(parts[fixed:], below=False)
+    expression = path_expression(parts[fixed:], below=False)
     for path in files_below(str(root), source, closed):
-        if wanted.match(f"/{Path(path).relative_to(root).as_posix()}"):
+        if expression.match(f"/{Path(path).relative_to(root).as_posix()}"):
             yield path
 
 
 def _is_input(path: str, source: bool) -> bool:
-    """Whether a file in a folder is read; one of a refused format is passed over, as its reason is not asked for."""
+    """Whether a file in a folder is read; files of refused formats are skipped, since the user has not named them."""
     known = find_format(path)
     if known is None or known.refused or known.named or (known.source and not source):
         return False
@@ -231,8 +231,8 @@ def streamed(
 ) -> Iterator[Input | InputError]:
     """The inputs that an argument stands for, one by one while folders are being walked; an error where it has none.
 
-    As `discover` has it, except for Python source, which is passed over in folders and an input like any other where it
-    is named.
+    Like `discover`, except for Python source, which is skipped in folders, and is an input like any other where it is
+    named.
     """
     if not argument:
         yield InputError(path="", message=_EMPTY)
@@ -245,8 +245,8 @@ def streamed(
     inside, problem = listed
     any_file = any_wanted = False
     try:
-        for _, several in groupby(inside, os.path.dirname):
-            for path in without_shards(list(several)):  # an index lies in the folder of its shards
+        for _, paths in groupby(inside, os.path.dirname):
+            for path in without_shards(list(paths)):  # an index lies in the folder of its shards
                 kind = look(path).verdict if is_shared(find_format(path)) else "spec"
                 any_file = any_file or kind != "foreign"
                 if kind == "spec" and wanted(path):

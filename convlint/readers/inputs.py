@@ -83,9 +83,9 @@ def named_inputs(values: Iterable[str] | None) -> dict[str, str]:
     """The text of each `--input`, by name: `x=1x3x8x8` under "x", unnamed ones together and in order under ""."""
     inputs: dict[str, str] = {}
     for value in values or ():
-        name, found, shape = value.rpartition("=")
-        key = name if found else ""
-        inputs[key] = f"{inputs[key]}{APART}{shape}" if key in inputs and not found else shape
+        name, separator, shape = value.rpartition("=")
+        key = name if separator else ""
+        inputs[key] = f"{inputs[key]}{APART}{shape}" if key in inputs and not separator else shape
     return inputs
 
 

@@ -46,7 +46,7 @@ class ConvFlow:
         self.written: list[ConvOutput] = []
 
     def convolution(self, source: ValueOrigin | None, kind: str, fault: str | None = None) -> tuple[int, ValueOrigin]:
-        """Adds a convolution, an operation of this kind, that reads `source`: its index, and its output's origin."""
+        """Adds a convolution of this kind that reads `source`; returns its index and the origin of its output."""
         if source is not None:
             self.read((source,), kind)
             self._consume(source)
@@ -57,7 +57,7 @@ class ConvFlow:
         return index, ValueOrigin((index,), fault=fault, direct=written)
 
     def read(self, origins: Iterable[ValueOrigin], kind: str) -> list[ValueOrigin]:
-        """Notes that an operation of this kind reads these values; the origins of what is computed from each."""
+        """Notes that an operation of this kind reads these values; returns the origins of what each leads to."""
         past = []
         for origin in origins:
             if origin.direct is not None:
@@ -68,7 +68,7 @@ class ConvFlow:
     def operation(
         self, origins: Iterable[ValueOrigin], kind: str, fault: str | None = None, *, learned: bool = False
     ) -> ValueOrigin:
-        """The origin of what an operation of this kind, which is no convolution, makes of the values that it reads.
+        """The origin of the output of an operation of this kind, which is no convolution and reads these values.
 
         `learned`: it has weights, so that the producers of these values are not heads.
         """
@@ -90,10 +90,10 @@ class ConvFlow:
             producers.update(dict.fromkeys(origin.producers))
             learned = learned or origin.learned
             fault = fault or origin.fault
-        kept = sorted(producers)
-        for index in kept[:-MOST_PRODUCERS]:  # forgotten, so that no later reader could say so
+        indices = sorted(producers)
+        for index in indices[:-MOST_PRODUCERS]:  # dropped, so that it is not known whether a later layer reads it
             self.written[index].head = False
-        return ValueOrigin(tuple(kept[-MOST_PRODUCERS:]), learned=learned, fault=fault)
+        return ValueOrigin(tuple(indices[-MOST_PRODUCERS:]), learned=learned, fault=fault)
 
 
 def is_first(source: ValueOrigin | None) -> bool:
@@ -126,7 +126,7 @@ class Operations:
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
         work: Work | None = None,
     ) -> int:  # fmt: skip
-        """Adds an operation whose tensor has that shape; its number."""
+        """Adds an operation whose tensor has that shape; returns its number."""
         self._met.append(
             Operation(
                 kind=effect.kind, name=name[:MOST_TEXT], inputs=tuple(inputs), factor=effect.factor,
@@ -137,23 +137,23 @@ class Operations:
 
     @property
     def whole(self) -> bool:
-        """Whether nearly all is known of what each operation does; the rest has no price."""
+        """Whether the work of nearly all operations is known; the rest is not priced."""
         return MOST_SIZELESS * self._worked >= self._sizeless
 
     def opaque(
         self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1,
         work: Work | None = None,
     ) -> int:  # fmt: skip
-        """Adds an operation that may do anything; its number."""
+        """Adds an operation that may do anything; returns its number."""
         return self.add(Effect("reshape", axis), name, inputs, shape, where, work)
 
     def worked(
         self, kind: WorkKind, op: str, reads: Sequence[Shape | None], writes: Shape | None,
         constants: Sequence[Shape] = (), *, inner: int | None = None,
     ) -> Work:  # fmt: skip
-        """What an operation does, from the shapes of its maps, its result and its constants.
+        """The work of an operation, from the shapes of its maps, its result and its constants.
 
-        `inner`: over so many elements a product sums. An operation of unknown size has no price.
+        `inner`: the number of elements that a product sums over. An operation of unknown size is not priced.
         """
         self._worked += 1
         ranks = _LEAST_RANK.get(kind, 0)
@@ -178,7 +178,7 @@ class Operations:
         )  # fmt: skip
 
     def convolution(self, call: int, source: int | None) -> int:
-        """Adds the convolution that is the reader's call number `call`; its number. `source` None: an unknown input."""
+        """Adds the convolution of call number `call`; returns its number. `source` None: an unknown input."""
         self._met.append(Operation(kind="conv", inputs=() if source is None else (source,), layer=call))
         return len(self._met) - 1
 
@@ -210,7 +210,7 @@ class Operations:
     def _convolution(
         self, operation: Operation, layers: Sequence[ConvLayer], layer_of: Sequence[int], number: int
     ) -> list[Operation]:
-        """A call as an operation; where it is set apart, between opaque ones, through which no change of width goes."""
+        """The operation of a call; if it is set apart, between opaque ones, which pass on no change of width."""
         assert operation.layer is not None
         why = self._apart.get(operation.layer, "")
         index = layer_of[operation.layer]
@@ -254,7 +254,7 @@ WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "grou
 
 
 def elements(shape: Shape) -> int:
-    """How many a tensor has; a size that is unknown counts as 0."""
+    """The number of elements of a tensor; an unknown size counts as 0."""
     return prod([size or 0 for size in shape])
 
 

@@ -86,7 +86,7 @@ class Reading:
             network = (
                 network if known is TRACE else of_model(network, options, "module" if known is MODULE else "storage")
             )
-        # Asked here, whatever the readers have checked: an answer of a child is as foreign as a file.
+        # Checked here too, whatever readers check: the answer of a child is trusted no more than a file.
         try:
             refuse_layers(len(network.layers))
             refuse_sizes(network.layers)
@@ -161,11 +161,11 @@ class Reading:
 
 
 def _meant(name: str) -> str:
-    """A question for whoever names a module as a file or by dots alone; empty for other names."""
-    found = _REFERENCE.fullmatch(name)
-    if found is None:
+    """The hint "did you mean" for a module that is named as a file or by dots alone; empty for other names."""
+    match = _REFERENCE.fullmatch(name)
+    if match is None:
         return ""
-    module, what = (found["path"] or found["module"]).replace("/", "."), found["name"] or found["class"]
+    module, what = (match["path"] or match["module"]).replace("/", "."), match["name"] or match["class"]
     return f"; did you mean {clean(f'{module}:{what}')}?"
 
 
@@ -187,7 +187,7 @@ def _of_copy(outcome: Outcome, source: Input) -> Outcome:
     if network is not None:
         layers = [replace(layer, path=source.name) if layer.path == network.path else layer for layer in network.layers]
         network = replace(network, path=source.name, layers=tuple(layers))
-    return network, tuple(replace(each, path=source.name if each.path == source.copy else each.path) for each in errors)
+    return network, tuple(replace(item, path=source.name if item.path == source.copy else item.path) for item in errors)
 
 
 def format_of_input(source: Input) -> Format | None:
@@ -206,7 +206,7 @@ def format_of_input(source: Input) -> Format | None:
 
 
 def _watched(known: Format, source: Input, options: ReadOptions) -> Outcome:
-    """Reads in this process, for so many seconds at most: no reader is trusted to bound every loop over its input."""
+    """Reads in this process, for `known.cpu_s` seconds at most, as a reader may loop over its input for long."""
     reader = known.reader()
     try:
         with time_bound(known.cpu_s):
@@ -225,7 +225,7 @@ class OutOfTime(BaseException):
 
 @contextmanager
 def time_bound(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime in the block after so much processor time, in the main thread and on platforms with timers."""
+    """Raises OutOfTime in the block after that much processor time, in the main thread and on platforms with timers."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -39,14 +39,14 @@ _BITS: Mapping[str, int] = {
 
 
 class Allowance(Struct):
-    """How much the files of one checkpoint may still take, together."""
+    """The tensors and bytes of headers that the files of a checkpoint may still have, together."""
 
     tensors: int = MOST_TENSORS
     header_bytes: int = MOST_BYTES
     exceeded: bool = False
 
     def take(self, *, tensors: int = 0, header_bytes: int = 0) -> None:
-        """Takes a part. Raises InputFault where too little is left."""
+        """Subtracts the tensors and bytes of a file. Raises InputFault where too few are left."""
         self.tensors -= tensors
         self.header_bytes -= header_bytes
         self.exceeded = self.tensors < 0 or self.header_bytes < 0
@@ -171,10 +171,10 @@ def _read_index(path: str, options: ReadOptions) -> Outcome:
     if len(weight_map.value) > MOST_TENSORS:
         raise weight_map.fault(f"has more than {MOST_TENSORS:,} tensors, the limit for one checkpoint")
     shards: set[str] = set()
-    for _, named in weight_map.items():
-        name = named.text()
+    for _, node in weight_map.items():
+        name = node.text()
         if not _SHARD.fullmatch(name) or name.startswith(".."):  # an index must not lead to files elsewhere
-            raise named.fault(f"names {shown(name)!r}, which is not a safetensors file beside it: refused")
+            raise node.fault(f"names {shown(name)!r}, which is not a safetensors file beside it: refused")
         shards.add(name)
     if len(shards) > MOST_SHARDS:
         raise weight_map.fault(f"names more than {MOST_SHARDS:,} files, the limit for one checkpoint")
@@ -228,7 +228,7 @@ def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer,
 
 
 def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:
-    """The fields that a weight's shape gives: the filter, K, and C and groups as far as they can be told."""
+    """The fields that a weight's shape gives: the filter, K, and C and groups as far as they follow from it."""
     K, channels, *taps = shape
     fields: dict[str, Any] = {
         "dims": len(taps),
@@ -258,8 +258,8 @@ def _split(name: str) -> tuple[str, int]:
     """The layer's name, and how many characters at the end of the tensor's name say that it is the weight."""
     last = name[max(name.rfind("."), name.rfind("/")) + 1 :]
     suffix = len("weight") if last.endswith("weight") else len(last)
-    if found := _PARAMETRIZED.search(name):
-        last = found[0]
+    if match := _PARAMETRIZED.search(name):
+        last = match[0]
         suffix = len(last)
     at = len(name) - len(last) - 1
     return (name[:at].replace("/", ".") if at > 0 else name), suffix

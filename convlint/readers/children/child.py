@@ -174,17 +174,17 @@ class Child:
         assert stream is not None
         with suppress(OSError, ValueError):
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            held = ""
+            pending = ""
             while piece := os.read(stream.fileno(), 1 << 16):
                 text = decoder.decode(piece)
                 self._tail = (self._tail + text)[-_TAIL:]
-                whole, newline, held = (held + text).rpartition("\n")
-                if len(held) > _TAIL:  # a line without end would take all memory
-                    whole, newline, held = whole + newline + held, "", ""
-                if whole or newline:
-                    self._on_output(whole + newline)
-            if held:
-                self._on_output(held)
+                lines, newline, pending = (pending + text).rpartition("\n")
+                if len(pending) > _TAIL:  # a line without end would take all memory
+                    lines, newline, pending = lines + newline + pending, "", ""
+                if lines or newline:
+                    self._on_output(lines + newline)
+            if pending:
+                self._on_output(pending)
 
 
 _SIGNALS = {int(known): known.name for known in signal.Signals}

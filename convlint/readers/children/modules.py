@@ -86,8 +86,8 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
             elif status is not None:
                 break  # it has ended; another process that it started may keep its pipe open
             else:
-                found, ended = os.waitpid(pid, os.WNOHANG)
-                status = ended if found else None
+                ended_pid, ended = os.waitpid(pid, os.WNOHANG)
+                status = ended if ended_pid else None
             if channel.parent_is_gone():
                 os.killpg(0, signal.SIGKILL)
     if status is None and not _complete(received):

@@ -50,8 +50,8 @@ def _memory_bound() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with open("/proc/self/statm", "rb") as status:
         pages = int(status.read().split()[5])
-    wanted = pages * resource.getpagesize() + MEMORY_BYTES
-    allowed = wanted if before[1] == resource.RLIM_INFINITY else min(wanted, before[1])
+    limit = pages * resource.getpagesize() + MEMORY_BYTES
+    allowed = limit if before[1] == resource.RLIM_INFINITY else min(limit, before[1])
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, before[1]))
     try:
         yield

@@ -16,11 +16,11 @@ from convlint.readers import Outcome, ReadOptions
 
 
 class WireError(ValueError):
-    """The answer of a child process is no outcome of reading."""
+    """The answer of a child process is not a valid outcome."""
 
 
 class _Answer(Struct, forbid_unknown_fields=True):
-    """An outcome as it travels."""
+    """An outcome in the form in which it is encoded."""
 
     network: Network | None
     errors: tuple[InputError, ...]
@@ -33,7 +33,7 @@ def encode(outcome: Outcome) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A version as text; subclasses of numbers and text, which users' code may have made, as what they are."""
+    """A value that JSON has: a version as text, an instance of a subclass of int, float or str as that type."""
     if isinstance(value, Version):
         return value.text
     for kind in (int, float, str):

@@ -93,15 +93,15 @@ def _axes(config: Node, sizes: list[int | None], transposed: bool) -> dict[str, 
     if padding not in (("same", "valid") if transposed else ("same", "valid", "causal")):
         assert given is not None
         raise given.must_be("same or valid")
-    wanted = config.get("output_padding") if transposed else None
-    extra = wanted.integers(dims, 0) if wanted is not None else [0] * dims
+    declared = config.get("output_padding") if transposed else None
+    extra = declared.integers(dims, 0) if declared is not None else [0] * dims
     begin: list[int | None] = [0] * dims
     end: list[int | None] = [0] * dims
     for i in range(dims):
         extent = dilations[i] * (taps[i] - 1) + 1
         if transposed:
-            asked = None if wanted is None else extra[i]
-            begin[i], end[i], extra[i] = _transposed_padding(padding, extent, strides[i], asked, taps[i])
+            output_padding = None if declared is None else extra[i]
+            begin[i], end[i], extra[i] = _transposed_padding(padding, extent, strides[i], output_padding, taps[i])
         elif padding == "same":
             both = same_padding(sizes[i], stride=strides[i], dilation=dilations[i], taps=taps[i])
             begin[i], end[i] = both or (None, None)
@@ -145,8 +145,8 @@ def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tu
     layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
     layers: list[ConvLayer] = []
     edges: list[Edge] = []
-    taken: dict[str, int] = {}
-    names = [unique_name(layer.name, taken) for layer in groups]
+    used_names: dict[str, int] = {}
+    names = [unique_name(layer.name, used_names) for layer in groups]
     for index, (layer, positions) in enumerate(groups.items()):
         sources = [calls[position][1] for position in positions]
         written = [calls[position][2] for position in positions]

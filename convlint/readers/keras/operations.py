@@ -51,16 +51,16 @@ class ModelOperations(Operations):
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
         work: Work | None = None,
     ) -> int:  # fmt: skip
-        """Adds an operation whose channels are where the model's maps have them; its number."""
+        """Adds an operation whose channels are where the model's maps have them; returns its number."""
         return super().add(replace(effect, axis=self.axis(shape)), name, inputs, shape, where, work)
 
     def activation(self, name: str, source: int, shape: Shape | None) -> int:
-        """Adds the activation that a layer has in itself; its number."""
+        """Adds the activation that a layer has in itself; returns its number."""
         work = self.worked("activation", "Activation", [shape], shape)
         return self.add(Effect("identity"), name, (source,), shape, work=work)
 
     def other(self, kind: str, layer: Node, name: str, given: Sequence[LayerTensor], shape: Shape | None) -> int:
-        """Adds a call of a layer of class `kind` that is no convolution and makes a tensor of `shape`; its number."""
+        """Adds a call of a layer of `kind`, no convolution, that makes a tensor of `shape`; returns its number."""
         inputs = [tensor.operation for tensor in given]
         effect = self._effect(kind, layer, given, shape) if given else None
         work = self._work(kind, layer, given, shape) if given else None
@@ -69,7 +69,7 @@ class ModelOperations(Operations):
         return self.add(effect, name, inputs, shape, work=work)
 
     def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
-        """What a call does. A view, and what runs in training alone, does nothing."""
+        """The work of a call; None for views, and for layers that run in training alone."""
         module = layer.get("module")
         foreign = module is not None and not module.text().startswith("keras")
         done = "unknown" if foreign else _kind_of_work(kind)

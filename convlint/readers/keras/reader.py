@@ -123,16 +123,16 @@ class ModelWalk:
         stuck = next((name for (name, _), count in waiting.items() if count), None)
         if stuck is not None:
             raise InputFault(f"the graph is cyclic or incomplete: layer {prefix + stuck!r} waits for its input")
-        wanted = self._read(config.get("output_layers"))
-        return [values[reference] for reference, _ in wanted if reference in values]
+        outputs = self._read(config.get("output_layers"))
+        return [values[reference] for reference, _ in outputs if reference in values]
 
     def _read(self, node: Node | None) -> list[tuple[Reference, Shape | None]]:
         """The tensors that a call reads; counted again for each call of the model around it. Raises InputFault."""
-        found, visited = references(node)
+        tensors, visited = references(node)
         self._reads += visited + 1
         if self._reads > MOST_READS:
             raise InputFault(f"the model's calls read more than {MOST_READS:,} tensors, the limit for one input")
-        return found
+        return tensors
 
     def _argument(
         self, values: dict[Reference, LayerTensor], reference: Reference, shape: Shape | None, prefix: str
@@ -192,7 +192,7 @@ class ModelWalk:
         return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
     def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:
-        """A TimeDistributed layer: the one inside runs on batch times steps images."""
+        """The output of a TimeDistributed layer, whose inner layer runs on batch times steps images."""
         if len(shape) < 3:
             raise layer.fault(f"runs on each step of an input that has {len(shape)} axes")
         batch, steps, *rest = shape
@@ -205,7 +205,7 @@ class ModelWalk:
         return [LayerTensor(after, result.origin, self._between_steps(prefix, result.operation))]
 
     def _between_steps(self, prefix: str, operation: int) -> int:
-        """The tensor as the layer at each step sees it: folding the steps moves channels unless they are last."""
+        """The operation behind the folding of steps: an opaque one, as that moves channels, unless they are last."""
         if not self._steps.channels_first:
             return operation
         name = prefix.removesuffix("/")
@@ -275,19 +275,19 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
             "whose layers only its code knows; export it to ONNX and check that file"
         )
     inputs = _inputs(model)
-    given = _given_shapes(inputs, options)
+    shapes = _given_shapes(inputs, options)
     # The layout stays "auto" whatever data_format says: TensorFlow and XLA choose it themselves, and the file does not
     # state what will run it.
-    network, messages = ModelWalk(path, model).network({name: given[name] for name in inputs})
+    network, messages = ModelWalk(path, model).network({name: shapes[name] for name in inputs})
     if not messages and any(
         None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in network.layers
     ):
-        name = next((name for name, shape in given.items() if shape is None or None in shape), None)
+        name = next((name for name, shape in shapes.items() if shape is None or None in shape), None)
         if name is None:
             messages.append("some convolutions have unknown sizes: a layer before them is not known")
         else:
             messages.append(
-                f"input {name!r} is {text(given[name])}; set it with --batch N or --input {name}=8x224x224x3"
+                f"input {name!r} is {text(shapes[name])}; set it with --batch N or --input {name}=8x224x224x3"
             )
     return network, messages
 
@@ -320,20 +320,20 @@ def _shape(declared: Node | None) -> Shape | None:
 def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict[str, Shape | None]:
     """The inputs' shapes, completed by `--batch` and `--input`. Raises InputFault where these contradict the file."""
     shapes = dict(inputs)
-    named = by_name(options.inputs, list(inputs), "the model")
+    texts = by_name(options.inputs, list(inputs), "the model")
     for name, declared in inputs.items():
-        if name in named:
-            wanted: Shape = parse_shape(named[name], options.batch).sizes
+        if name in texts:
+            shape: Shape = parse_shape(texts[name], options.batch).sizes
         elif options.batch is not None and declared is not None:
-            wanted = (options.batch, *declared[1:])
+            shape = (options.batch, *declared[1:])
         else:
             continue
         if declared is not None and (
-            len(declared) != len(wanted)
-            or any(a not in (None, b) for a, b in zip(declared, wanted, strict=True))
+            len(declared) != len(shape)
+            or any(a not in (None, b) for a, b in zip(declared, shape, strict=True))
         ):  # fmt: skip
-            raise InputFault(f"input {name!r} is {text(declared)} in the file and cannot be {text(wanted)}")
-        shapes[name] = wanted
+            raise InputFault(f"input {name!r} is {text(declared)} in the file and cannot be {text(shape)}")
+        shapes[name] = shape
     return shapes
 
 

@@ -219,7 +219,7 @@ def references(node: Node | None) -> tuple[list[tuple[Reference, Shape | None]],
 
     Reads the spelling of Keras 2, `["conv1", 0, 0]`, and that of Keras 3, `__keras_tensor__`. Raises InputFault.
     """
-    found: list[tuple[Reference, Shape | None]] = []
+    tensors: list[tuple[Reference, Shape | None]] = []
     waiting = [] if node is None else [(node, 0)]
     visited = 0
     while waiting:
@@ -230,15 +230,15 @@ def references(node: Node | None) -> tuple[list[tuple[Reference, Shape | None]],
             raise node.fault(f"holds more than {MOST_READS:,} values, or nests deeper than {DEEPEST} levels")
         if inner.is_object:
             if inner.value.get("class_name") == "__keras_tensor__":
-                found.append(_tensor(inner))
+                tensors.append(_tensor(inner))
             else:
                 # Reversed, because the last of `waiting` is looked at next.
                 waiting += [(value, depth + 1) for _, value in reversed(list(inner.items())) if _may_hold(value)]
         elif _is_reference(inner.value):
-            found.append((_reference(inner), None))
+            tensors.append((_reference(inner), None))
         elif inner.is_list:
             waiting += [(value, depth + 1) for value in reversed(inner.elements()) if _may_hold(value)]
-    return found, visited
+    return tensors, visited
 
 
 def _may_hold(node: Node) -> bool:

@@ -106,19 +106,19 @@ class _Slimmer:
         if depth > DEEPEST:
             raise InputFault(f"the graph nests deeper than {DEEPEST} levels")
         children = _FIELDS.get(kind, {})
-        kept: list[bytes] = []
+        pieces: list[bytes] = []
         for number, head, body, after in self._walk(view, start, end):
             child = children.get(number)
             if body is None:
-                kept.append(bytes(view[head:after]))
+                pieces.append(bytes(view[head:after]))
             elif child is not None:
                 if child == "node":
                     self._count_node()
                 parts = self.message(view, body, after, child, depth + 1)
-                kept += [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
+                pieces += [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
             elif after - body <= (LARGE_FIELD if kind == "tensor" and number in _TENSOR_DATA else LARGE_TEXT):
-                kept.append(bytes(view[head:after]))
-        return [b"".join(kept)]
+                pieces.append(bytes(view[head:after]))
+        return [b"".join(pieces)]
 
     def _count_node(self) -> None:
         self.nodes += 1
@@ -200,11 +200,11 @@ def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
     inputs = {value.name: value for value in real_inputs(graph)}
     if not inputs:
         raise InputFault("the graph has no input, so --batch and --input have nothing to set")
-    named = by_name(options.inputs, list(inputs), "the graph")
+    texts = by_name(options.inputs, list(inputs), "the graph")
     symbols: dict[str, int] = {}
     if options.batch is not None:
-        _set_batch([value for name, value in inputs.items() if name not in named], options.batch, symbols)
-    for name, text in named.items():
+        _set_batch([value for name, value in inputs.items() if name not in texts], options.batch, symbols)
+    for name, text in texts.items():
         _set_sizes(inputs[name], text, options.batch, symbols)
     for value in inputs.values():  # axes with the same symbol have the same size
         for axis in value.type.tensor_type.shape.dim:
@@ -216,7 +216,7 @@ def set_input_sizes(graph: onnx.GraphProto, options: ReadOptions) -> None:
 
 
 def _set_batch(values: list[onnx.ValueInfoProto], batch: int, symbols: dict[str, int]) -> None:
-    """Sets open first axes; where no image's is open, a fixed one, and those of other inputs that are equal to it."""
+    """Sets open first axes; if those of images are fixed, the first fixed one and those of other inputs equal to it."""
     fixed: int | None = None
     every = [axes for value in values if (axes := value.type.tensor_type.shape.dim)]
     is_open = any(axes[0].dim_param or not axes[0].HasField("dim_value") for axes in every if len(axes) > 2)
@@ -262,15 +262,15 @@ def infer(model: onnx.ModelProto) -> Inferred:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
     failures = (shape_inference.InferenceError, RuntimeError, ValueError)
     with suppress(*failures):
-        found, own = inferred(strict=True), list(model.graph.value_info)
+        result, own = inferred(strict=True), list(model.graph.value_info)
         for _ in range(_MOST_ROUNDS):
-            if not _fold_sizes(found.graph):
+            if not _fold_sizes(result.graph):
                 break
-            del found.graph.value_info[:]  # what was unknown would stay so
-            found.graph.value_info.extend(own)
-            model = found
-            found = inferred(strict=True)
-        return Inferred(model=found)
+            del result.graph.value_info[:]  # what was unknown would stay so
+            result.graph.value_info.extend(own)
+            model = result
+            result = inferred(strict=True)
+        return Inferred(model=result)
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
@@ -282,17 +282,17 @@ def infer(model: onnx.ModelProto) -> Inferred:
         try:
             return Inferred(model=inferred(strict=True))
         except failures as error:
-            found = [match for match in _NODE_FAULT.finditer(str(error)) if match["node"]]
-            if not found:
+            result = [match for match in _NODE_FAULT.finditer(str(error)) if match["node"]]
+            if not result:
                 raise
-        faults = {match["node"]: f"{match['op']} {match['node']!r}: {match['reason']}" for match in found}
+        faults = {match["node"]: f"{match['op']} {match['node']!r}: {match['reason']}" for match in result}
         return Inferred(model=inferred(strict=False), faults=faults)
     except failures as error:
         raise InputFault(f"shape inference fails: {_first_line(error)}") from None
 
 
 def _fold_sizes(graph: onnx.GraphProto) -> bool:
-    """Replaces what is computed from known shapes by constants, in place, where shapes are unknown; whether any was.
+    """Replaces values computed from known shapes by constants if shapes are unknown; returns whether any was replaced.
 
     Shape inference of onnx takes the ends of a slice from constants alone, and `torch.chunk` is exported as slices up
     to a quotient of a size. Call again after another inference: sizes behind these are known only then.
@@ -327,15 +327,15 @@ def _integers(tensor: onnx.TensorProto) -> list[int] | None:
     if tensor.data_type != _INT64 or len(tensor.dims) > 1 or not 0 < count <= _MOST_FOLDED:
         return None
     raw = tensor.raw_data
-    values = list(tensor.int64_data) if len(raw) != 8 * count else [each for (each,) in iter_unpack("<q", raw)]
+    values = list(tensor.int64_data) if len(raw) != 8 * count else [value for (value,) in iter_unpack("<q", raw)]
     return values if len(values) == count else None
 
 
 def _integers_of(
     node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, list[int]]
 ) -> list[int] | None:  # fmt: skip
-    """The integers that a node computes of shapes and constants; None where it is another node, or they are unknown."""
-    attributes = {each.name: each for each in node.attribute}
+    """The integers that a node computes of shapes and constants; None for other nodes, and where they are unknown."""
+    attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.op_type == "Constant":
         return _integers(attributes["value"].t) if "value" in attributes else None
     if node.op_type == "Shape":
@@ -345,16 +345,16 @@ def _integers_of(
     inputs = [known.get(name) for name in node.input]
     if not inputs or None in inputs:
         return None
-    first, *others = [each for each in inputs if each is not None]
+    first, *others = [values for values in inputs if values is not None]
     if node.op_type in ("Unsqueeze", "Squeeze", "Identity") or _is_to_int64(node, attributes):
         return first
     if node.op_type == "Concat":
-        return [value for each in (first, *others) for value in each]
+        return [value for values in (first, *others) for value in values]
     if len(others) != 1:
         return None
     (second,) = others
     if node.op_type == "Gather":
-        return [first[each] for each in second] if all(-len(first) <= each < len(first) for each in second) else None
+        return [first[i] for i in second] if all(-len(first) <= i < len(first) for i in second) else None
     apply = _ARITHMETIC.get(node.op_type)
     count = max(len(first), len(second))
     if apply is None or not {len(first), len(second)} <= {1, count}:

@@ -70,7 +70,7 @@ _WORK: Mapping[str, WorkKind] = {
 
 
 def kind_of_work(op: str) -> WorkKind | None:
-    """What a node of this operator does; None where it runs no kernel."""
+    """The kind of work of a node of this operator; None where it runs no kernel."""
     if op in _VIEWS:
         return None
     return _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
@@ -116,7 +116,7 @@ class GraphScope:
         return int(value.type.tensor_type.elem_type)
 
     def is_kept(self, name: str) -> bool:
-        """Whether it is a tensor of the whole model, by which several nodes have one and the same."""
+        """Whether a name is that of a tensor stored in the main graph, so that it is the same for all nodes."""
         if self.outer is None:
             return name in self.tensors
         return name not in self.tensors and name not in self.values and self.outer.is_kept(name)
@@ -191,7 +191,7 @@ def _keeps_channels(given: Given) -> bool:
 def _concatenation(given: Given) -> Effect | None:
     shapes, axis = [given.after, *given.before], given.axis
     ranks = {len(shape) for shape in shapes if shape is not None}
-    if given.constants or None in shapes or len(ranks) != 1 or any(each.axis != axis for each in given.maps):
+    if given.constants or None in shapes or len(ranks) != 1 or any(operand.axis != axis for operand in given.maps):
         return None
     along = given.number("axis", 0)
     return Effect("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
@@ -221,7 +221,7 @@ def _group_norm(given: Given) -> Effect | None:
 
 def _transpose(given: Given) -> Effect | None:
     """A transpose that moves the channels alone, before or behind the axes of space."""
-    order = next((list(each.ints) for each in given.node.attribute if each.name == "perm"), [])
+    order = next((list(attribute.ints) for attribute in given.node.attribute if attribute.name == "perm"), [])
     rank, axis = len(order), given.axis
     others = [position for position in range(rank) if position != axis]
     if axis not in order or [position for position in order if position != axis] != others:
@@ -232,7 +232,7 @@ def _transpose(given: Given) -> Effect | None:
 
 def _shuffle(given: Given) -> Effect | None:
     """DepthToSpace. Mode DCR orders its input by block, then channel, which keeps a single run of channels together."""
-    mode = next((each.s for each in given.node.attribute if each.name == "mode"), b"DCR")
+    mode = next((attribute.s for attribute in given.node.attribute if attribute.name == "mode"), b"DCR")
     factor = given.number("blocksize", 0)
     if given.axis != 1 or factor < 1 or (mode != b"CRD" and (mode != b"DCR" or given.maps[0].composed)):
         return None
@@ -242,8 +242,8 @@ def _shuffle(given: Given) -> Effect | None:
 def _unshuffle(given: Given) -> Effect | None:
     """SpaceToDepth, which orders its output by block, then channel."""
     factor = given.number("blocksize", 0)
-    whole = given.axis == 1 and factor > 0 and not given.maps[0].composed
-    return Effect("pixel_unshuffle", 1, factor=factor) if whole else None
+    fits = given.axis == 1 and factor > 0 and not given.maps[0].composed
+    return Effect("pixel_unshuffle", 1, factor=factor) if fits else None
 
 
 def _one_element(given: Given) -> Effect | None:
@@ -362,7 +362,7 @@ class GraphOperations(Operations):
         self, node: onnx.NodeProto, scope: GraphScope, read: Sequence[str], before: Sequence[Shape | None],
         shapes: Sequence[Shape | None],
     ) -> Work | None:  # fmt: skip
-        """What a node does; one that reads the same map twice, or of a foreign domain, counts as it stands."""
+        """The work of a node: a map that it reads twice counts twice; in a foreign domain its kind is unknown."""
         kind = kind_of_work(node.op_type) if node.domain in STANDARD_DOMAINS else "unknown"
         if kind is None:
             return None
@@ -373,7 +373,7 @@ class GraphOperations(Operations):
         if kind == "multiply" and len(read) == 1 and all(prod(map(_size, shape)) == 1 for shape in constants):
             kind = "activation"
         inner = None
-        if node.op_type == "Gemm" and any(each.name == "transA" and each.i for each in node.attribute):
+        if node.op_type == "Gemm" and any(attribute.name == "transA" and attribute.i for attribute in node.attribute):
             inner = _size((before[0] or (1,))[0])
         writes = shapes[0]
         if len(shapes) > 1 and node.op_type == "Split":
@@ -490,7 +490,7 @@ class GraphWalk:
     def _other(
         self, node: Any, op: str, scope: GraphScope, calls: int, read: Sequence[ValueOrigin], fault: str | None
     ) -> ValueOrigin:
-        """The origin of what a node writes that is no convolution; `read` are those of what it reads."""
+        """The origin of the outputs of a node that is no convolution; `read` are the origins of its inputs."""
         self._dequantize(node, op)
         if op in BODIES:
             fault = fault or self._bodies(node, op, scope, calls)

@@ -78,25 +78,25 @@ def _rewritten(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.No
     inputs = list(node.input)
     attributes = {attribute.name: attribute for attribute in node.attribute}
     last = attributes.get("channels_last")
-    taken: Sequence[int]
+    places: Sequence[int]
     if node.op_type == "QLinearConcat":
-        node.op_type, taken = "Concat", range(2, len(inputs), 3)
+        node.op_type, places = "Concat", range(2, len(inputs), 3)
     elif node.op_type == "QLinearReduceMean":
-        node.op_type, taken = "ReduceMean", range(min(1, len(inputs)))
+        node.op_type, places = "ReduceMean", range(min(1, len(inputs)))
         if "axes" in attributes:  # an input since opset 18
             inputs.insert(1, _constant(graph, list(attributes["axes"].ints), node))
-            taken = range(2)
+            places = range(2)
     elif node.op_type in _STANDARD:
         is_last = node.op_type == "NhwcMaxPool" or (last is not None and last.i == 1)
         node.op_type, positions = _STANDARD[node.op_type]
-        taken = [position for position in positions if position < len(inputs)]
+        places = [position for position in positions if position < len(inputs)]
         if is_last and inputs and node.output:
-            yield from _between_transposes(node, inputs, taken)
+            yield from _between_transposes(node, inputs, places)
             return
     else:
         yield node
         return
-    _become(node, [inputs[position] for position in taken])
+    _become(node, [inputs[position] for position in places])
     yield node
 
 
@@ -106,18 +106,18 @@ def _become(node: onnx.NodeProto, inputs: list[str]) -> None:
     del node.input[:]
     node.input.extend(inputs)
     # The standard operators do not have these attributes.
-    kept = [attribute for attribute in node.attribute if attribute.name not in ("channels_last", "opset", "alpha")]
+    remaining = [attribute for attribute in node.attribute if attribute.name not in ("channels_last", "opset", "alpha")]
     if node.op_type == "ReduceMean":
-        kept = [attribute for attribute in kept if attribute.name != "axes"]
+        remaining = [attribute for attribute in remaining if attribute.name != "axes"]
     del node.attribute[:]
-    node.attribute.extend(kept)
+    node.attribute.extend(remaining)
 
 
-def _between_transposes(node: onnx.NodeProto, inputs: list[str], taken: Sequence[int]) -> Iterator[onnx.NodeProto]:
+def _between_transposes(node: onnx.NodeProto, inputs: list[str], places: Sequence[int]) -> Iterator[onnx.NodeProto]:
     """The node in NCHW, between two transposes of its NHWC tensors."""
     written, before, after = node.output[0], f"{node.output[0]} to NCHW", f"{node.output[0]} in NCHW"
     yield _transpose(inputs[0], before, _TO_NCHW)
-    _become(node, [before, *(inputs[position] for position in taken[1:])])
+    _become(node, [before, *(inputs[position] for position in places[1:])])
     node.output[0] = after
     yield node
     yield _transpose(after, written, _TO_NHWC)
@@ -143,10 +143,10 @@ def load_parser() -> None:
 
     The whole package imports numpy and takes four times as long.
     """
-    found = find_spec("onnx")
-    if found is not None and "onnx" not in sys.modules:
-        sys.modules["onnx"] = module_from_spec(found)  # not executed, unlike what is imported from it
-        with suppress(ImportError):  # `read` says so
+    module_spec = find_spec("onnx")
+    if module_spec is not None and "onnx" not in sys.modules:
+        sys.modules["onnx"] = module_from_spec(module_spec)  # not executed, unlike what is imported from it
+        with suppress(ImportError):  # `read` reports it
             import onnx.onnx_cpp2py_export
             import onnx.onnx_pb  # noqa: F401
 
@@ -233,7 +233,7 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer], *, has_b
     disorder = out_of_order(graph)
     if disorder is not None:
         return [disorder]
-    left = f"left without sizes: {_convolutions(unknown)}"
+    summary = f"left without sizes: {_convolutions(unknown)}"
     for value in inputs:
         axes = value.type.tensor_type.shape.dim
         if not axes and value.type.tensor_type.HasField("shape"):
@@ -241,15 +241,15 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer], *, has_b
         if not axes or not all(axis.dim_value for axis in axes):
             shape = "x".join(str(axis.dim_value or text(axis.dim_param) or "?") for axis in axes) or "of unknown rank"
             how = f"set it with {'' if has_batch else '--batch N or '}--input {value.name}=Nx3x224x224"
-            return [f"{left}; input {value.name!r} is {shape}; {how}"]
+            return [f"{summary}; input {value.name!r} is {shape}; {how}"]
     scope = GraphScope(graph)
     for node in graph.node:
         known = [scope.shape(name) for name in node.input if name]
         out = scope.shape(node.output[0]) if node.output else ()
         if (out is None or None in out) and all(shape is not None and None not in shape for shape in known):
             label = f"{text(node.domain)}.{text(node.op_type)}" if node.domain else text(node.op_type)
-            return [f"{left}; shape inference stops at {label} {node.name or node.output[0]!r}"]
-    return [f"{left}; shape inference does not reach them"]
+            return [f"{summary}; shape inference stops at {label} {node.name or node.output[0]!r}"]
+    return [f"{summary}; shape inference does not reach them"]
 
 
 def _convolutions(count: int) -> str:
@@ -343,11 +343,11 @@ def _axes(
     dilations = _ints(attributes, "dilations", [1] * rank)
     pads = _ints(attributes, "pads", [0] * 2 * rank)
     extra = _ints(attributes, "output_padding", [0] * rank)
-    wanted = _ints(attributes, "output_shape", [])[-rank:]
+    output_shape = _ints(attributes, "output_shape", [])[-rank:]
     auto = attributes["auto_pad"].s.decode("ascii", "replace") if "auto_pad" in attributes else "NOTSET"
     if (
         len(declared) not in (0, rank) or len(strides) != rank or len(dilations) != rank or len(pads) != 2 * rank
-        or len(extra) != rank or len(wanted) not in (0, rank) or min(*strides, *dilations) < 1
+        or len(extra) != rank or len(output_shape) not in (0, rank) or min(*strides, *dilations) < 1
     ):  # fmt: skip
         return "its strides, dilations, pads and kernel_shape do not fit its weights"
     fields: dict[str, Any] = {}
@@ -366,8 +366,8 @@ def _axes(
             begin, end = both if both else (None, None)
             if auto == "SAME_LOWER":  # the odd element comes first
                 begin, end = end, begin
-        elif wanted or auto.startswith("SAME"):  # transposed: the padding follows from the output's size
-            target = wanted[i] if wanted else _times(size, strides[i])
+        elif output_shape or auto.startswith("SAME"):  # transposed: the padding follows from the output's size
+            target = output_shape[i] if output_shape else _times(size, strides[i])
             begin = end = None
             if target is not None and size is not None and taps is not None:
                 total = strides[i] * (size - 1) + extra[i] + dilations[i] * (taps - 1) + 1 - target

@@ -58,25 +58,25 @@ def integer(name: str, value: Value, *, minimum: int = 1) -> int:
 def _not_integer(value: Value, minimum: int) -> str:
     """Why the value is no whole number; names what YAML 1.1 parsers would make of it."""
     text = value.data
-    wanted = f"must be a whole number of at least {minimum}"
+    expected = f"must be a whole number of at least {minimum}"
     if not isinstance(text, str) or value.is_null:
-        return f"{wanted}, not {value.kind}"
+        return f"{expected}, not {value.kind}"
     if not value.plain:
-        return f"{wanted}, not quoted text" + (f"; write {shown(text)} without quotes" if text.isdigit() else "")
+        return f"{expected}, not quoted text" + (f"; write {shown(text)} without quotes" if text.isdigit() else "")
     if text.lower() in TRUTHS:
-        return f"{wanted}; YAML reads {text} as a boolean"
+        return f"{expected}; YAML reads {text} as a boolean"
     if re.fullmatch(r"0[0-7_]+", text):
         plain = text.lstrip("0_") or "0"
-        return f"{wanted}; YAML 1.1 reads {shown(text)} as octal; write {shown(plain)} without the leading zero"
+        return f"{expected}; YAML 1.1 reads {shown(text)} as octal; write {shown(plain)} without the leading zero"
     if re.fullmatch(r"[0-9]+(:[0-9]+)+", text):
-        return f"{wanted}; YAML 1.1 reads {shown(text)} in base 60"
+        return f"{expected}; YAML 1.1 reads {shown(text)} in base 60"
     if re.fullmatch(r"-[0-9]+(\.[0-9]*)?", text):
-        return f"{wanted}, not {shown(text)}"
+        return f"{expected}, not {shown(text)}"
     if re.fullmatch(r"[+-]?[0-9][0-9_]*", text):
-        return f"{wanted}, not {shown(text)}; write it in plain digits"
+        return f"{expected}, not {shown(text)}; write it in plain digits"
     if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]{1,3})?", text) and text.count(".") <= 1:
-        return f"{wanted}, not {shown(text)}; write it in plain digits"
-    return f"{wanted}, not {shown(text)!r}"
+        return f"{expected}, not {shown(text)}; write it in plain digits"
+    return f"{expected}, not {shown(text)!r}"
 
 
 def boolean(name: str, value: Value) -> bool:
@@ -110,12 +110,12 @@ def text_in(name: str, value: Value) -> str:
 def choice(name: str, value: Value, options: Mapping[str, str]) -> str:
     """One of `options` (lower case spelling -> meaning). Raises InputFault with a suggestion."""
     text = text_in(name, value)
-    found = options.get(text.lower().strip())
-    if found is None:
+    meaning = options.get(text.lower().strip())
+    if meaning is None:
         known = sorted(set(options.values()))
         near = suggestion(text, known) or suggestion(text.lower(), options)
         raise fault(f"{name}: {shown(text)!r} is not one of {', '.join(known)}{near}", value.span)
-    return found
+    return meaning
 
 
 def dtype_of(value: Value) -> Dtype:
@@ -351,7 +351,7 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
     try:
         with open_regular(path) as stream:
             head = b"" if named else stream.read(_HEAD)
-            if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # its reader says that it is no UTF-8
+            if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # its reader reports that it is not UTF-8
                 words = head.decode("utf-16", "ignore").encode()
                 return Look(verdict="spec" if _LAYERS_KEY.search(words) and _VERSION_KEY.search(words) else "foreign")
             if not named and _LAYERS_KEY.search(head) is None:
@@ -359,7 +359,7 @@ def look(path: str, *, named: bool = False, whole: bool = True) -> Look:
             if not whole:
                 return Look(verdict="spec")
             text = text_of(head + stream.read(MAX_BYTES + 1 - len(head)))
-    except InputFault:  # what cannot be read is worth an error if it was named, begins like a spec, or nobody may look
+    except InputFault:  # an unreadable file is reported if it was named, begins like a spec, or lacks read permission
         is_closed = not head and os.path.isfile(path) and not os.access(path, os.R_OK)
         return Look(verdict="spec" if named or is_closed or _VERSION_KEY.search(head) else "foreign")
     return Look(verdict="spec", text=text) if is_spec_text(text) else Look(verdict="no spec")

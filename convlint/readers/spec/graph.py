@@ -88,7 +88,7 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
 _OF_STEPS = frozenset(
     ("norm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
 ) - {"sigmoid", "tanh"}  # fmt: skip
-# What may stand behind a layer of any width; a task decides those of which it reads probabilities or pixels.
+# Kinds of work that fit behind a layer of any width; `_OF_TASKS` are exceptions, whose width a task decides.
 _OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "activation", "max pool", "pool"))
 _OF_TASKS = frozenset(("sigmoid", "tanh"))
 _IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
@@ -114,8 +114,8 @@ class SpecOperations:
         if kind == "reshape":
             where = f"{op} {shape.source}"
         bias = values.get("bias") is not False
-        given = [self._flat.get(each.source, each) for each in inputs] if word in PRODUCTS else inputs
-        work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, given, bias=bias)
+        sources = [self._flat.get(source.source, source) for source in inputs] if word in PRODUCTS else inputs
+        work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, sources, bias=bias)
         if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if word in _OF_STEPS:
@@ -133,7 +133,7 @@ class SpecOperations:
         )  # fmt: skip
 
     def unread(self, name: str) -> None:
-        """Adds an entry that could not be read, so that those which name it can be."""
+        """Adds an entry that could not be read, so that the entries which name it can still be read."""
         self._add(name, Operation(kind="reshape", name=name, where=f"what {name} is"))
 
     def _add(self, name: str, operation: Operation) -> None:
@@ -141,10 +141,10 @@ class SpecOperations:
         self.noted.append(operation)
 
     def finished(self, read: Collection[str]) -> tuple[Operation, ...]:
-        """All operations. What no entry reads leaves the network.
+        """All operations. Those that no entry reads leave the network.
 
-        A convolution that reads no entry either stands alone, in whichever network, with the norm, the activation and
-        the pool that follow it.
+        Except a convolution that reads no entry, with the norm, the activation and the pool that follow it: it stands
+        alone, and its network is not known.
         """
         alone: set[int] = set()
         for number, operation in enumerate(self.noted):
@@ -161,7 +161,7 @@ class SpecOperations:
 
 
 def _fits_any_width(operation: Operation) -> bool:
-    """Whether it hands on as many channels as it reads, of whichever number."""
+    """Whether an operation writes as many channels as it reads, for any number of channels."""
     work = operation.work
     if work is None:
         return operation.kind == "identity"
@@ -169,14 +169,14 @@ def _fits_any_width(operation: Operation) -> bool:
 
 
 def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bias: bool) -> Work | None:
-    """What an entry that hands on `shape` reads and writes; sizes that are not known count as 0.
+    """The work of an entry that hands on `shape`; unknown sizes count as 0.
 
     A linear layer has a `bias` unless it says that it has none.
     """
     kind = _WORK.get(op, _WORK_OF_CARRIERS.get(carrier))
     if kind is None or not inputs:
         return None
-    reads, writes = [_elements(each) for each in inputs], _elements(shape)
+    reads, writes = [_elements(source) for source in inputs], _elements(shape)
     if kind == "resize" and writes < reads[0]:  # any pool may be stated so
         kind = "pool"
     weights = 0
@@ -224,7 +224,7 @@ class Repeats:
         self._first.setdefault(name, _First(index, shape, edge))
 
     def share(self, name: str, of: Value, index: int, layers: Sequence[ConvLayer]) -> int:
-        """The first layer with the weights of the one that `of` names, which `index` shares. Raises InputFault."""
+        """Lets `index` share the weights of the layer named by `of`; returns the first with them. Raises InputFault."""
         known = self._named(of, before=index)
         layer, other = layers[index], layers[known.layer]
         for axis in ("K", "C", "groups"):
@@ -412,10 +412,10 @@ class SpecGraph:
                 fault(f"layers: more than {MOST_LAYERS:,} convolutions, the limit for one input", value.span)
             )
         else:
-            given = {_stated_name(item) for item in value.data}
+            names = {_stated_name(item) for item in value.data}
             for number, item in enumerate(value.data, start=1):
                 name = _stated_name(item) or f"layer{number}"
-                while _stated_name(item) is None and name in given:  # somebody may call the third layer "layer7"
+                while _stated_name(item) is None and name in names:  # somebody may call the third layer "layer7"
                     name += "_"
                 self._item(item, number, name)
 
@@ -508,8 +508,8 @@ class SpecGraph:
                 what = "names no layer" if not items else "names too many layers"
                 self.errors.fail(fault(f"{keys[0]}: {what}", value.span))
                 return []
-            found = [self.errors.attempt(lambda item=item: self._named(item), None) for item in items]  # type: ignore[misc]
-            return [shape for shape in found if shape is not None]
+            shapes = [self.errors.attempt(lambda item=item: self._named(item), None) for item in items]  # type: ignore[misc]
+            return [shape for shape in shapes if shape is not None]
         previous = self.previous
         if previous is None or op.carrier == "input":
             return []

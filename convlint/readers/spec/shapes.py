@@ -261,9 +261,9 @@ def dims_of(mapping: Mapping[str, Value], op: str) -> int | None:
         if dims > 3:
             raise fault(f"dims: must be 1, 2 or 3, not {dims}", mapping["dims"].span)
         return dims
-    named = normalised(op)[1]
-    if named is not None:
-        return named
+    op_dims = normalised(op)[1]
+    if op_dims is not None:
+        return op_dims
     if any(key in mapping for key in _DEPTH_KEYS):
         return 3
     for key, value in mapping.items():
@@ -370,8 +370,8 @@ def _demand(name: str, values: Mapping[str, Any], span: Span) -> None:
     """Raises InputFault where K or the filter is missing."""
     missing = [letter for letter in ("K", "R", "S") if letter not in values]
     if missing:
-        wanted = {"K": "K (out_channels)", "R": "R and S (kernel_size)", "S": "R and S (kernel_size)"}
-        what = " and ".join(dict.fromkeys(wanted[letter] for letter in missing))
+        labels = {"K": "K (out_channels)", "R": "R and S (kernel_size)", "S": "R and S (kernel_size)"}
+        what = " and ".join(dict.fromkeys(labels[letter] for letter in missing))
         raise InputFault(f"{name}: a convolution needs {what}", line=span[0], column=span[1])
 
 

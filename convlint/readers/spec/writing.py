@@ -48,7 +48,7 @@ _ONE_INPUT = ("identity", "batchnorm", "resize")
 
 
 def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis | None]) -> bool:
-    """Whether an operation hands on the channels of its inputs as its kind has it; otherwise it is opaque.
+    """Whether the channels of an operation follow from those of its inputs as its kind implies; otherwise it is opaque.
 
     `own` is the axis of its tensor, `before` are those of its inputs.
     """
@@ -62,8 +62,8 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
         return own in known
     if kind == "concat":
         # The lengths are compared first, because joining the parts of many long axes takes memory.
-        whole = own is not None and len(own) == sum(map(len, known))
-        return whole and own == tuple([part for axis in known for part in axis])
+        same_length = own is not None and len(own) == sum(map(len, known))
+        return same_length and own == tuple([part for axis in known for part in axis])
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
         by = reshaping(operation)
         return own == tuple([(number, scale * by) for number, scale in known[0]])
@@ -71,7 +71,7 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
 
 
 def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
-    """What becomes of each operation when the spec is written.
+    """How each operation is written to the spec.
 
     "left out": no rule can see it. "written": its channels are those of a layer. "passed through": it lies among opaque
     operations, so that an entry which reads it names what it was made of instead.
@@ -84,14 +84,14 @@ def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
         operation = operations[number]
         is_conv = operation.kind == "conv"
         inputs = operation.inputs[:1] if is_conv else operation.inputs
-        kept = is_conv or keeps_channels(operation, axes[number], [axes[index] for index in inputs])
+        keeps = is_conv or keeps_channels(operation, axes[number], [axes[index] for index in inputs])
         touches = any(matters[index] for index in inputs)
-        idle = kept and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat")
+        idle = keeps and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat")
         needed[number] |= is_conv or (operation.output and matters[number]) or (touches and not idle)
         written[number] |= matters[number] or touches
         for index in inputs if needed[number] else ():
             needed[index] = True
-            written[index] |= kept and written[number]
+            written[index] |= keeps and written[number]
     return [
         "left out" if not is_needed else "written" if is_written else "passed through"
         for is_needed, is_written in zip(needed, written, strict=True)
@@ -241,7 +241,7 @@ class SpecItems:
     def put(
         self, name: str, op: str, inputs: Sequence[Shape], fields: Mapping[str, Any] = _NO_FIELDS, where: str = ""
     ) -> Shape:
-        """Adds an item that is no convolution; the shape that it hands on. Raises InputFault where they do not fit."""
+        """Adds an item that is no convolution; returns its shape. Raises InputFault where the inputs do not fit."""
         item: dict[str, Any] = {"name": name or op, "op": op}
         shape = shape_after({**item, **fields}, inputs, self.batch)
         item["name"] = self.names.give(name, op)
@@ -254,7 +254,7 @@ class SpecItems:
         return replace(shape, source=item["name"])
 
     def conv(self, layer: int, entry: Mapping[str, Any], source: Shape | None) -> dict[str, Any]:
-        """Adds a convolution, which states its input even where that is the entry before; the mapping of its item."""
+        """Adds a convolution, which always states its input; returns the mapping of its item."""
         item = {"name": entry["name"], **({} if source is None else {"input": source.source}), **entry}
         self._add(SpecItem(item, layer), [] if source is None else [source.source])
         return item
@@ -336,9 +336,9 @@ class _Wiring:
         return items.written
 
     def _tells_a_step(self) -> bool:
-        """Whether a spec can say what each operation does: it knows maps, and vectors behind them, and no more."""
+        """Whether a spec can state all operations of a step: it has maps, and vectors behind them, and nothing else."""
         axes, N = self.channels.axes, self.layers[0].N or 0
-        last = list[int | None]()  # the channels of what has them last
+        last = list[int | None]()  # the channels of tensors that have them last, else None
         sizes = list[int]()  # elements of an image, as the spec will have them
         for number, operation in enumerate(self.operations):
             work, first = operation.work, next(iter(operation.inputs), None)
@@ -355,11 +355,11 @@ class _Wiring:
             if work is None or work.kind == "copy":
                 continue
             if work.kind in _OF_CHANNELS and operation.kind == "reshape" and first is not None:
-                width, whole = last[first], N * sizes[first] == sum(work.reads)
-                if work.kind == "linear" and whole and work.product == (1, N, work.product[2], sizes[first]):
+                width, reads_all = last[first], N * sizes[first] == sum(work.reads)
+                if work.kind == "linear" and reads_all and work.product == (1, N, work.product[2], sizes[first]):
                     sizes[number] = work.product[2]
                     continue
-                if not (whole and width):
+                if not (reads_all and width):
                     return False
                 last[number], sizes[number] = width, sizes[first]
                 if work.kind == "linear":
@@ -378,18 +378,18 @@ class _Wiring:
         return True
 
     def _views(self) -> set[int]:
-        """The views that only linear layers and layer norms read, to which a spec gives the map itself."""
-        found: set[int] = set()
+        """The views that only linear layers and layer norms read; in a spec, these read the map itself."""
+        views: set[int] = set()
         readers: dict[int, list[int]] = {}
         for number, operation in enumerate(self.operations):
             for index in operation.inputs:
                 readers.setdefault(index, []).append(number)
         for number in reversed(range(len(self.operations))):
-            own = [self.operations[index].work for index in readers.get(number, ()) if index not in found]
+            own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
             is_view = self.operations[number].kind == "reshape" and self.operations[number].work is None
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
-                found.add(number)
-        return found
+                views.add(number)
+        return views
 
     def _makes_a_vector(self, operation: Operation, work: Work) -> bool:
         """Whether it is a linear layer or a mean over all positions, with one vector for each image."""
@@ -401,12 +401,12 @@ class _Wiring:
         return work.kind == "reduce" and None not in (N, C) and work.writes == (N or 0) * (C or 0)
 
     def _passed(self, operation: Operation) -> list[Shape]:
-        """The shapes that stand for a tensor which is not written: those that it is made of."""
-        given = _distinct([shape for index in operation.inputs for shape in self.at[index]])
-        return given if len(given) <= _MOST_PASSED else [self._sized(operation, "reshape", given)]
+        """The shapes that stand for a tensor without an item: those that stand for its inputs."""
+        shapes = _distinct([shape for index in operation.inputs for shape in self.at[index]])
+        return shapes if len(shapes) <= _MOST_PASSED else [self._sized(operation, "reshape", shapes)]
 
     def _written(self, number: int, operation: Operation) -> Shape:
-        """Writes the item of an operation; the shape that stands for its tensor."""
+        """Writes the item of an operation; returns the shape that stands for its tensor."""
         if operation.layer is not None:
             shape = self._conv(number, operation, operation.layer)
         else:
@@ -418,42 +418,42 @@ class _Wiring:
     def _carrier(self, number: int, operation: Operation) -> Shape:
         """Writes the item of an operation that is no convolution, if it needs one."""
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
-        given = [shape for index in operation.inputs for shape in self.at[index]]
+        inputs = [shape for index in operation.inputs for shape in self.at[index]]
         work = operation.work if self.told else None
         if work is not None and work.kind == "layer norm" and kind == "reshape":
-            return self.items.put(operation.name, _word_of(work), given)
+            return self.items.put(operation.name, _word_of(work), inputs)
         if work is not None and work.kind == "linear":
-            axes_of_space = _AXES[(given[0].dims or 2) - 1 if given else 1]
+            axes_of_space = _AXES[(inputs[0].dims or 2) - 1 if inputs else 1]
             sizes: dict[str, int | None] = {"C": work.product[2], **dict.fromkeys(axes_of_space, 1)}
-            if given and work.product[1] != self.layers[0].N:  # of each position
-                sizes |= {axis: getattr(given[0], axis) for axis in axes_of_space}
+            if inputs and work.product[1] != self.layers[0].N:  # of each position
+                sizes |= {axis: getattr(inputs[0], axis) for axis in axes_of_space}
             has_bias = work.weights > work.product[2] * work.product[3]
             bias = {} if has_bias else {"bias": False}
-            return self._stated(operation.name, "linear", sizes, len(axes_of_space), given, stated=bias)
-        if work is not None and work.kind == "reduce" and kind == "reshape" and given:
-            return self.items.put(operation.name, "global_pool", given)
+            return self._stated(operation.name, "linear", sizes, len(axes_of_space), inputs, stated=bias)
+        if work is not None and work.kind == "reduce" and kind == "reshape" and inputs:
+            return self.items.put(operation.name, "global_pool", inputs)
         if kind == "input":
             return self._sized(operation, "input", ())
         if not keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs]):
-            return self._sized(operation, "reshape", given)
-        shape, name = given[0], operation.name
+            return self._sized(operation, "reshape", inputs)
+        shape, name = inputs[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
                 layer = self.operations[operation.inputs[0]].layer
                 if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                     return shape  # it stands behind its convolution already
                 word = "instancenorm" if (kind, work.kind) == ("batchnorm", "group norm") else _word_of(work)
-                return self.items.put(name, word, given)
-            joined = given if kind == "concat" else _distinct(given)
+                return self.items.put(name, word, inputs)
+            joined = inputs if kind == "concat" else _distinct(inputs)
             if kind in ("add", "concat") and len(joined) > 1:
                 multiplies = work is not None and work.kind == "multiply"
                 shape = self.items.put(name, "mul" if multiplies else kind, joined)
             elif kind in ("pixel_shuffle", "pixel_unshuffle"):
-                shape = self.items.put(name, kind, given, {"scale": operation.factor})
+                shape = self.items.put(name, kind, inputs, {"scale": operation.factor})
             if operation.groups > 1:
                 shape = self.items.put(name, "groupnorm", [shape], {"groups": operation.groups})
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
-            return self._sized(operation, "reshape", given)
+            return self._sized(operation, "reshape", inputs)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
         pads = kind == "resize" and operation.work is not None and operation.work.kind == "copy"
         if pads and (more := _added(shape, sizes)):
@@ -461,27 +461,27 @@ class _Wiring:
         pool = "" if work is None else _POOLS.get(work.kind, "")
         return self._resized(name, shape, sizes, dims, pool) if kind == "resize" else shape
 
-    def _sized(self, operation: Operation, op: str, given: Sequence[Shape]) -> Shape:
+    def _sized(self, operation: Operation, op: str, inputs: Sequence[Shape]) -> Shape:
         """Writes an item that states the sizes that it hands on."""
         dims = _dims_of(operation)
-        if op == "reshape" and not given:
-            given = [self.items.nothing(dims)]
+        if op == "reshape" and not inputs:
+            inputs = [self.items.nothing(dims)]
         sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
-        return self._stated(operation.name, op, sizes, dims, given, operation.where)
+        return self._stated(operation.name, op, sizes, dims, inputs, operation.where)
 
     def _stated(
-        self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, given: Sequence[Shape], where: str = "",
+        self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, inputs: Sequence[Shape], where: str = "",
         stated: Mapping[str, Any] = _NO_FIELDS,
     ) -> Shape:  # fmt: skip
         known = {axis: size for axis, size in sizes.items() if size is not None}
-        distinct = _distinct(given)
+        distinct = _distinct(inputs)
         fields = _dims(dims, distinct[0].dims if distinct else None) | known | dict(stated)
         return self.items.put(name, op, distinct, fields, where)
 
     def _resized(
         self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int, pool: str = ""
     ) -> Shape:  # fmt: skip
-        """The shape after an item that gives it these sizes; the shape itself where it has them, and no `pool` is."""
+        """Writes an item that resizes `shape`, unless it has these sizes and `pool` is empty; returns the new shape."""
         if not pool and dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
             return shape
         fields = _dims(dims, shape.dims)
@@ -491,10 +491,10 @@ class _Wiring:
         return self.items.put(name, pool or "resize", [shape], {**fields, "size": compact(written)})
 
     def _conv(self, number: int, operation: Operation, index: int) -> Shape:
-        """Writes a run of a layer, the first or another, and the norm that alone reads it; the shape behind both."""
+        """Writes a run of a layer, and the norm if that alone reads it; returns the shape behind both."""
         layer, runs = self.layers[index], self.names.setdefault(index, [])
-        given = self.at[operation.inputs[0]][0] if operation.inputs else None
-        source = None if given is None else self._fitting(layer, given, self.edges.get(index), again=bool(runs))
+        incoming = self.at[operation.inputs[0]][0] if operation.inputs else None
+        source = None if incoming is None else self._fitting(layer, incoming, self.edges.get(index), again=bool(runs))
         if runs:
             if source is None:
                 source = self.items.nothing(layer.dims)
@@ -513,7 +513,7 @@ class _Wiring:
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
-        """Writes the item of a layer's first run; its name."""
+        """Writes the item of a layer's first run; returns its name."""
         entry = dict(self.entries[index])
         if weights is not None and weights in self.convs:
             other = self.layers[weights]
@@ -535,7 +535,7 @@ class _Wiring:
         layouts = {self.layers[producer].layout for producer in source.producers} - {"auto", layer.layout}
         return layer.layout != "auto" and bool(layouts) and (edge is None or edge.copied is False)
 
-    def _fitting(self, layer: ConvLayer, given: Shape, edge: Edge | None, *, again: bool) -> Shape:
+    def _fitting(self, layer: ConvLayer, shape: Shape, edge: Edge | None, *, again: bool) -> Shape:
         """The shape that the layer reads, changed where needed so that the spec's reader sees what the network's saw.
 
         It must neither learn a size that was unknown, nor find a mismatch where there was none, nor miss one.
@@ -544,15 +544,15 @@ class _Wiring:
             axis: getattr(layer, axis) if again or edge is None else getattr(edge, axis)
             for axis in ("C", *_AXES[layer.dims - 1])
         }
-        wrong = [axis for axis, size in arriving.items() if not _fits(getattr(layer, axis), size, getattr(given, axis))]
-        same_batch = again or layer.N is not None or given.N is None
+        wrong = [axis for axis, size in arriving.items() if not _fits(getattr(layer, axis), size, getattr(shape, axis))]
+        same_batch = again or layer.N is not None or shape.N is None
         if not wrong and same_batch:
-            return given
+            return shape
         sizes = {axis: None if getattr(layer, axis) is None else size for axis, size in arriving.items()}
         C = sizes.pop("C")
         if "C" not in wrong and same_batch:
-            return self._resized(f"{layer.name} input", given, sizes, layer.dims)
-        self.outputs[given.source] = None
+            return self._resized(f"{layer.name} input", shape, sizes, layer.dims)
+        self.outputs[shape.source] = None
         nothing = self.items.nothing(layer.dims)
         return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
 
@@ -570,7 +570,7 @@ _WORDS: Mapping[WorkKind, str] = {
 
 
 def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
-    """What a padding adds in front of each axis and then behind; empty where an axis shrinks, or is unknown.
+    """The elements that a padding adds before each axis, then those behind; empty where an axis shrinks, or is unknown.
 
     Which side it is on changes no size.
     """
@@ -580,28 +580,28 @@ def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
         if before is None or size is None or size < before:
             return []
         more.append(size - before)
-    return [*(each // 2 for each in more), *(each - each // 2 for each in more)] if any(more) else []
+    return [*(extra // 2 for extra in more), *(extra - extra // 2 for extra in more)] if any(more) else []
 
 
 def _use_in_a_step(operation: Operation, use: Use) -> Use:
-    """What becomes of an operation where all of a step is written: views and copies are passed through."""
+    """How an operation is written where all of a step is: views and copies are passed through."""
     if operation.work is not None and operation.work.kind != "copy":
         return "written"
     return "passed through" if use == "left out" else use
 
 
 def _word_of(work: Work) -> str:
-    """The op of a spec for what keeps all sizes."""
+    """The op in a spec for work that keeps all sizes."""
     own = normalised(work.op)[0]
     if work.kind == "multiply" and work.in_32_bits:  # by a learned factor of each channel
         return "scale"
     return own if work.kind == "activation" and own in ACTIVATIONS else _WORDS.get(work.kind, "activation")
 
 
-def _fits(own: int | None, wanted: int | None, arriving: int | None) -> bool:
-    """Whether a size that arrives in the spec agrees with the layer's own just as `wanted`, the network's, does."""
-    if own is None or wanted not in (None, own):
-        return arriving == (None if own is None else wanted)
+def _fits(own: int | None, expected: int | None, arriving: int | None) -> bool:
+    """Whether a size that arrives in the spec agrees with the layer's `own` as the network's, `expected`, does."""
+    if own is None or expected not in (None, own):
+        return arriving == (None if own is None else expected)
     return arriving in (None, own)
 
 
@@ -629,8 +629,8 @@ _LONGEST_COMMENT = 100
 
 def spec_text(network: Network) -> str:
     """The network as the YAML text of a spec."""
-    names, given = _names(network.layers)
-    entries = [entry_of(layer, name) for layer, name in zip(network.layers, given, strict=True)]
+    names, layer_names = _names(network.layers)
+    entries = [entry_of(layer, name) for layer, name in zip(network.layers, layer_names, strict=True)]
     defaults = shared_by(entries)
     lines = ["version: 1"]
     if network.targets:
@@ -664,26 +664,26 @@ def spec_text(network: Network) -> str:
 
 
 def _names(layers: Sequence[ConvLayer]) -> tuple[SpecNames, list[str]]:
-    """The names of a spec in which each layer has one, and the name of each layer."""
+    """The names of a spec, which has those of the layers, and the name of each layer."""
     names = SpecNames()
     return names, [names.give(layer.name, f"layer{number}") for number, layer in enumerate(layers, start=1)]
 
 
 def _alone(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames) -> list[SpecItem]:
-    """The layers without edges. Sinks read those of which it is known whether a norm follows, and state that so."""
+    """The layers without edges. Sinks read those of which it is known whether a norm follows, to state that."""
     items = SpecItems(names, None)
     for index, (layer, entry) in enumerate(zip(network.layers, entries, strict=True)):
         stated = None not in (layer.C, layer.H, layer.W)  # otherwise it would read the layer before it
         items.conv(index, entry, None if stated else items.nothing(layer.dims))
-    for op, title, wanted in (("batchnorm", _NORMALISED, True), ("identity", READ_ON, False)):
+    for op, title, follows in (("batchnorm", _NORMALISED, True), ("identity", READ_ON, False)):
         read = [entry["name"] for layer, entry in zip(network.layers, entries, strict=True)
-                if layer.norm_follows is wanted]  # fmt: skip
+                if layer.norm_follows is follows]  # fmt: skip
         items.sink(title, read, op)
     return items.written
 
 
 def _comment(item: SpecItem, network: Network) -> str:
-    """A comment with the layer's place in the user's code, or with what a reshape is there."""
+    """A comment with the layer's place in the user's code, or with the operation that a reshape stands for."""
     if item.layer is None:
         return f"  # {clean(item.where)[:_LONGEST_COMMENT]}" if item.where.isprintable() and item.where else ""
     place = network.layers[item.layer].locate()

@@ -29,18 +29,18 @@ def load(reference: Reference) -> Any:
     return _attributes(sys.modules[reference.module], reference.attributes, reference.module)
 
 
-def _attributes(found: Any, names: Sequence[str], whose: str) -> Any:
+def _attributes(value: Any, names: Sequence[str], whose: str) -> Any:
     for part in names:
-        holder = found
+        holder = value
         try:
-            found = getattr(holder, part)
+            value = getattr(holder, part)
         except AttributeError:
             close = difflib.get_close_matches(part, [name for name in dir(holder) if not name.startswith("_")], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise AskedWrong(f"{whose} has no {part!r}{hint}", about="model") from None
         except Exception as error:  # some libraries import their parts when an attribute is first asked for
             raise InputFault(f"asking {whose} for {part!r} {described(error)}") from error
-    return found
+    return value
 
 
 def import_module(name: str) -> None:
@@ -88,8 +88,8 @@ def weights_on_meta(*, but_numbers: bool = False) -> Any:
             of_tensors = any(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values()))
             if func in fillers and kwargs.get("device") is None and not of_tensors:
                 if but_numbers:
-                    made = func(*args, **{**kwargs, "device": "meta"})
-                    return func(*args, **kwargs) if made.numel() == 1 else made
+                    tensor = func(*args, **{**kwargs, "device": "meta"})
+                    return func(*args, **kwargs) if tensor.numel() == 1 else tensor
                 kwargs["device"] = "meta"
             return func(*args, **kwargs)
 
@@ -99,17 +99,17 @@ def weights_on_meta(*, but_numbers: bool = False) -> Any:
 def build(reference: Reference) -> Any:
     """The network that a reference names, on the meta device. Raises InputFault."""
     name = f"{reference.module}:{'.'.join(reference.attributes)}"
-    found = load(reference)
-    if reference.called or not isinstance(found, torch.nn.Module):
-        if not callable(found):
-            raise AskedWrong(f"{name} is a {type(found).__name__}, not a module, a class or a function", about="model")
-        _refuse_arguments(found, reference, name)
-        factory = found
-        found = call_on_meta(f"building {name}", lambda: factory(*reference.arguments, **reference.keywords))
-    found = _attributes(found, reference.then, f"what {name} gives")
-    if not isinstance(found, torch.nn.Module):
-        raise AskedWrong(f"{name} gives a {type(found).__name__}, not a torch.nn.Module", about="model")
-    return run(f"moving {name} to the meta device", lambda: _to_meta(found))
+    value = load(reference)
+    if reference.called or not isinstance(value, torch.nn.Module):
+        if not callable(value):
+            raise AskedWrong(f"{name} is a {type(value).__name__}, not a module, a class or a function", about="model")
+        _refuse_arguments(value, reference, name)
+        factory = value
+        value = call_on_meta(f"building {name}", lambda: factory(*reference.arguments, **reference.keywords))
+    value = _attributes(value, reference.then, f"what {name} gives")
+    if not isinstance(value, torch.nn.Module):
+        raise AskedWrong(f"{name} gives a {type(value).__name__}, not a torch.nn.Module", about="model")
+    return run(f"moving {name} to the meta device", lambda: _to_meta(value))
 
 
 def _refuse_arguments(factory: Any, reference: Reference, name: str) -> None:
@@ -184,13 +184,13 @@ def inputs_of(module: Any, options: ReadOptions) -> Arguments:
         if name or ":" not in text:
             message = f"input {text[:60]!r} is neither a shape like 256x3x224x224 nor package.module:function"
             raise AskedWrong(message, about="inputs")
-        made = load(parse_reference(text))
-        if callable(made):
+        value = load(parse_reference(text))
+        if callable(value):
             with weights_on_meta():
-                made = run(f"calling {text}", made)
-        own, named = _as_arguments(made)
-        args = own or args
-        kwargs.update(named)
+                value = run(f"calling {text}", value)
+        positional, keywords = _as_arguments(value)
+        args = positional or args
+        kwargs.update(keywords)
     return args, kwargs
 
 
@@ -207,7 +207,7 @@ def refuse_inputs(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         signature = inspect.signature(module.forward)
     except (TypeError, ValueError):  # without a signature
         return
-    kinds = {each.kind for each in signature.parameters.values()}
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
     unknown = [name for name in kwargs if name not in signature.parameters]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         close = difflib.get_close_matches(unknown[0], signature.parameters, n=1)

@@ -189,8 +189,8 @@ def _sliced(name: str, call: OperatorCall) -> Effect:
     if axis % len(call.written) != 1:
         return _IDENTITY if call.reads[0] == call.written else _RESIZED
     start, end, stride = map(call.argument, ("start", "end", "step"))
-    whole = end is None or (isinstance(end, int) and end >= _TO_THE_END)
-    return _IDENTITY if name == "slice" and start in (None, 0) and whole and stride in (None, 1) else OPAQUE
+    to_the_end = end is None or (isinstance(end, int) and end >= _TO_THE_END)
+    return _IDENTITY if name == "slice" and start in (None, 0) and to_the_end and stride in (None, 1) else OPAQUE
 
 
 def _concatenated(_: str, call: OperatorCall) -> Effect:
@@ -314,7 +314,7 @@ _NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", 
 
 
 def runs_nothing(name: str, argument: Callable[[str], Any]) -> bool:
-    """Whether no kernel runs: of dropout in inference, say."""
+    """Whether an operator runs no kernel, as dropout in inference."""
     short = plain(name)
     return short in _NO_KERNELS or ("dropout" in short and argument("train") is False)
 
@@ -326,7 +326,7 @@ def work_of(
     constants: Sequence[Shape],
     argument: Callable[[str], Any] = lambda _: None,
 ) -> Work | None:
-    """What an operator does, which is no view; `reads` are the shapes of activations, `constants` those of the others.
+    """The work of an operator that is no view; `reads` are the shapes of activations, `constants` those of the others.
 
     None where a size is symbolic, and where no kernel runs. `argument` is that of `OperatorCall`.
     """
@@ -346,7 +346,7 @@ def work_of(
         kind, product = _attention(reads, written[0], constants)
     weights = [shape for shape in constants if shape] if kind in WITH_WEIGHTS else []
     if kind == "batch norm":
-        weights = weights[:2]  # what else it has are statistics
+        weights = weights[:2]  # the others are statistics
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),
         weights=sum(map(elements, weights)), product=product,
@@ -357,7 +357,7 @@ def work_of(
 def _product(
     name: str, reads: Sequence[Shape], written: Shape, constants: Sequence[Shape], argument: Callable[[str], Any]
 ) -> tuple[WorkKind, tuple[int, ...]]:
-    """The kind and (batch, M, N, K) of a product; one with a matrix of weights at its right has all rows in one."""
+    """The kind and (batch, M, N, K) of a product; with a matrix of weights at its right, all rows form one matrix."""
     if name == "einsum":
         return "product", _einsum(argument("equation"), (*reads, *constants), written)
     if not written or min(map(len, reads)) < 1:
@@ -376,18 +376,18 @@ def _product(
 
 
 def _einsum(equation: Any, operands: Sequence[Shape], written: Shape) -> tuple[int, ...]:
-    """(batch, M, N, K) of a product by its letters: of both operands and the result, of one of them, of neither."""
+    """(batch, M, N, K) of an einsum: letters of both operands and the result, of one and the result, of no result."""
     terms, _, result = equation.replace(" ", "").partition("->") if isinstance(equation, str) else ("", "", "")
     letters = terms.split(",")
     fits = len(letters) == 2 == len(operands) and result and "." not in terms
     if not fits or any(len(term) != len(shape) for term, shape in zip(letters, operands, strict=True)):
         return 1, elements(written), 1, max((_known(shape[-1]) for shape in operands if shape), default=1)
-    sizes = {one: _known(size) for term, shape in zip(letters, operands, strict=True)
-             for one, size in zip(term, shape, strict=True)}  # fmt: skip
+    sizes = {letter: _known(size) for term, shape in zip(letters, operands, strict=True)
+             for letter, size in zip(term, shape, strict=True)}  # fmt: skip
     first, second = map(set, letters)
     groups = (first & second & set(result), (first - second) & set(result), (second - first) & set(result),
               (first | second) - set(result))  # fmt: skip
-    return tuple(prod(sizes[one] for one in group) for group in groups)
+    return tuple(prod(sizes[letter] for letter in group) for group in groups)
 
 
 def _attention(reads: Sequence[Shape], written: Shape, constants: Sequence[Shape]) -> tuple[WorkKind, tuple[int, ...]]:

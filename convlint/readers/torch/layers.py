@@ -69,13 +69,13 @@ def network_of(
     groups: list[list[int]] = [[] for _ in set(layer_of)]
     for position, index in enumerate(layer_of):
         groups[index].append(position)
-    taken: dict[str, int] = {}
+    names: dict[str, int] = {}
     layers: list[ConvLayer] = []
     sources: dict[int, tuple[int, ...]] = {}
     copied: dict[int, tuple[bool | None, str, bool]] = {}
     for index, positions in enumerate(groups):
         same = [calls[position] for position in positions]
-        layer, wrong = _layer(same, taken, path, entry=entry)
+        layer, wrong = _layer(same, names, path, entry=entry)
         layers.append(layer)
         if wrong is not None:
             messages.append(wrong)
@@ -102,9 +102,9 @@ def unbatched(calls: Sequence[ConvCall], axes: Iterable[int]) -> str:
 
     `axes` are the numbers of axes of the network's inputs: an image with another number was made inside it.
     """
-    given = set(axes)
+    ranks = set(axes)
     for call in calls:
-        if len(call.arrives) < len(call.weight) and len(call.arrives) in given and None not in call.arrives:
+        if len(call.arrives) < len(call.weight) and len(call.arrives) in ranks and None not in call.arrives:
             return "x".join(map(str, call.arrives))
     return ""
 
@@ -131,14 +131,14 @@ def _identity(call: ConvCall) -> Any:
     )  # fmt: skip
 
 
-def _layer(calls: list[ConvCall], taken: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
+def _layer(calls: list[ConvCall], names: dict[str, int], path: str, *, entry: bool) -> tuple[ConvLayer, str | None]:
     """The layer of these calls, and what is wrong with it, if anything."""
     call = calls[0]
     dims = len(call.weight) - 2
     name = call.owner or ""
     if not call.modular:  # called through torch.nn.functional, in a module that may call several
         name += f"{'.' if name else ''}conv{'_transpose' if call.transposed else ''}{dims}d"
-    name = unique_name(name, taken)
+    name = unique_name(name, names)
     arrives = call.arrives if len(call.arrives) == dims + 2 else (1, *call.arrives)  # an input without batch axis
     output = call.output if len(call.output) == dims + 2 else (1, *call.output)
     sizes, taps, dilations = arrives[2:], call.weight[2:], _each(call.dilation, dims)
@@ -191,7 +191,7 @@ def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Sp
     return shown(own.file), {"layer": own[1:]}, "" if own.file == innermost.file else line_of(innermost)
 
 
-MOST_NOTED = 100_000  # operations of one network; of one with more, none is handed on
+MOST_NOTED = 100_000  # operations of one network; if there are more, none is returned
 # operators that take nothing but a dtype and a device from the tensor that they read
 _MAKERS = frozenset(f"aten::new_{what}" for what in ("empty", "zeros", "ones", "full", "tensor", "empty_strided"))
 
@@ -283,8 +283,8 @@ class TracedOperations:
         short = plain(name)
         located = effect.kind in _LOCATED or effect.groups > 1 or len(written) > 1
         text = _at(short, where()) if located else ""
-        several = effect.kind == "concat" and len(numbers) > len(inputs)
-        if several and work is not None:
+        repeats = effect.kind == "concat" and len(numbers) > len(inputs)
+        if repeats and work is not None:
             elements = dict(zip(inputs, work.reads, strict=True))
             work = replace(work, reads=tuple([elements[number] for number in numbers]))
         first = self._number_of[key] = self._add(
@@ -339,9 +339,9 @@ class TracedOperations:
         work: Work | None,
     ) -> None:  # fmt: skip
         """Adds a write into a view of `base`; opaque, because the view may have any of the channels of `base`."""
-        short, whole = plain(name), self._number(base[0])
+        short, base_number = plain(name), self._number(base[0])
         text = _at(f"{short} into a part of it", where())
-        into = inputs if whole is None else tuple(dict.fromkeys((*inputs, whole)))
+        into = inputs if base_number is None else tuple(dict.fromkeys((*inputs, base_number)))
         if work is not None:
             work = replace(work, reads=work.reads + (0,) * (len(into) - len(inputs)))
         number = self._number_of[view[0]] = self._add(OPAQUE, short, view[1], into, where=text, work=work)
@@ -359,7 +359,7 @@ class TracedOperations:
         where: str = "", constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
         work: Work | None = None,
     ) -> int:  # fmt: skip
-        """Adds an operation; its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
+        """Adds an operation; returns its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)
         if number >= MOST_NOTED:
             return number - 1

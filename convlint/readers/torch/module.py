@@ -49,27 +49,27 @@ def tensors_in(value: Any) -> list[torch.Tensor] | None:
     seen: dict[int, Any] = {}  # keeps the objects alive, because the id of a freed one is given to another
     waiting = [value]
     while waiting:
-        found = waiting.pop()
-        if found is None or id(found) in seen:
+        item = waiting.pop()
+        if item is None or id(item) in seen:
             continue
         if len(seen) >= MOST_OBJECTS:
             return None
-        seen[id(found)] = found
-        if isinstance(found, torch.Tensor):
-            tensors.append(found)
-        elif isinstance(found, Mapping):
-            waiting.extend(found.values())
-        elif isinstance(found, (list, tuple, Set, deque)):
-            waiting.extend(found)
-        elif not isinstance(found, _NO_HOLDERS):
-            waiting.extend(_attributes(found))
+        seen[id(item)] = item
+        if isinstance(item, torch.Tensor):
+            tensors.append(item)
+        elif isinstance(item, Mapping):
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple, Set, deque)):
+            waiting.extend(item)
+        elif not isinstance(item, _NO_HOLDERS):
+            waiting.extend(_attributes(item))
     return tensors
 
 
-def _attributes(found: Any) -> list[Any]:
-    slots = [name for kind in type(found).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
-    held = getattr(found, "__dict__", None)
-    return [*(held.values() if isinstance(held, dict) else ()), *(getattr(found, name, None) for name in slots)]
+def _attributes(item: Any) -> list[Any]:
+    slots = [name for kind in type(item).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
+    fields = getattr(item, "__dict__", None)
+    return [*(fields.values() if isinstance(fields, dict) else ()), *(getattr(item, name, None) for name in slots)]
 
 
 def _names(slots: Any) -> list[str]:
@@ -107,7 +107,7 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
     with_values, early = _traced(fresh, args, kwargs, options, building.weights_on_meta(but_numbers=True))
     if early is None:
         return with_values, ()
-    furthest = max(((with_values, early), (exporting, exported), (trace, fault)), key=lambda each: len(each[0].calls))
+    furthest = max(((with_values, early), (exporting, exported), (trace, fault)), key=lambda run: len(run[0].calls))
     return furthest[0], (_partly(module, *furthest, trains=bool(options.trains)),)
 
 
@@ -157,10 +157,10 @@ def _partly(module: Any, trace: Trace, fault: InputFault, *, trains: bool) -> st
     count = len(trace.calls)
     reached = "1 convolution before that is" if count == 1 else f"{count} convolutions before that are"
     owners = {call.owner for call in trace.calls}
-    missing = [name for name, each in module.named_modules() if isinstance(each, _ConvNd) and name not in owners]
+    missing = [name for name, layer in module.named_modules() if isinstance(layer, _ConvNd) and name not in owners]
     more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
-    left = f"not reached: {', '.join(missing[:_MOST_NAMED])}{more}" if missing else "which are all that the model has"
-    return f"{message}; the {reached} checked, {left}; what follows is unknown, and with it the time of the step"
+    rest = f"not reached: {', '.join(missing[:_MOST_NAMED])}{more}" if missing else "which are all that the model has"
+    return f"{message}; the {reached} checked, {rest}; what follows is unknown, and with it the time of the step"
 
 
 def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
@@ -185,7 +185,7 @@ def _explained(fault: InputFault, module: Any, *, trains: bool) -> InputFault:
 
 def _layer_that_raised(module: Any, error: BaseException) -> str:
     """The innermost layer of `module` that raised `error`, with its class; empty where none did."""
-    names = {id(each): name for name, each in module.named_modules()}
+    names = {id(layer): name for name, layer in module.named_modules()}
     running: Any = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner = frame.f_locals.get("self")
@@ -196,19 +196,19 @@ def _layer_that_raised(module: Any, error: BaseException) -> str:
 
 
 def _traced(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: ReadOptions, made: Any
+    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: ReadOptions, context: Any
 ) -> tuple[Trace, InputFault | None]:
-    """What a forward pass reached, and what ended it; `made` is the context that new tensors are made in."""
+    """The trace of a forward pass, and the error that ended it; new tensors are made in `context`."""
     trace = Trace(module)
     for tensor in leaves((args, kwargs)):
         trace.watch(tensor)
     try:
-        if any(isinstance(each, LazyModuleMixin) and each.has_uninitialized_params() for each in module.modules()):
+        if any(isinstance(layer, LazyModuleMixin) and layer.has_uninitialized_params() for layer in module.modules()):
             # Parameters get their sizes in a first forward pass, which no trace may look at: they are set as data.
-            with torch.no_grad(), made, recorded_autocast(options.autocast):
+            with torch.no_grad(), context, recorded_autocast(options.autocast):
                 user_code.run("the forward pass", lambda: module(*args, **kwargs))
         autocast = recorded_autocast(options.autocast)
-        with torch.inference_mode(), made, _checkpoints(trace), autocast as trace.autocast, trace:
+        with torch.inference_mode(), context, _checkpoints(trace), autocast as trace.autocast, trace:
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
     except InputFault as fault:
@@ -227,8 +227,8 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
     get_data, path_stats, updatecache = SourceFileLoader.get_data, SourceFileLoader.path_stats, linecache.updatecache
 
     def data(self: SourceFileLoader, path: str) -> bytes:
-        found = edited.get(os.path.realpath(path))
-        return get_data(self, path) if found is None else found
+        content = edited.get(os.path.realpath(path))
+        return get_data(self, path) if content is None else content
 
     def stats(self: SourceFileLoader, path: str) -> Mapping[str, Any]:
         if os.path.realpath(path) in edited:
@@ -236,11 +236,11 @@ def edited_sources(sources: Mapping[str, str]) -> Iterator[None]:
         return path_stats(self, path)
 
     def lines(filename: str, module_globals: dict[str, Any] | None = None) -> list[str]:
-        found = edited.get(os.path.realpath(filename))
-        if found is None:
+        content = edited.get(os.path.realpath(filename))
+        if content is None:
             return updatecache(filename, module_globals)
-        read = io.StringIO(decode_source(found)).readlines()
-        linecache.cache[filename] = len(found), None, read, filename
+        read = io.StringIO(decode_source(content)).readlines()
+        linecache.cache[filename] = len(content), None, read, filename
         return read
 
     with user_code.patched(
@@ -265,10 +265,10 @@ def read(path: str, options: ReadOptions) -> Outcome:
 
 
 def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
-    """What has to be said of convolutions that do not learn; nothing where none does and nobody asks for training."""
+    """A note on convolutions that are frozen; none without any, or if all are frozen and the mode is not training."""
     learns = [
-        any(parameter.requires_grad for parameter in each.parameters())
-        for each in module.modules() if isinstance(each, _ConvNd)
+        any(parameter.requires_grad for parameter in layer.parameters())
+        for layer in module.modules() if isinstance(layer, _ConvNd)
     ]  # fmt: skip
     frozen = learns.count(False)
     if not frozen or (frozen == len(learns) and not trains):
@@ -297,27 +297,27 @@ def _checkpoints(trace: Trace) -> AbstractContextManager[None]:
     )
 
 
-_MANY_OF_WEIGHTS = 0.1  # of the operations on activations, from which on those on weights are worth a word
+_MANY_OF_WEIGHTS = 0.1  # of the operations on activations; fewer operations on weights get no note
 
 
 def _of_weights(count: int, beside: int) -> tuple[str, ...]:
-    """What has to be said of operations on weights alone, beside those on activations."""
+    """A note on operations on weights alone, if they are many beside those on activations."""
     if count < _MANY_OF_WEIGHTS * beside or not beside:
         return ()
-    several = f"{plural(count, 'operation')} on weights alone, as of weight normalisation,"
-    return (f"{several} {'is' if count == 1 else 'are'} in no time of the step",)
+    operations = f"{plural(count, 'operation')} on weights alone, as of weight normalisation,"
+    return (f"{operations} {'is' if count == 1 else 'are'} in no time of the step",)
 
 
 def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
-    """The module as it is traced, whether it or a part was compiled, wrapped or in its place, and into CUDA graphs.
+    """The module without the wrapper of torch.compile, whether it or a part is compiled, and whether into CUDA graphs.
 
     Some modes of torch.compile record graphs; Inductor's config has that (torch/_dynamo/eval_frame.py, 2.13).
     """
     compiled = graphs = False
-    for each in list(module.modules()):
-        wrapped = hasattr(each, "_orig_mod")
-        call: Any = None if wrapped else vars(each).pop("_compiled_call_impl", None)
-        context = getattr(each, "dynamo_ctx", None) if wrapped else None
+    for part in list(module.modules()):
+        wrapped = hasattr(part, "_orig_mod")
+        call: Any = None if wrapped else vars(part).pop("_compiled_call_impl", None)
+        context = getattr(part, "dynamo_ctx", None) if wrapped else None
         config = getattr(context, "compiler_config", None)
         if hasattr(call, "get_compiler_config"):
             config = call.get_compiler_config()
@@ -341,7 +341,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
         framework="pytorch",
         compile=True if compiled else None,
         cuda_graphs=True if graphs else None,
-        cudnn_benchmark=True if torch.backends.cudnn.benchmark else None,  # False is also what nobody has set
+        cudnn_benchmark=True if torch.backends.cudnn.benchmark else None,  # False is the default too
         deterministic=True if torch.backends.cudnn.deterministic else None,
         tf32=bool(torch.backends.cudnn.allow_tf32),
     )
@@ -375,7 +375,7 @@ def _in_channels_last(module: Any) -> None:
 
 
 def _rigid_view(module: Any, arguments: Arguments, options: ReadOptions) -> str:
-    """The line of a `.view()` that refuses what comes to it when the module is in channels_last; empty without one."""
+    """The line of a `.view()` that refuses its input when the module is in channels_last; empty without one."""
     _in_channels_last(module)
     args, kwargs = map(on_meta, arguments)
     with user_code.unheard():  # the pass in NCHW has printed all this

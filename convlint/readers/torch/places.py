@@ -103,20 +103,20 @@ def _outside_torch(frame: FrameType | None) -> tuple[FrameType | None, FrameType
     """The innermost frame that is neither torch's nor convlint's, and the innermost one of the project."""
     innermost = None
     ours = (inside_torch(), _OURS)
-    for each in frames(frame):
-        file = each.f_code.co_filename
+    for caller in frames(frame):
+        file = caller.f_code.co_filename
         if not file.startswith(ours):
-            innermost = innermost or each
+            innermost = innermost or caller
             if is_of_project(file):
-                return innermost, each
+                return innermost, caller
     return innermost, None
 
 
 def _place(frame: FrameType) -> CodeSpan:
     """The expression that a frame executes, such as a call with its arguments; the whole line where unknown."""
     file, line = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
-    found = next(islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
-    _, end_line, start, end = found or (None, None, None, None)
+    positions = next(islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
+    _, end_line, start, end = positions or (None, None, None, None)
     # The positions of generated code may lead beyond the file.
     known = end_line is not None and line <= end_line <= len(linecache.getlines(file))
     if known and end_line is not None and start is not None and end is not None:
@@ -250,4 +250,4 @@ class LayoutChanges:
 
 def _is_view(tensor: Any, read: Iterable[Any]) -> bool:
     storage = tensor.untyped_storage()._cdata
-    return any(each.untyped_storage()._cdata == storage for each in read)
+    return any(other.untyped_storage()._cdata == storage for other in read)

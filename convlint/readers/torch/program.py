@@ -164,11 +164,11 @@ class Reads:
         nested = argument.get("as_nested_tensors")
         if nested is not None:
             return [name for inner in nested.elements(MOST_READS) for name in self._named(argument, inner)]
-        several = argument.get("as_tensors") or argument.get("as_optional_tensors")
-        return [] if several is None else self._named(argument, several)
+        tensor_list = argument.get("as_tensors") or argument.get("as_optional_tensors")
+        return [] if tensor_list is None else self._named(argument, tensor_list)
 
-    def _named(self, argument: Node, several: Node) -> list[str]:
-        elements = several.elements(MOST_READS)
+    def _named(self, argument: Node, tensor_list: Node) -> list[str]:
+        elements = tensor_list.elements(MOST_READS)
         self._counted(argument, len(elements))
         tensors = [element.get("as_tensor") or element for element in elements if not _absent(element)]
         return [tensor.at("name").text() for tensor in tensors]
@@ -203,7 +203,7 @@ def word(argument: Node | None) -> str | None:
 
 
 def plain_value(argument: Node | None) -> Any:
-    """The numbers or the boolean of an argument; None where it is absent; the argument itself where it is another."""
+    """The numbers or the boolean of an argument; None where it is absent; the argument itself in any other case."""
     if argument is None or _absent(argument):
         return None
     forms = _PLAIN if argument.is_object else ()
@@ -288,12 +288,12 @@ class ProgramTensors:
 
     def set_sizes(self, options: ReadOptions) -> None:
         """Sets symbolic sizes to those of `--batch` and `--input`. Raises InputFault where a fixed size differs."""
-        named = by_name(options.inputs, self.inputs, "the program")
-        for name, text in named.items():
+        texts = by_name(options.inputs, self.inputs, "the program")
+        for name, text in texts.items():
             self._match(name, parse_shape(text, options.batch).sizes)
         if options.batch is not None:
-            firsts = {name: sizes[0][1] for name in self.inputs if name not in named and (sizes := self._sizes(name))}
-            # Where that of an image is open, a fixed one, as of a mean to subtract, is no batch.
+            firsts = {name: sizes[0][1] for name in self.inputs if name not in texts and (sizes := self._sizes(name))}
+            # If the first axis of an image is open, a fixed one, as of a mean to subtract, is no batch.
             is_open = any(size is None and len(self._sizes(name)) > 2 for name, size in firsts.items())
             for name, size in firsts.items():
                 if size is None or (not is_open and len(self._sizes(name)) > 1):  # a vector of sizes has no batch
@@ -320,18 +320,18 @@ class ProgramTensors:
         text = expression(size)
         return None if text is None else self._symbols.of(text)
 
-    def _match(self, name: str, wanted: tuple[int, ...]) -> None:
+    def _match(self, name: str, input_sizes: tuple[int, ...]) -> None:
         sizes = self._values.at(name).at("sizes").elements(MOST_AXES)
-        if len(wanted) not in (1, len(sizes)):
-            raise InputFault(f"input {name!r} has {len(sizes)} axes, --input gives it {len(wanted)}")
-        for axis, (size, want) in enumerate(zip(sizes, wanted, strict=False)):
+        if len(input_sizes) not in (1, len(sizes)):
+            raise InputFault(f"input {name!r} has {len(sizes)} axes, --input gives it {len(input_sizes)}")
+        for axis, (size, input_size) in enumerate(zip(sizes, input_sizes, strict=False)):
             symbol = _SYMBOL.match(expression(size) or "")
             known = self._size(size)
             if known is None and symbol:
-                self._symbols.set(symbol[1] or symbol[2], want)
-            elif known is not None and known != want:
+                self._symbols.set(symbol[1] or symbol[2], input_size)
+            elif known is not None and known != input_size:
                 raise InputFault(
-                    f"the program was exported with axis {axis} of input {name!r} fixed at {known}, not {want}; "
+                    f"the program was exported with axis {axis} of input {name!r} fixed at {known}, not {input_size}; "
                     "export it again with dynamic_shapes"
                 )
 
@@ -424,7 +424,7 @@ class _GraphReader:
                 origins.update(dict.fromkeys(outputs, flow.operation(sources, kind, learned=job == "learned")))
             if writes and outputs:
                 operations.alias(names[0], outputs[0])
-            if base is not None and outputs and outputs[0] in origins:  # the base has now also what was written
+            if base is not None and outputs and outputs[0] in origins:  # the base now has what was written, too
                 before = (origins[base].past,) if base in origins else ()
                 origins[base] = flow.merge((origins[outputs[0]], *before))
             if names and (base is not None or name in VIEWS):  # a view of a view is one of the same base
@@ -438,10 +438,10 @@ class _GraphReader:
             messages.append(self.tensors.unresolved())
         operations.outputs(self.outputs or None)
         axes = [len(shape) for name in self.tensors.inputs if (shape := self.tensors.any_shape(name)) is not None]
-        found = operations.finished(calls, layers)
+        finished = operations.finished(calls, layers)
         network = Network(
-            path=self.path, layers=layers, edges=edges, operations=found, runtime=Runtime(framework="pytorch"),
-            unbatched=unbatched(calls, axes), whole=bool(found) and operations.whole and not hidden,
+            path=self.path, layers=layers, edges=edges, operations=finished, runtime=Runtime(framework="pytorch"),
+            unbatched=unbatched(calls, axes), whole=bool(finished) and operations.whole and not hidden,
         )  # fmt: skip
         return network, messages
 
@@ -460,16 +460,16 @@ class _GraphReader:
 
     def _outputs(self, specs: Node | None, outputs: Node | None) -> list[str]:
         """The tensors that the program returns, without the new values of its buffers, which it returns as well."""
-        given = [
+        returned = [
             argument
             for spec in ([] if specs is None else specs.elements())
             for kind in _HANDED_OUT
             if (argument := spec.get(kind, "arg")) is not None
         ]
         if specs is None and outputs is not None:  # without a signature, all outputs count
-            given = outputs.elements()
-        alone = [argument.at("name").text() for argument in given if argument.get("name") is not None]
-        return alone + [name for argument in given for name in self.reads.of(argument)]
+            returned = outputs.elements()
+        alone = [argument.at("name").text() for argument in returned if argument.get("name") is not None]
+        return alone + [name for argument in returned for name in self.reads.of(argument)]
 
     def _call(
         self, operator: str, node: Node, names: list[str], output: str, source: ValueOrigin | None, written: ConvOutput

@@ -36,7 +36,7 @@ _NAMED = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def _noting(began: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of `torch.autocast` that remembers what it was called with, for `recorded_autocast`."""
+    """The constructor of `torch.autocast` that remembers its arguments, for `recorded_autocast`."""
 
     def begin(it: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
         it.__dict__[_MEANT] = (device_type, dtype, enabled)
@@ -48,7 +48,7 @@ def _noting(began: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def noted_autocast() -> Iterator[None]:
-    """While modules are built, `torch.autocast` is kept as it was meant: without CUDA it would turn itself off."""
+    """While modules are built, `torch.autocast` remembers its arguments: without CUDA it would disable itself."""
     kind = torch.amp.autocast_mode.autocast
     with patched((kind, "__init__", _noting(kind.__init__))):
         yield
@@ -63,22 +63,22 @@ def recorded_autocast(outer: str | None) -> Iterator[Sequence[torch.dtype | None
     have CUDA, and what runs on the meta device is not cast.
     """
     kind = torch.amp.autocast_mode.autocast
-    began, entered, left = kind.__init__, kind.__enter__, kind.__exit__
-    held = [None if outer is None else _NAMED[outer]]
+    original_init, original_enter, original_exit = kind.__init__, kind.__enter__, kind.__exit__
+    dtypes = [None if outer is None else _NAMED[outer]]
 
     def enter(it: Any) -> Any:
         device_type, dtype, enabled = it.__dict__.get(_MEANT, ("", None, False))
         if device_type == "cuda":
-            held.append((dtype or torch.float16) if enabled else None)
-        return entered(it)
+            dtypes.append((dtype or torch.float16) if enabled else None)
+        return original_enter(it)
 
     def leave(it: Any, *error: Any) -> Any:
-        if it.__dict__.get(_MEANT, ("",))[0] == "cuda" and len(held) > 1:
-            held.pop()
-        return left(it, *error)
+        if it.__dict__.get(_MEANT, ("",))[0] == "cuda" and len(dtypes) > 1:
+            dtypes.pop()
+        return original_exit(it, *error)
 
-    with patched((kind, "__init__", _noting(began)), (kind, "__enter__", enter), (kind, "__exit__", leave)):
-        yield held
+    with patched((kind, "__init__", _noting(original_init)), (kind, "__enter__", enter), (kind, "__exit__", leave)):
+        yield dtypes
 
 
 _MEANT = "_convlint_meant"
@@ -99,8 +99,8 @@ def job_of(func: Any) -> tuple[str, str]:
 
 def bound(func: Any, args: Any, kwargs: Any) -> tuple[Any, ...]:
     """Positional and keyword arguments in the order of the operator's schema."""
-    left = func._schema.arguments[len(args) :]
-    return (*args, *(kwargs.get(argument.name, argument.default_value) for argument in left))
+    rest = func._schema.arguments[len(args) :]
+    return (*args, *(kwargs.get(argument.name, argument.default_value) for argument in rest))
 
 
 def argument_of(func: Any, args: Any, kwargs: Any, name: str) -> Any:
@@ -192,7 +192,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if job != "learned":
             self._changes.note(tensors_of(arguments), tensors_of((result,)), partial(self._change, name))
         origins = self._origins
-        # What an operator changes in place it does not read, unless it is a norm.
+        # An operator does not read the tensor that it changes in place, unless it is a norm.
         read = [
             origins[id(tensor)] if tensor is not result or job == NORM else origins[id(tensor)].past
             for tensor in tensors_of(arguments)
@@ -211,35 +211,35 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if job == "unknown":
             self.unknown[name] = None
         frozen = job == NORM and self._trains and is_frozen(name, partial(argument_of, func, args, kwargs))
-        found = self.flow.operation(read, "frozen norm" if frozen else job, learned=job == "learned")
+        origin = self.flow.operation(read, "frozen norm" if frozen else job, learned=job == "learned")
         for tensor in tensors_of((result,)):
-            self._note(tensor, found)
+            self._note(tensor, origin)
         if base is not None:  # `out[:, :8] = y` writes into the whole of out
             old = origins.get(base[0])
-            origins[base[0]] = self.flow.merge((found, old.past)) if old is not None else found
+            origins[base[0]] = self.flow.merge((origin, old.past)) if old is not None else origin
         return result
 
     def _works_on_weights(self, name: str, job: str, func: Any, args: Any, kwargs: Any) -> bool:
         """Whether an operation that reads no activation computes something of a filter."""
         if job in ("view", "write") or runs_nothing(name, partial(argument_of, func, args, kwargs)):
             return False
-        return any(each.dim() > 2 and each.dtype.is_floating_point for each in tensors_of(args))
+        return any(tensor.dim() > 2 and tensor.dtype.is_floating_point for tensor in tensors_of(args))
 
     def _runs_in(self, data: Any) -> Any:
         """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""
-        held = self.autocast[-1]
-        return data.dtype if held is None or data.dtype not in _CAST else held
+        dtype = self.autocast[-1]
+        return data.dtype if dtype is None or data.dtype not in _CAST else dtype
 
     def _note(self, tensor: Any, origin: ValueOrigin) -> None:
         self._alive.append(tensor)
         self._origins[id(tensor)] = origin
 
-    def _look(self, whole: Any, result: Any) -> None:
-        """Notes the base of a view, which of a view of a view is the same."""
+    def _look(self, base: Any, result: Any) -> None:
+        """Notes the base of a view; a view of a view has the base of that view."""
         for tensor in tensors_of((result,)):
-            if tensor is not whole:
-                self._alive += [whole, tensor]
-                self._bases[id(tensor)] = self._bases.get(id(whole), (id(whole), tuple(whole.shape)))
+            if tensor is not base:
+                self._alive += [base, tensor]
+                self._bases[id(tensor)] = self._bases.get(id(base), (id(base), tuple(base.shape)))
 
     def _operation(self, func: Any, args: Any, kwargs: Any, result: Any, writes: bool, base: Tensor | None) -> None:
         arguments = list(tensors_of(args if not kwargs else (*args, *kwargs.values())))
@@ -263,7 +263,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         return LayoutChange(_SPOKEN.get(what, what), place.own or place.innermost, inherent)
 
     def _convolution(self, name: str, args: Any, result: Any) -> Any:
-        """Notes a convolution; its result, in the layout that cuDNN would give it."""
+        """Notes a convolution; returns its result in the layout that cuDNN would give it."""
         stride, padding, dilation, transposed, output_padding, groups = CONVOLUTIONS[name]
 
         def argument(position: int, default: Any) -> Any:
@@ -307,8 +307,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
 def _is_view(arguments: Iterable[Any], written: Iterable[Any]) -> bool:
     """Whether all results lie in the memory of arguments."""
-    held = {tensor.untyped_storage()._cdata for tensor in arguments}
-    return all(tensor.untyped_storage()._cdata in held for tensor in written)
+    storages = {tensor.untyped_storage()._cdata for tensor in arguments}
+    return all(tensor.untyped_storage()._cdata in storages for tensor in written)
 
 
 def _wrong_channels(name: str, args: Any) -> str:
@@ -318,12 +318,12 @@ def _wrong_channels(name: str, args: Any) -> str:
     turned = transposed if isinstance(transposed, bool) else bool(args[transposed])
     into = args[groups] if groups < len(args) else 1
     shape = data if len(data) == len(weight) else (1, *data)
-    wanted = weight[0] if turned else weight[1] * into
-    if len(shape) != len(weight) or shape[1] == wanted:
+    expected = weight[0] if turned else weight[1] * into
+    if len(shape) != len(weight) or shape[1] == expected:
         return ""
     how = f"transposed={int(turned)}" if turned else f"groups={into}"
     return (
-        f"Given {how}, weight of size {list(weight)}, expected input{list(shape)} to have {wanted} "
+        f"Given {how}, weight of size {list(weight)}, expected input{list(shape)} to have {expected} "
         f"{WRONG_CHANNELS} {shape[1]} channels instead"
     )
 
@@ -331,8 +331,8 @@ def _wrong_channels(name: str, args: Any) -> str:
 def _built() -> CodeSpan | None:
     """Where the user's code constructs the running module, if `construction_sites` has noted it."""
     module = _running(sys._getframe(1))
-    found = None if module is None else module.__dict__.get(SITE)
-    return None if found is None else found.own
+    lines = None if module is None else module.__dict__.get(SITE)
+    return None if lines is None else lines.own
 
 
 def _caller() -> tuple[Any, UserLines | None]:
@@ -344,5 +344,5 @@ def _caller() -> tuple[Any, UserLines | None]:
 
 def _running(frame: FrameType | None) -> Any:
     """The innermost module with a method on the stack; None where there is none."""
-    owners = (each.f_locals.get("self") for each in frames(frame))
+    owners = (caller.f_locals.get("self") for caller in frames(frame))
     return next((owner for owner in owners if isinstance(owner, torch.nn.Module)), None)

@@ -74,13 +74,13 @@ _refusals: list[Refusal] = []  # since `no_network` began
 
 def refusal_behind(error: BaseException) -> Refusal | None:
     """The refusal that led to `error`; None where it has another cause."""
-    found: BaseException | None = error
+    cause: BaseException | None = error
     seen: set[int] = set()
-    while found is not None and id(found) not in seen:
-        if isinstance(found, NoNetwork | _Unresolved | _Unreachable):
-            return found
-        seen.add(id(found))
-        found = found.__cause__ or found.__context__
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, NoNetwork | _Unresolved | _Unreachable):
+            return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
     return None
 
 
@@ -123,9 +123,9 @@ def no_network() -> Iterator[None]:
     own_names = {None, "", b"", "localhost", socket.gethostname()}  # resolved without a network
 
     def lookup(original: Any) -> Any:
-        def guarded(host: Any, *rest: Any, **named: Any) -> Any:
+        def guarded(host: Any, *rest: Any, **keywords: Any) -> Any:
             if host in own_names or (original.__name__ != "gethostbyaddr" and not _is_name(host)):
-                return original(host, *rest, **named)
+                return original(host, *rest, **keywords)
             raise refused(_Unresolved, host)
 
         return guarded
@@ -153,9 +153,9 @@ def no_network() -> Iterator[None]:
     def command(original: Any) -> Any:
         def guarded(*arguments: Any, **keywords: Any) -> Any:
             text = _as_text([*arguments, keywords.get("args", ()), keywords.get("command", ())])
-            found = _ADDRESS.search(text)
-            if found is not None and not _FETCHERS.isdisjoint(os.path.basename(word) for word in text.split()):
-                _refusals.append(NoNetwork(found[1]))
+            match = _ADDRESS.search(text)
+            if match is not None and not _FETCHERS.isdisjoint(os.path.basename(word) for word in text.split()):
+                _refusals.append(NoNetwork(match[1]))
                 raise _refusals[-1]
             return original(*arguments, **keywords)
 
@@ -174,8 +174,8 @@ def no_network() -> Iterator[None]:
         yield
 
 
-def _is_local(one: socket.socket) -> bool:
-    return one.family == getattr(socket, "AF_UNIX", None)
+def _is_local(connection: socket.socket) -> bool:
+    return connection.family == getattr(socket, "AF_UNIX", None)
 
 
 def _is_name(address: object) -> bool:
@@ -243,9 +243,9 @@ def guest(roots: Sequence[str] = ()) -> Iterator[None]:
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
     """While active, what this process prints, also from C code, is dropped."""
-    kept = {number: os.dup(number) for number in (1, 2)}
+    copies = {number: os.dup(number) for number in (1, 2)}
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in kept:
+    for number in copies:
         os.dup2(nowhere, number)
     os.close(nowhere)
     try:
@@ -254,7 +254,7 @@ def unheard() -> Iterator[None]:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, OSError, ValueError):  # the code may have closed or replaced it
                 stream.flush()
-        for number, before in kept.items():
+        for number, before in copies.items():
             os.dup2(before, number)
             os.close(before)
 
@@ -280,7 +280,7 @@ def _noting(original: Callable[..., None]) -> Callable[..., None]:
     def noting(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         # The first frame that is no __init__ of a subclass.
-        lines = sites(next((each for each in frames(sys._getframe(1)) if each.f_locals.get("self") is not self), None))
+        lines = sites(next((call for call in frames(sys._getframe(1)) if call.f_locals.get("self") is not self), None))
         if lines is not None:
             self.__dict__[SITE] = lines  # in the dict, so that deepcopy keeps it
 
@@ -328,7 +328,7 @@ def alone(call: Callable[[], Any]) -> Any:
 
 
 def ended_by(error: BaseException) -> str:
-    """What the code raises, and where; or, if the cause is the missing network, what it wanted there."""
+    """What the code raises, and where; or, if the cause is the missing network, the host that it tried to reach."""
     refusal = refusal_behind(error)
     if refusal is None:
         fetch = fetch_refused()
@@ -344,7 +344,7 @@ def described(error: BaseException) -> str:
     ours = (inside_torch(), str(Path(__file__).parents[1]) + os.sep, "<frozen")
     try:
         extracted = traceback.extract_tb(error.__traceback__)
-    except (RuntimeError, ValueError):  # code that says nothing of its lines
+    except (RuntimeError, ValueError):  # code without valid line numbers
         extracted = traceback.StackSummary()
     frames = [frame for frame in extracted if not frame.filename.startswith(ours)]
     place = _where(frames)

@@ -41,7 +41,7 @@ _MIB = re.compile(r"(\d{1,9}) MiB")
 
 
 def read_engine(path: str, batch: int | None) -> Outcome:
-    """The network of an engine, and what is wrong with it; `batch` is that of layers built for any."""
+    """The network of an engine, and the errors in it; `batch` is that of layers built for any batch."""
     try:
         with TraceFile(path) as file:
             layers = list(islice(file.events(), _MOST_LAYERS + 1))
@@ -126,7 +126,7 @@ def _dtype(text: str) -> Dtype | None:
 
 
 def _layout(stored: str) -> Layout:
-    """Of `Channel major FP16 format where channel % 8 == 0` and the like; vectors of channels are neither."""
+    """Of `Channel major FP16 format where channel % 8 == 0` and the like; "auto" for vectors of channels."""
     if stored.startswith("Channel major"):
         return "NHWC"
     return "NCHW" if stored.startswith("Row major") else "auto"
@@ -136,20 +136,20 @@ def _beside(path: str, ending: str) -> str | None:
     """The file with that ending beside the one of the layers; None if there is none."""
     folder, name = os.path.split(path)
     for mine, other in _PROFILES:
-        head, found, tail = name.rpartition(mine)
+        head, separator, tail = name.rpartition(mine)
         beside = os.path.join(folder, head + other + tail.removesuffix(".json") + ending)
-        if found and os.path.isfile(beside):
+        if separator and os.path.isfile(beside):
             return beside
     return None
 
 
 def _profile(path: str) -> tuple[dict[str, float], int, Device | None]:
     """Times in us by layer, of how many runs they are the medians, and the device. Raises InputFault."""
-    beside, told = _beside(path, ".json"), _beside(path, ".metadata.json")
+    times_path, metadata_path = _beside(path, ".json"), _beside(path, ".metadata.json")
     times: dict[str, float] = {}
     runs = 1
-    if beside is not None:
-        with TraceFile(beside) as file:
+    if times_path is not None:
+        with TraceFile(times_path) as file:
             for event in file.events():
                 runs = max(1, _count(event.get("count")) or runs)
                 us = event.get("medianMs", event.get("averageMs"))
@@ -157,23 +157,23 @@ def _profile(path: str) -> tuple[dict[str, float], int, Device | None]:
                     name = str(event.get("name", ""))[:2000]
                     times[name] = times.get(name, 0.0) + us * 1e3
     device = None
-    if told is not None:
-        with TraceFile(told) as file:
+    if metadata_path is not None:
+        with TraceFile(metadata_path) as file:
             for _ in file.events():
                 break
         device = _device(file.top.get("device_information"))
     return times, runs, device
 
 
-def _device(told: Any) -> Device | None:
-    if not isinstance(told, dict):
+def _device(information: Any) -> Device | None:
+    if not isinstance(information, dict):
         return None
-    capability, sms = told.get("Compute Capability"), told.get("SMs")
-    memory = _MIB.fullmatch(str(told.get("Device Global Memory", "")))
+    capability, sms = information.get("Compute Capability"), information.get("SMs")
+    memory = _MIB.fullmatch(str(information.get("Device Global Memory", "")))
     if not isinstance(capability, int | float) or not isinstance(sms, int | float) or memory is None:
         return None
     return Device(
-        kind="cuda", name=clean(str(told.get("Selected Device", "")))[:200], framework_version="",
+        kind="cuda", name=clean(str(information.get("Selected Device", "")))[:200], framework_version="",
         compute_capability=f"{capability:.1f}", sms=int(sms), memory_bytes=int(memory[1]) << 20,
     )  # fmt: skip
 

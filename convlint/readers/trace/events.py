@@ -175,9 +175,9 @@ class _Text:
 
     def take(self, char: str) -> None:
         """Skips that character. Raises InputFault if it is another one."""
-        found = self.peek()
-        if found != char:
-            raise InputFault(f"not a sound trace: {found!r} where {char!r} should stand")
+        next_char = self.peek()
+        if next_char != char:
+            raise InputFault(f"not a sound trace: {next_char!r} where {char!r} should stand")
         self._at += 1
 
     def value(self) -> Any:
@@ -214,8 +214,8 @@ class _Text:
 
 def listed(values: Mapping[str, Any], *names: str) -> Sequence[Any]:
     """The list that an event has by one of these names; an empty one where it has none."""
-    found = next((values[name] for name in names if name in values), ())
-    return found if isinstance(found, list) else ()
+    value = next((values[name] for name in names if name in values), ())
+    return value if isinstance(value, list) else ()
 
 
 def is_count(value: Any) -> TypeGuard[int]:

@@ -64,13 +64,13 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
     """Times of one backward call in us, by pass and part; `passes` are those that it computes, dgrad first.
 
     A transpose into NHWC belongs to the product after it, one back into NCHW and the sum of a split to the product
-    before it. Products whose names say nothing are of the passes that no name says, dgrad's first, as PyTorch runs them
+    before it. Products whose names state no pass are of the passes that no name states, dgrad first, as in PyTorch
     (cudnn_convolution_backward in ATen/native/cudnn/ConvShared.cpp), and `other` but for cuBLAS's and CUTLASS's where
     each pass has one.
     """
-    found: dict[Pass, Parts] = {which: {} for which in passes}
+    by_pass: dict[Pass, Parts] = {which: {} for which in passes}
     if not passes:
-        return found
+        return by_pass
     parts = [_part(kernel.name, _BIAS_GRADIENT) for kernel in kernels]
     owners, is_certain = _owners(kernels, parts, passes)
     at = next((which for which in owners if which is not None), passes[0])
@@ -80,30 +80,30 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
         following.append(at)
     following.reverse()
     last: Pass | None = None
-    for kernel, part, named, after in zip(kernels, parts, owners, following, strict=True):
-        if named is not None:
-            last = named
+    for kernel, part, owner, after in zip(kernels, parts, owners, following, strict=True):
+        if owner is not None:
+            last = owner
         is_back = _SUM.search(kernel.name) is not None
         is_back = is_back or (part == "transpose" and _TO_NCHW.search(kernel.name) is not None)
-        which = "wgrad" if part == "bias" and "wgrad" in found else last if is_back and last is not None else after
+        which = "wgrad" if part == "bias" and "wgrad" in by_pass else last if is_back and last is not None else after
         if part == "convolution" and not is_certain and len(passes) > 1 and _said(kernel.name) is None:
             part = "other"
-        found[which][part] = found[which].get(part, 0.0) + kernel.us
-    return found
+        by_pass[which][part] = by_pass[which].get(part, 0.0) + kernel.us
+    return by_pass
 
 
 def _owners(
     kernels: Sequence[KernelRun], parts: Sequence[str], passes: Sequence[Pass]
 ) -> tuple[list[Pass | None], bool]:
-    """The pass of each product, None for other kernels; and whether names and their order leave no doubt."""
+    """The pass of each product, None for other kernels; and whether names and their order make them certain."""
     owners: list[Pass | None] = [None] * len(kernels)
     unnamed = []
     for number, (kernel, part) in enumerate(zip(kernels, parts, strict=True)):
-        said = _said(kernel.name)
+        named_pass = _said(kernel.name)
         if _SUM.search(kernel.name) or _BEFORE.search(kernel.name):
             continue
-        if said in passes:
-            owners[number] = said
+        if named_pass in passes:
+            owners[number] = named_pass
         elif part == "convolution":
             unnamed.append(number)
     lacking = [which for which in passes if which not in owners]
@@ -115,7 +115,7 @@ def _owners(
 
 
 def _said(name: str) -> Pass | None:
-    """The pass that a kernel's name says."""
+    """The pass that a kernel's name states; None where it states none."""
     return "wgrad" if _WGRAD.search(name) else "dgrad" if _DGRAD.search(name) else None
 
 

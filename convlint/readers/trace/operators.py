@@ -61,7 +61,7 @@ Arguments = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 _INNER = frozenset(("addmm", "mm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "copy_"))
 _MOST_TOLD = 20_000_000  # characters of all arguments
 _MOST_SIGNATURES = 40_000
-_UNKNOWN = 0  # the signature of what is not told apart
+_UNKNOWN = 0  # the signature of operators that are not known, or not told apart
 _IN_CONVOLUTION = -1
 _OVER_LINK = re.compile(r"Memcpy (HtoD|DtoH)")  # beside the kernels, by engines of their own
 TOO_LONG = 3.0  # times the median of steps, or of a layer's calls: algorithms were tried
@@ -125,7 +125,7 @@ class Kernels(NamedTuple):
 
 
 class KernelWorks(NamedTuple):
-    """What all kernels are for; `steps` is how many steps they are of, None where none is marked."""
+    """The work of all kernels; `steps` is the number of steps that they belong to, None where none is marked."""
 
     works: Sequence[RecordedWork]
     operations: int  # that launch kernels, forward
@@ -133,7 +133,7 @@ class KernelWorks(NamedTuple):
 
 
 class OperatorLog:
-    """The operators of a trace: the outermost ones, and inside of them those that say more."""
+    """The operators of a trace: the outermost ones, and those inside of them that are in `_INNER`."""
 
     def __init__(self) -> None:
         self.outer: dict[str, Spans] = {}  # by thread; `what` is a place in `signatures`
@@ -162,20 +162,20 @@ class OperatorLog:
     def _signature(self, operator: str, values: Mapping[str, Any]) -> int:
         """The number of an operator with its arguments, which calls of every step share."""
         sizes, dtypes = listed(values, "Input Dims", "Input dims"), listed(values, "Input type")
-        told: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
-        key = repr((operator, told))
-        found = self._numbers.get(key)
-        if found is None:
+        arguments: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
+        key = repr((operator, arguments))
+        number = self._numbers.get(key)
+        if number is None:
             if self._characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
-                key, told = operator, ((), (), ())
-                found = self._numbers.get(key)
-            if found is None and len(self.signatures) >= _MOST_SIGNATURES:
+                key, arguments = operator, ((), (), ())
+                number = self._numbers.get(key)
+            if number is None and len(self.signatures) >= _MOST_SIGNATURES:
                 return _UNKNOWN
-            if found is None:
-                found = self._numbers[key] = len(self.signatures)
+            if number is None:
+                number = self._numbers[key] = len(self.signatures)
                 self._characters += len(key)
-                self.signatures.append((operator, told))
-        return found
+                self.signatures.append((operator, arguments))
+        return number
 
     def works(
         self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Mapping[int, object],
@@ -229,28 +229,28 @@ class OperatorLog:
         us: dict[tuple[int, int], float] = {}
         count: Counter[tuple[int, int]] = Counter()
         beside = {number for number, name in enumerate(kernels.names) if _OVER_LINK.match(name)}
-        for correlation, taken, name in zip(kernels.correlation, kernels.us, kernels.name, strict=True):
-            found = signature_of.get(correlation)
-            if found is not None and name not in beside:
-                us[found] = us.get(found, 0.0) + taken
-                count[found] += 1
-        whole: dict[int, float] = {}
-        for (_, step), taken in us.items():
-            whole[step] = whole.get(step, 0.0) + taken
-        ordered = sorted(whole.values())
+        for correlation, time_us, name in zip(kernels.correlation, kernels.us, kernels.name, strict=True):
+            key = signature_of.get(correlation)
+            if key is not None and name not in beside:
+                us[key] = us.get(key, 0.0) + time_us
+                count[key] += 1
+        step_us: dict[int, float] = {}
+        for (_, step), time_us in us.items():
+            step_us[step] = step_us.get(step, 0.0) + time_us
+        ordered = sorted(step_us.values())
         longest = TOO_LONG * ordered[(len(ordered) - 1) // 2] if ordered else 0.0
-        steady = {step for step, taken in whole.items() if taken <= longest}
+        steady = {step for step, time_us in step_us.items() if time_us <= longest}
         works: dict[int, RecordedWork] = {}
-        for (signature, step), taken in us.items():
+        for (signature, step), time_us in us.items():
             if step in steady:
                 work = works.get(signature) or self._work(signature, usual)
                 works[signature] = replace(
-                    work, us=work.us + taken, kernels=work.kernels + count[signature, step],
+                    work, us=work.us + time_us, kernels=work.kernels + count[signature, step],
                     calls=work.calls + calls.get((signature, step), 0),
                 )  # fmt: skip
-        found_works = [work if work.calls else replace(work, calls=1.0) for work in works.values() if work.us]
+        timed_works = [work if work.calls else replace(work, calls=1.0) for work in works.values() if work.us]
         operations = sum(forward.get(step, 0) for step in steady)
-        return KernelWorks(found_works, operations, len(steady) if marked else None)
+        return KernelWorks(timed_works, operations, len(steady) if marked else None)
 
     def _work(self, signature: int, usual: int) -> RecordedWork:
         if signature == _IN_CONVOLUTION:
@@ -264,7 +264,7 @@ class OperatorLog:
 
 
 def place_of(spans: Sequence[tuple[float, float]], at: float) -> int | None:
-    """The one of the spans, which are in order and apart, that has this time in it."""
+    """The index of the span that contains this time; the spans are in order and do not overlap."""
     place = bisect_right(spans, (at, inf)) - 1
     return place if place >= 0 and at < spans[place][1] else None
 
@@ -277,7 +277,7 @@ class _Tensor(NamedTuple):
 
 
 def part_of(operator: str) -> Part:
-    """The part of a step that an operator is, without its `aten::`."""
+    """The part of a step that an operator, named without its `aten::`, belongs to."""
     fused = INDUCTOR.match(operator)
     if fused is not None:
         if fused["kind"] in ("tem", "mm"):
@@ -287,7 +287,7 @@ def part_of(operator: str) -> Part:
 
 
 def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
-    """What one call does; without `moved` where the sizes of its arguments do not tell.
+    """The work of one call; `moved` is 0 where the sizes of its arguments are not enough to compute it.
 
     `usual`: bytes of an element in a list of tensors, whose dtype is not recorded.
     """
@@ -300,7 +300,7 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
         return RecordedWork(part=part, op=operator)
     read = sum(tensor.elements * tensor.bytes for tensor in tensors)
     widest = max(tensors, key=lambda tensor: tensor.elements)
-    whole = widest.elements * widest.bytes
+    widest_bytes = widest.elements * widest.bytes
     if part in ("linear", "attention"):
         product = (_attention if part == "attention" else _product)(operator, tensors)
         if product is None:
@@ -315,8 +315,8 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
     if INDUCTOR.match(operator):
         # Outputs stand among its arguments; what is worked on in place does once.
         in_place = sum(tensor.elements == widest.elements for tensor in tensors) == 1
-        return RecordedWork(part=part, op=operator, moved=read + (whole if in_place else 0))
-    written, strided, dtype, elements = whole, False, None, 0
+        return RecordedWork(part=part, op=operator, moved=read + (widest_bytes if in_place else 0))
+    written, strided, dtype, elements = widest_bytes, False, None, 0
     if part == "normalisation":
         trains = operator.startswith(("batch_norm", "cudnn_batch", "native_batch")) and text_at(values, 5) == "True"
         # Statistics take a pass of their own, backward sums of both operands.
@@ -345,10 +345,10 @@ def work_of(operator: str, arguments: Arguments, usual: int) -> RecordedWork:
 
 
 def _tensors(dims: Sequence[Any], types: Sequence[Any], usual: int) -> Iterator[_Tensor]:
-    """The tensors among the arguments, those of lists one by one."""
+    """The tensors among the arguments, also those in lists."""
     for sizes, kind in zip(dims, types, strict=False):
         if kind == "TensorList" and isinstance(sizes, list):
-            yield from (_Tensor(one, prod(one), usual, None) for each in sizes if (one := _sizes(each)))
+            yield from (_Tensor(shape, prod(shape), usual, None) for item in sizes if (shape := _sizes(item)))
         elif isinstance(kind, str) and kind in _BYTES and (sizes == [] or _sizes(sizes)):
             own = _sizes(sizes)
             yield _Tensor(own, prod(own), _BYTES[kind], _DTYPES.get(kind))
@@ -360,7 +360,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _product(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, int, int, int] | None:
-    """(batch, M, N, K, FLOPs, elements written) of a matrix product; None where its operands are not told."""
+    """(batch, M, N, K, FLOPs, elements written) of a matrix product; None for unknown operands."""
     operands = [tensor.sizes for tensor in tensors if len(tensor.sizes) > 1]
     if operator.startswith(("addmm", "baddbmm", "_addmm", "addbmm")) and len(operands) > 2:
         operands = operands[1:]  # behind what is added
@@ -378,14 +378,14 @@ def _product(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, 
 
 
 def _attention(operator: str, tensors: Sequence[_Tensor]) -> tuple[int, int, int, int, int, int] | None:
-    """The same of attention, whose operands are (batch, heads, positions, width)."""
+    """The same for attention, whose operands are (batch, heads, positions, width)."""
     is_backward = "backward" in operator
     operands = [tensor.sizes for tensor in tensors if len(tensor.sizes) == 4][is_backward:]
     if len(operands) < 2:
         return None
     query, key = operands[0], operands[1]
     if operator.startswith(("_flash_attention", "_efficient_attention")):  # (batch, positions, heads, width)
-        query, key = ((one[0], one[2], one[1], one[3]) for one in (query, key))
+        query, key = ((shape[0], shape[2], shape[1], shape[3]) for shape in (query, key))
     batch, M, K, N = query[0] * query[1], query[2], query[3], key[2]
     flops = 4 * batch * M * N * K
     written = prod(query) * (3 if is_backward else 1)

@@ -40,7 +40,7 @@ _ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
 
 
 def read(path: str, options: ReadOptions) -> Outcome:
-    """The network of a trace or an engine, and what is wrong with it."""
+    """The network of a trace or an engine, and the errors in it."""
     if is_engine(path):
         return read_engine(path, options.batch)
     network, _, errors = read_with_device(path)
@@ -48,7 +48,7 @@ def read(path: str, options: ReadOptions) -> Outcome:
 
 
 def read_with_device(path: str) -> tuple[Network | None, Device | None, tuple[InputError, ...]]:
-    """The network, the device that it ran on, None where the trace tells none, and what is wrong."""
+    """The network, the device that it ran on, None where the trace names none, and the errors."""
     errors: list[str] = []
     try:
         if is_engine(path):
@@ -151,7 +151,7 @@ def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
 
 
 def _layout_of_kernels(calls: Sequence[Call]) -> Layout:
-    """NCHW if kernels transpose it, NHWC if they read it directly; the names of others say nothing."""
+    """NCHW if kernels transpose it, NHWC if they read it directly; "auto" if their names show neither."""
     names = [kernel.name.lower() for call in calls for kernel in call.kernels]
     if any("nchwtonhwc" in name for name in names):
         return "NCHW"
@@ -164,9 +164,9 @@ def _module(calls: Sequence[Call]) -> str:
 
 def _device(recording: TraceRecording) -> Device | None:
     device = recording.device
-    found = [device.get(name) for name in ("computeMajor", "computeMinor", "numSms", "totalGlobalMem")]
-    numbers = [number for number in found if isinstance(number, int) and 0 <= number < 2**50]
-    if len(numbers) < len(found):
+    values = [device.get(name) for name in ("computeMajor", "computeMinor", "numSms", "totalGlobalMem")]
+    numbers = [number for number in values if isinstance(number, int) and 0 <= number < 2**50]
+    if len(numbers) < len(values):
         return None
     major, minor, sms, memory = numbers
     return Device(
@@ -176,15 +176,15 @@ def _device(recording: TraceRecording) -> Device | None:
 
 
 def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
-    """The settings that operators were called with; the names of kernels tell TF32 if those do not."""
+    """The settings that operators were called with; TF32 by the names of kernels where no call has it."""
 
-    def flag(name: str) -> bool | None:
+    def setting(name: str) -> bool | None:
         values = {call.arguments[name].value for call in calls if name in call.arguments}
         return True if "True" in values else False if "False" in values else None
 
-    allowed = flag("allow_tf32")
+    allowed = setting("allow_tf32")
     return Runtime(
-        framework="pytorch", cudnn_benchmark=flag("benchmark"), deterministic=flag("deterministic"),
+        framework="pytorch", cudnn_benchmark=setting("benchmark"), deterministic=setting("deterministic"),
         compile=True if recording.compiled else None, cuda_graphs=True if recording.has_graphs else None,
         tf32=(recording.has_tf32_kernels or not recording.has_kernels) if allowed is None else allowed,
     )  # fmt: skip
@@ -208,9 +208,9 @@ def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]
             if call.sequence is not None:
                 of_sequence[call.sequence] = key
         else:
-            found = of_sequence.get(call.sequence) if call.sequence is not None else None
+            match = of_sequence.get(call.sequence) if call.sequence is not None else None
             key = (
-                found if found is not None and found[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
+                match if match is not None and match[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
             )
             groups.setdefault(key, []).append(call)
     return groups, unknown
@@ -317,12 +317,12 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
 
 def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
     """The layers with unique names: those of their modules, else a description, numbered."""
-    taken: dict[str, int] = {}
+    names: dict[str, int] = {}
     for layer in layers:
         sides = "x".join(map(str, (layer.T, layer.R, layer.S)[-layer.dims :]))
         form = "convolution" if layer.C is None else f"conv {sides} {layer.C}-{layer.K} at {layer.H}x{layer.W}"
         name = clean(layer.name) or form
-        yield replace(layer, name=unique_name(name, taken))
+        yield replace(layer, name=unique_name(name, names))
 
 
 def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: bool) -> ConvLayer:
@@ -333,13 +333,13 @@ def _measured(layer: ConvLayer, calls: Sequence[Call], gpu: Gpu | None, trains: 
         for which, parts in backward_parts(call.kernels, _computed(call)).items():
             of_pass.setdefault(which, []).append(parts)
     ran = sum(call.kind == "forward" for call in calls)
-    often = sum(call.kind == "backward" for call in calls) / (ran or 1)
+    ratio = sum(call.kind == "backward" for call in calls) / (ran or 1)
     passes = []
-    for which, several in of_pass.items():
-        if any(sum(parts.values()) for parts in several):
-            found = combined(several, 1.0 if which == "fprop" else often if ran else 1.0)
+    for which, call_parts in of_pass.items():
+        if any(sum(parts.values()) for parts in call_parts):
+            measured_pass = combined(call_parts, 1.0 if which == "fprop" else ratio if ran else 1.0)
             multiplies = _multiplies(which, forward if which == "fprop" else backward)
-            passes.append((which, replace(found, tensor_cores=multiplies)))
+            passes.append((which, replace(measured_pass, tensor_cores=multiplies)))
     alike = not any(call.modules or call.place for call in calls)
     measured = Measured(gpu="" if gpu is None else gpu.id, passes=tuple(passes), trained=trains, alike=alike)
     return replace(layer, measured=measured) if passes else layer
@@ -354,19 +354,19 @@ def _multiplies(which: Pass, calls: Iterable[Call]) -> bool | None:
 def _computed(call: Call) -> tuple[Pass, ...]:
     """Which gradients a backward call computes, by the mask of its outputs."""
     mask = re.findall(r"True|False", call.arguments["mask"].value) or ["True", "True", "True"]
-    wanted: tuple[tuple[str, Pass], ...] = ((mask[0], "dgrad"), (mask[1] if len(mask) > 1 else "True", "wgrad"))
-    return tuple(which for said, which in wanted if said == "True")
+    gradients: tuple[tuple[str, Pass], ...] = ((mask[0], "dgrad"), (mask[1] if len(mask) > 1 else "True", "wgrad"))
+    return tuple(which for flag, which in gradients if flag == "True")
 
 
 def _steady(calls: Sequence[Call]) -> list[Call]:
     """The calls without warm-up: those named so, and much longer ones, in which algorithms are tried."""
     with_kernels = [call for call in calls if call.kernels]
-    named = [call for call in with_kernels if not call.warm_up] or with_kernels
-    times = sorted(sum(kernel.us for kernel in call.kernels) for call in named)
+    unmarked = [call for call in with_kernels if not call.warm_up] or with_kernels
+    times = sorted(sum(kernel.us for kernel in call.kernels) for call in unmarked)
     if len(times) < 2:
-        return named
+        return unmarked
     usual = times[(len(times) - 1) // 2]
-    return [call for call in named if sum(kernel.us for kernel in call.kernels) <= TOO_LONG * usual] or named
+    return [call for call in unmarked if sum(kernel.us for kernel in call.kernels) <= TOO_LONG * usual] or unmarked
 
 
 READER = Reader(read=read)

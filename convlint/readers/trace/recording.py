@@ -100,9 +100,9 @@ class OperatorArgument(Struct, frozen=True):
 
 
 class TraceRecording(Struct, kw_only=True):
-    """All of a trace that convolutions are told from, outside of marked steps too.
+    """What a trace recorded of convolutions, outside of marked steps too.
 
-    `steps` are the spans of those with a convolution.
+    `steps` are the spans of the marked steps in which a convolution ran.
     """
 
     calls: list[Call]
@@ -117,7 +117,7 @@ class TraceRecording(Struct, kw_only=True):
 
 
 def recorded(file: TraceFile) -> TraceRecording:
-    """Reads a whole trace. Raises InputFault for what is none, or is too much."""
+    """Reads a whole trace. Raises InputFault for a file that is no trace, or has too many calls or names."""
     reading = _Reading()
     for event in file.events():
         reading.take(event)
@@ -189,14 +189,14 @@ class _Reading:
     def _thread(self, process: Any, thread: Any) -> str:
         """The name of a thread, which all its events share."""
         try:
-            found = self.threads.get((process, thread))
+            name = self.threads.get((process, thread))
         except TypeError:  # no id at all
             return ""
-        if found is None:
-            found = f"{_id(process)} {_id(thread)}"
+        if name is None:
+            name = f"{_id(process)} {_id(thread)}"
             if len(self.threads) < _MOST_KEPT:
-                self.threads[process, thread] = found
-        return found
+                self.threads[process, thread] = name
+        return name
 
     def _operator(self, name: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
         if name.startswith("aten::miopen_"):
@@ -204,9 +204,9 @@ class _Reading:
         if name.startswith("aten::") or INDUCTOR.match(name) is not None:
             self.operators.take(name.removeprefix("aten::")[:200], begin, end, thread, values)
         if name.startswith(_TEMPLATE) and "convolution" in name and "backward" not in name:
-            found = self._arguments(name, _TEMPLATE_PLACES, values)
-            if found:
-                self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=found))
+            operands = self._arguments(name, _TEMPLATE_PLACES, values)
+            if operands:
+                self._keep(Call(kind="forward", operator=name, begin=begin, end=end, thread=thread, arguments=operands))
             return
         places = _OPERATORS.get(name)
         if places is not None:
@@ -230,15 +230,15 @@ class _Reading:
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
     ) -> Mapping[str, OperatorArgument]:  # fmt: skip
         """The arguments of a call. Equal ones are shared, since every step runs the same layers."""
-        told = repr((operator, *(values.get(key) for key in _TOLD)))
-        found = self.arguments.get(told)
-        if found is None:
-            found = _arguments(places, values)
+        signature = repr((operator, *(values.get(key) for key in _TOLD)))
+        arguments = self.arguments.get(signature)
+        if arguments is None:
+            arguments = _arguments(places, values)
             if places is _TEMPLATE_PLACES:
-                found = _of_template(found)
+                arguments = _of_template(arguments)
             if len(self.arguments) < _MOST_KEPT:
-                self.arguments[told] = found
-        return found
+                self.arguments[signature] = arguments
+        return arguments
 
     def _frame(self, name: str, begin: float, end: float, thread: str) -> None:
         is_module = name.startswith("nn.Module: ")
@@ -249,11 +249,11 @@ class _Reading:
             self.frames.setdefault(thread, Spans()).add(begin, end, self._named(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
-        """The recording that the events add up to."""
+        """The recording of all events."""
         device = self._device(file.top)
         if _AMD.search(str(device.get("name", ""))):
             raise InputFault("recorded on an AMD GPU, of which convlint knows nothing")
-        calls = [call for thread, several in self.calls.items() for call in self._outermost(thread, several)]
+        calls = [call for thread, thread_calls in self.calls.items() for call in self._outermost(thread, thread_calls)]
         calls.sort(key=lambda call: call.begin)
         names = list(self.names)
         self._place(calls, names)
@@ -287,15 +287,15 @@ class _Reading:
         )  # fmt: skip
 
     def _device(self, top: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The properties of the device that ran most kernels; empty where they are not there."""
+        """The properties of the device that ran most kernels; empty where none were recorded."""
         listed = top.get("deviceProperties")
-        devices = [each for each in listed[:1000] if isinstance(each, dict)] if isinstance(listed, list) else []
+        devices = [device for device in listed[:1000] if isinstance(device, dict)] if isinstance(listed, list) else []
         used = Counter(self.kernel_device).most_common(1)
         index = used[0][0] if used else 0
-        return next((each for each in devices if each.get("id") == index), devices[0] if devices else {})
+        return next((device for device in devices if device.get("id") == index), devices[0] if devices else {})
 
     def _outermost(self, thread: str, calls: Sequence[Call]) -> Iterator[Call]:
-        """The calls that are not part of another one, completed with what the calls inside them say."""
+        """The calls that are not part of another one, completed with the arguments of the calls inside them."""
         autograd = Enclosing(self.autograd.get(thread, Spans()))
         last: Call | None = None
         for call in sorted(calls, key=lambda call: (call.begin, -call.end)):
@@ -322,18 +322,18 @@ class _Reading:
 
     def _launched(self, calls: Iterable[Call]) -> dict[int, Call]:
         """The call in which each kernel of a convolution was launched, by correlation."""
-        found: dict[int, Call] = {}
+        by_correlation: dict[int, Call] = {}
         of_thread: dict[str, list[Call]] = {}
         for call in calls:
             of_thread.setdefault(call.thread, []).append(call)
-        for thread, several in of_thread.items():
-            begins = [call.begin for call in several]
+        for thread, thread_calls in of_thread.items():
+            begins = [call.begin for call in thread_calls]
             launches = self.launches.get(thread, Spans())
             for index, begin in enumerate(launches.begin):
                 place = bisect_right(begins, begin) - 1
-                if place >= 0 and begin <= several[place].end:
-                    found[launches.what[index]] = several[place]
-        return found
+                if place >= 0 and begin <= thread_calls[place].end:
+                    by_correlation[launches.what[index]] = thread_calls[place]
+        return by_correlation
 
     def _place(self, calls: Iterable[Call], names: Sequence[str]) -> None:
         """Sets the modules and the user's line of each forward call, where they were recorded."""
@@ -351,8 +351,8 @@ class _Reading:
                         stack.pop()
                     stack.append(order[at])
                     at += 1
-                around = [each for each in stack[-_DEEPEST:] if frames.end[each] >= call.end]
-                running = [names[frames.what[each]] for each in around]
+                around = [index for index in stack[-_DEEPEST:] if frames.end[index] >= call.end]
+                running = [names[frames.what[index]] for index in around]
                 call.modules = tuple(
                     name.removeprefix("nn.Module: ") for name in running if name.startswith("nn.Module")
                 )
@@ -386,13 +386,13 @@ def _whole(value: Any) -> int | None:
     return value if is_count(value) else None
 
 
-def _of_template(told: Mapping[str, OperatorArgument]) -> dict[str, OperatorArgument]:
+def _of_template(arguments: Mapping[str, OperatorArgument]) -> dict[str, OperatorArgument]:
     """The arguments of a convolution that Inductor's template computes, by its input, weight and output (the last).
 
     Stride and padding stand in the kernel alone: they are the least stride, undilated, that leads to the output's size.
     Empty where there is none. (torch/_inductor/kernel/conv.py.)
     """
-    tensors = [argument for argument in told.values() if len(argument.sizes) == 4]
+    tensors = [argument for argument in arguments.values() if len(argument.sizes) == 4]
     if len(tensors) < 3:
         return {}
     source, weight, output = tensors[0], tensors[1], tensors[-1]
@@ -423,7 +423,7 @@ def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
 
 
 def _usual_bytes(calls: Sequence[Call]) -> int:
-    """Bytes of an element of what convolutions read."""
+    """Bytes of an element of the inputs of convolutions."""
     return 2 if any(call.arguments["input"].dtype in ("c10::Half", "c10::BFloat16") for call in calls) else 4
 
 
@@ -434,13 +434,13 @@ def _id(value: Any) -> str:
 
 def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """The spans in order of time, with overlapping ones merged."""
-    found: list[tuple[float, float]] = []
+    merged: list[tuple[float, float]] = []
     for begin, end in sorted(spans):
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            found.append((begin, end))
-    return found
+            merged.append((begin, end))
+    return merged
 
 
 def _joined(
@@ -452,9 +452,9 @@ def _joined(
     """
     if not any(argument.sizes for argument in outer.values()):
         return {**outer, **inner}
-    found = {**inner, **outer}
+    joined = {**inner, **outer}
     for name in ("input", "weight"):
         mine, other = outer.get(name), inner.get(name)
         if mine is not None and other is not None and other.dtype:
-            found[name] = replace(mine, dtype=other.dtype)
-    return found
+            joined[name] = replace(mine, dtype=other.dtype)
+    return joined

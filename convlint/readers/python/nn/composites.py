@@ -80,11 +80,14 @@ def _type_in(config: Value | None) -> str | None:
 def convolution_of(call: LibraryCall) -> tuple[str, LibraryCall] | None:
     """Return what `build_conv_layer(config, ...)` calls; None for a kind that is no plain convolution.
 
-    An unknown config counts as that of a Conv2d, the default: the channels do not depend on it.
+    An unknown config counts as that of a Conv2d, the default: the channels do not depend on it. But the bias may.
     """
     config, rest = _with_rest(call)
     word = "Conv2d" if not isinstance(config, Table) else _type_in(config) or ""
     name = {"Conv": "Conv2d"}.get(word, word)
+    if not _is_const(config, None):
+        bias = config.cell.items.get("bias") if isinstance(config, Table) and config.complete else Unknown("config")
+        rest = rest.with_args(rest.args, {**({} if bias is None else {"bias": bias}), **rest.keywords})
     return (f"torch.nn.{name}", rest) if name in ("Conv1d", "Conv2d", "Conv3d") else None
 
 

@@ -50,8 +50,10 @@ _BUILT = "built"  # the attribute in which Keras remembers it
 
 
 _FUNCTIONS = {
-    "torch": tensors.function, "paddle": tensors.function, "keras": keras.function, "tensorflow": keras.function,
+    **dict.fromkeys(("torch", "paddle"), tensors.function),
+    **dict.fromkeys(("keras", "tensorflow", "jax", "flax", "haiku"), keras.function),
 }  # fmt: skip
+_OF_LISTS = frozenset(("keras.Sequential", "flax.linen.Sequential", "haiku.Sequential"))
 # Functions that return the module or function they were given
 _GIVES_BACK = words("""
     torch.compile torch.jit.script torch.jit.trace torch.jit.freeze torch.nn.utils.weight_norm
@@ -188,6 +190,8 @@ class Frameworks(Library):
         assert kind is not None
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
+        if kind == "norm" and any(map(_takes_averages, call.node.keywords)):
+            kind = "other norm"
         if kind == "keras":
             own = Arguments(own.args, {**order, **own.keywords})
         if full == "keras.Model":
@@ -195,7 +199,7 @@ class Frameworks(Library):
         cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults() if machine.decided else NOTHING_STATED)
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
-        if full == "keras.Sequential":
+        if full in _OF_LISTS:
             value = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, value or Items("list", [], complete=call.exact))
         elif full in COMPOSITES:
@@ -438,6 +442,13 @@ class Frameworks(Library):
             return None
         children = modules.children(receiver)
         return [Const(name) for name in children] if receiver.extra.kind == "dict" else list(children.values())
+
+
+def _takes_averages(keyword: ast.keyword) -> bool:
+    """Whether it tells a norm of Flax to be frozen, in so many words: `not train` says nothing."""
+    return (
+        keyword.arg == "use_running_average" and isinstance(keyword.value, ast.Constant) and bool(keyword.value.value)
+    )
 
 
 def _with_axes(full: str, signature: Signature, own: Arguments) -> Signature:

@@ -113,7 +113,10 @@ def input_of(given: Arguments, order: Value) -> Tensor:
 
 
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
-    """Return the result of a function of Keras or TensorFlow by its canonical name; None if it reads no tensor."""
+    """Return the result of a function by its canonical name; None if it reads no tensor.
+
+    Those of Keras, TensorFlow, JAX, Flax and Haiku have names in common.
+    """
     short = full.rpartition(".")[2]
     if full == "keras.Model" or not given.tensors():
         return None
@@ -122,10 +125,29 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
     first = given.first or SOMETHING
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
+    if full.startswith("jax."):
+        return _of_jax(full, given, conditions)
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
         return _side_by_side(first, given.get(1, "axis"), conditions)
+    if short in ("max_pool", "avg_pool") and not full.startswith("tensorflow."):  # of Flax and Haiku
+        strides, padding = given.get(2, "strides") or Const(1), given.get(3, "padding") or Const("valid")
+        own = Arguments([given.get(1, "window_shape") or SOMETHING, strides, padding], {})
+        return applied("keras.layers.MaxPool2D", own, Arguments([first], {}), conditions)
     if short in _MERGED and full.startswith(("keras.layers.", "keras.ops.", "tensorflow.")):
         return _met(given.tensors(), conditions, added=_MERGED[short])
+    return tensors.opaque(given, conditions)
+
+
+def _of_jax(full: str, given: Arguments, conditions: Conditions) -> Value:
+    """Return the result of a function of JAX itself that reads tensors with the channels last."""
+    reads, shape = given.tensors() or tensors.collect(given.args), given.get(1, "shape")
+    if not all(read.last for read in reads):  # Equinox' have them first, and no batch
+        return tensors.opaque(given, conditions)
+    if full == "jax.numpy.concatenate":
+        return _side_by_side(given.first or SOMETHING, given.get(1, "axis") or Const(0), conditions)
+    if full == "jax.image.resize" and isinstance(shape, Items) and shape.complete and len(shape.items) > 1:
+        batch, *sizes, channels = shape.items
+        return tensors.wrote(TensorPath((batch, channels, *sizes), last=True), reads, conditions)
     return tensors.opaque(given, conditions)
 
 

@@ -328,7 +328,7 @@ def convolve(
         none = padding.__class__ is Const and padding.value == 0
         keeps = spread and (not none or max(tap or 0 for tap in taps) <= 3)
         space = Space(False if keeps else None)
-    last = layer.signature.framework == "keras" and order_of(layer) != "channels_first"
+    last = layer.signature.framework in ("keras", "flax", "haiku") and order_of(layer) != "channels_first"
     out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions, defaults)
     recording.uses.setdefault(layer, []).append(use)

@@ -803,6 +803,15 @@ def test_the_map_of_a_default_is_that_of_nobody(tmp_path: Path, size: str, H: in
     assert one(found).layer.H == H
 
 
+@pytest.mark.parametrize(("config", "bias"), [('dict(type="Conv2d", bias=False)', False), ("None", True)])
+@pytest.mark.parametrize("width", ["64", "channels"])
+def test_configs_of_builders_have_the_bias(tmp_path: Path, config: str, bias: bool, width: str) -> None:
+    code = "from torch import nn\nfrom mmcv.cnn import build_conv_layer\nclass Net(nn.Module):\n"
+    code += f"    def __init__(self, channels, config={config}):\n        super().__init__()\n"
+    code += f"        self.line = nn.Sequential(build_conv_layer(config, {width}, 60, 3), nn.BatchNorm2d(60))\n"
+    assert {each.layer.bias for each in read(tmp_path, code).layers} == {None, bias}
+
+
 LINEN = """import flax.linen as nn
 from functools import partial
 from typing import Any
@@ -828,6 +837,47 @@ def test_modules_of_flax_are_records_whose_fields_their_layers_read(tmp_path: Pa
     found = {(each.layer.C, each.layer.K, each.layer.R, each.layer.U) for each in read(tmp_path, LINEN).layers}
     assert {(None, 62, 7, 1), (62, 62, 3, 2)} <= found
     assert {K for _, K, _, _ in found} == {62, 124}
+
+
+RESIDUAL = """import flax.linen as nn, jax, jax.numpy as jnp
+class Block(nn.Module):
+    filters: int
+    strides: tuple = (1, 1)
+    @nn.compact
+    def __call__(self, x, train: bool = True):
+        y = nn.Conv(self.filters, (3, 3), self.strides)(x)
+        y = nn.BatchNorm(use_running_average={frozen})(y)
+        y = nn.Conv(self.filters * 2, (3, 3))(nn.relu(y))
+        y = nn.GroupNorm()(y)
+        return jax.nn.relu(nn.Conv(self.filters * 2, (1, 1), self.strides)(x) + y)
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x, train: bool = True):
+        x = nn.Conv(62, (7, 7), (2, 2))(x)
+        x = nn.max_pool(nn.gelu(x), (3, 3), strides=(2, 2), padding="SAME")
+        x = Block(62)(x, train)
+        x = jnp.concatenate([x, x], axis=-1)
+        x = jax.image.resize(x, (8, 32, 32, x.shape[-1]), "nearest")
+        x = nn.Sequential([nn.Conv(60, (5, 5)), nn.relu, nn.Conv(70, (1, 1))])(x)
+        return nn.Dense(10)(jnp.mean(x, axis=(1, 2)))
+"""
+
+
+@pytest.mark.parametrize(("frozen", "norm"), [("not train", True), ("True", False)])
+def test_channels_go_through_functions_of_jax_and_flax(tmp_path: Path, frozen: str, norm: bool) -> None:
+    found = {
+        (each.layer.C, each.layer.K, each.layer.R): each.layer
+        for each in read(tmp_path, RESIDUAL.format(frozen=frozen)).layers
+        if each.layer.K
+    }
+    assert found.keys() == {(None, 62, 7), (62, 62, 3), (62, 124, 3), (62, 124, 1), (248, 60, 5), (60, 70, 1)}
+    assert [bool(found[key].norm_follows) for key in ((62, 62, 3), (62, 124, 3), (62, 124, 1))] == [norm, False, False]
+    assert found[248, 60, 5].H == 32
+
+
+def test_other_axes_of_jax_are_no_channels(tmp_path: Path) -> None:
+    code = RESIDUAL.format(frozen="True").replace("axis=-1", "axis=1")
+    assert {each.layer.C for each in read(tmp_path, code).layers if each.layer.K == 60} == {None}
 
 
 def test_modules_of_equinox_may_have_an_init_of_their_own(tmp_path: Path) -> None:
