@@ -17,7 +17,7 @@ from convlint.readers.python.walking import every
 # names of functions count: a name of the source is followed to its definition instead.
 # Every branch begins with letters, for which `re` has a fast search: a word's start is looked for behind them.
 _CONV = (
-    rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|build_conv_layer|"
+    rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|"
     rb"conv(?:(?<!\wconv)|(?<=\bdepthwise_conv))(?:(?:_transpose)?[123]d(?:_transpose)?|_general_dilated)\b"
 )
 _IN_FILE, _IN_WORDS = re.compile(_CONV + rb"|lax\.conv(?<!\wlax\.conv)"), re.compile(_CONV.decode())

@@ -36,7 +36,7 @@ class Block(BaseModule):
     def __init__(self, width, norm_cfg, conv_cfg=None):
         super().__init__()
         self.norm1_name, norm1 = build_norm_layer(norm_cfg, width, postfix=1)
-        # ? C=32 K=32 R=3 U=1 PadH=1 norm=True
+        # ? C=32 K=32 R=3 U=1 PadH=1 bias=True norm=True
         self.conv1 = build_conv_layer(conv_cfg, width, width, 3, padding=1)
         self.add_module(self.norm1_name, norm1)
 
