@@ -24,7 +24,7 @@ _USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]"
 _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 # Calls to which the name of a missing bias can be given, some only with a default as their last argument
 _ASK = re.compile(
-    r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|getattr3|pop2"
+    r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|add_parameter|getattr3|pop2"
 )
 # Methods by which a layer gets a parameter of that name
 _DECLARE = re.compile(r"self\.(param|add_weight|add_variable)")
@@ -355,7 +355,8 @@ class _Uses:
         head, _, name = dotted(kinds).rpartition(".")
         if _NORM_KIND.fullmatch(name):
             return True
-        variable = head in ("self", "cls") or name in self._bound or f".{name}" in self._bound
+        is_bound = name in self._bound or f".{name}" in self._bound
+        variable = head in ("self", "cls") or (is_bound and head.partition(".")[0] not in self._frameworks)
         return not variable and bool(_OTHER_KIND.match(name) and _CLASS.fullmatch(name))
 
     def _of_class_name(self, text: ast.expr) -> Iterator[str]:

@@ -173,6 +173,8 @@ def test_a_keyword_is_no_use() -> None:
         "x = {'kernel_size': k, 'bias': b}",
         "if isinstance(m, norm_layer): m.bias.data.zero_()",
         "x = layer.linear1.bias",
+        "self.add_parameter('bias', self.create_parameter([1]))",
+        "from torch import nn\nBatchNorm2d = nn.BatchNorm2d\nif isinstance(m, nn.BatchNorm2d): m.bias.data.zero_()",
         PARTS.format("nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))", "self.w[1].bias"),
         "bn = nn.BatchNorm3d\nbn = nn.BatchNorm1d\nconv = nn.Conv3d\n"
         + PARTS.format("nn.Sequential(conv(8), bn(8))\n  self.w = conv(8, 8, 1)", "self.w[1].bias"),
