@@ -346,7 +346,9 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     line = source.line_around(at)[0]
     indent = source.text[line:at]
     if not indent.strip(" \t\f"):
-        new = f"{statement}{source.line_break(at)}{indent}"
+        # As pycodestyle wants it, two blank lines stand between a statement and a definition.
+        blank = 2 if not indent and isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else 0
+        new = f"{statement}{source.line_break(at) * (1 + blank)}{indent}"
         at = _above_comment(source, line, indent, body[number - 1] if number else None) + len(indent)
     elif isinstance(node, _COMPOUND):
         raise InputFault("something else stands on its line")
