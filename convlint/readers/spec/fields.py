@@ -178,7 +178,7 @@ def paddings(value: Value, dims: int) -> tuple[tuple[int, int], tuple[int, int],
         mode = choice("padding", value, {"same": "same", "valid": "valid"})
         return "same" if mode == "same" else ((0, 0), (0, 0), (0, 0))
     if isinstance(value.data, dict):
-        return _named_sides(value, dims)
+        return _named_sides(value)
     items = value.data if isinstance(value.data, list) else None
     if items is not None and any(isinstance(item.data, list) for item in items):
         if len(items) != dims or any(not isinstance(item.data, list) or len(item.data) != 2 for item in items):
@@ -199,14 +199,11 @@ def _side(value: Value) -> int:
     return integer("padding", value, minimum=0)
 
 
-def _named_sides(value: Value, dims: int) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _named_sides(value: Value) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     names = ("front", "back", "top", "bottom", "left", "right")
-    own = names[6 - 2 * dims :]
     for key, item in value.data.items():
-        if key not in own:
-            if key in names:
-                raise fault(f"padding: a {dims}-D layer has no side {key!r}", item.key_span)
-            raise fault(f"padding: unknown side {shown(key)!r}{suggestion(key, own)}", item.key_span)
+        if key not in names:
+            raise fault(f"padding: unknown side {shown(key)!r}{suggestion(key, names)}", item.key_span)
     sides = [integer(name, value.data[name], minimum=0) if name in value.data else 0 for name in names]
     return (sides[0], sides[1]), (sides[2], sides[3]), (sides[4], sides[5])
 

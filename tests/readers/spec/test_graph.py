@@ -30,8 +30,6 @@ from convlint.readers.spec.reader import read_spec
         ("padding: sane", 14, "padding: 'sane' is not one of same, valid; did you mean 'same'?"),
         ("padding: [1, 2, 3]", 14, "padding: must be one number, 2, or 4 sides, not 3"),
         ("padding: [[1, 2]]", 14, "padding: must be 2 pairs of (begin, end)"),
-        ("padding: {front: 1, left: 1}", 15, "padding: a 2-D layer has no side 'front'"),
-        ("dims: 1, padding: {left: 1, top: 1}", 33, "padding: a 1-D layer has no side 'top'"),
         ("padding: {topp: 1}", 15, "padding: unknown side 'topp'; did you mean 'top'?"),
         ("PadH: 1, padding: same", 11, "PadH is given, but line 3, column 23 says padding: same"),
         (
