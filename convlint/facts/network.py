@@ -92,7 +92,10 @@ class MemoryFacts:
     @property
     def is_too_much(self) -> bool:
         """Whether the network needs more memory than the GPU has."""
-        return self._gpu.memory_bytes is not None and self.memory.total > self._gpu.memory_bytes
+        if self._gpu.memory_bytes is None or self.memory.total <= self._gpu.memory_bytes:
+            return False
+        # Where a larger batch fits, it is by a kernel with less workspace, which the library takes at this one too.
+        return self.batch is None or (self.largest_batch or 0) < self.batch
 
     @cached_property
     def batch(self) -> int | None:
