@@ -24,7 +24,8 @@ _USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]"
 _USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
 # Calls to which the name of a missing bias can be given, some only with a default as their last argument
 _ASK = re.compile(
-    r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|register_parameter|register_buffer|add_parameter|getattr3|pop2"
+    r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|getattr3|pop2|"
+    r"register_parameter|register_buffer|add_parameter"
 )
 # Methods by which a layer gets a parameter of that name
 _DECLARE = re.compile(r"self\.(param|add_weight|add_variable)")
@@ -37,7 +38,8 @@ _CLASS = re.compile(r"_?([A-Z][a-z]*)*(Norm|Linear|Dense|Embedding|LSTM|GRU|RNN)
 # Variables that hold the class of a norm, by the names that PyTorch's own networks give them
 _NORM_KIND = re.compile(r"_?norm_(?:layer|class|cls|type)", re.IGNORECASE)
 _OTHER_NAME = re.compile(r"(^|[._])(bn|(batch|layer|group)?norm|linear)[0-9]*d?$", re.IGNORECASE)
-_FRAMEWORK_CLASS = re.compile(r"(\w+)\.(?:\w+\.)*[A-Z]\w*")
+_CLASS_IN_MODULE = re.compile(r"(\w+)\.(?:\w+\.)*[A-Z]\w*")
+_SEVERAL = re.compile(r"List|Dict")  # in the names of containers of unknown parts
 
 # Construction of a layer, perhaps moved to a device or type
 _CONSTRUCTS = re.compile(
@@ -130,9 +132,7 @@ class _Uses:
     def _classes(self, callee: str) -> list[str]:
         """Return the framework's classes that a callee may be: itself, or what a variable holds; none if unknown."""
         names = self._bound.get(callee) or [callee]
-        matches = [_FRAMEWORK_CLASS.fullmatch(name) for name in names]
-        known = f"({callee}" not in self._bound and all(match and match[1] in self._frameworks for match in matches)
-        return names if known else []
+        return names if f"({callee}" not in self._bound and all(map(self._is_frameworks, names)) else []
 
     def _with_class(self, value: str) -> str:
         """Return the source text of a construction with a class for the variable that holds it."""
@@ -144,26 +144,26 @@ class _Uses:
         match holder:
             case ast.Subscript(
                 value=ast.Attribute(value=ast.Name(id="self"), attr=name), slice=ast.Constant(value=int(at))
-            ) if self._own and "" not in (values := self._bound.get(f".{name}", [])):
-                calls = [ast.parse(value, mode="eval").body for value in values]
-            case _:
-                return False
-        parts: list[ast.expr] = []
-        for call in calls:
-            match call:
-                case ast.Call(func=ast.Attribute(attr="Sequential"), args=args) if at < len(args):
-                    if any(isinstance(arg, ast.Starred) for arg in args):
-                        return False
-                    parts.append(args[at])
-                case ast.Call(func=callee) if all(map(_is_layer, self._classes(dotted(callee)) or ["Sequential"])):
-                    pass  # which has no parts
-                case _:
-                    return False
-        return bool(parts) and all(
-            isinstance(part, ast.Call)
-            and all(_OTHER_KIND.match(name.rpartition(".")[2]) for name in self._classes(dotted(part.func)) or ["conv"])
-            for part in parts
-        )
+            ) if self._own:
+                parts = [self._part(value, at) for value in self._bound.get(f".{name}", ())]
+                return any(parts) and all(part is not None for part in parts)
+        return False
+
+    def _part(self, value: str, at: int) -> bool | None:
+        """Whether a construction is a Sequential with a part there that is no convolution; None if it may be one.
+
+        False for a layer, which has no parts.
+        """
+        call = ast.parse(value, mode="eval").body if value else None
+        names = self._classes(dotted(call.func)) if isinstance(call, ast.Call) else []
+        if not isinstance(call, ast.Call) or not names or any(map(_SEVERAL.search, names)):
+            return None
+        if not all(name.endswith(".Sequential") for name in names):
+            return False
+        parts = call.args[: at + 1]
+        if len(parts) <= at or any(isinstance(part, ast.Starred) for part in parts):
+            return None
+        return _is_other_layer(self._with_class(ast.unparse(parts[at]))) or None
 
     @cached_property
     def _frameworks(self) -> frozenset[str]:
@@ -175,10 +175,10 @@ class _Uses:
             for name, module in modules if module.split(".")[0] in FRAMEWORKS and name.name.islower()
         )  # fmt: skip
 
-    def _is_frameworks(self, function: ast.expr) -> bool:
+    def _is_frameworks(self, name: str) -> bool:
         """Whether this is a class in a framework's module: `nn.Linear`."""
-        head, _, name = dotted(function).rpartition(".")
-        return name[:1].isupper() and head.partition(".")[0] in self._frameworks
+        match = _CLASS_IN_MODULE.fullmatch(name)
+        return match is not None and match[1] in self._frameworks
 
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
         """Visit statements in order; one that leaves the block if a bias is None makes it safe for the rest."""
@@ -263,7 +263,11 @@ class _Uses:
                 takes_none = bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}"))
                 self._visit(function, safe)
                 # To a framework's layer None says that it has no bias, as False does.
-                biases = [option.value for option in keywords if option.arg == "bias" and self._is_frameworks(function)]
+                biases = [
+                    option.value
+                    for option in keywords
+                    if option.arg == "bias" and self._is_frameworks(dotted(function))
+                ]
                 for expression in (*arguments, *(keyword.value for keyword in keywords)):
                     if not (takes_name and _is_word(expression)):
                         self._visit(expression, safe, asked=takes_none or expression in biases)
@@ -409,11 +413,6 @@ def _gives_parameters(value: ast.expr) -> bool:
     inner = value.args[:1] if isinstance(value, ast.Call) else []
     calls = [call.func for call in (value, *inner) if isinstance(call, ast.Call)]
     return any(isinstance(function, ast.Attribute) and function.attr == "parameters" for function in calls)
-
-
-def _is_layer(name: str) -> bool:
-    """Whether a class's name is that of a layer, which has no parts, in contrast to a container's."""
-    return not re.search("Sequential|List|Dict", name)
 
 
 def _is_other_layer(value: str) -> bool:
