@@ -50,6 +50,7 @@ class FrameworkLayer(Struct, frozen=True, eq=False):
 
 
 # Kinds that keep the shape, with the kind of reader that each is for the tensor
+_LAST = frozenset(("flax", "haiku"))  # frameworks besides Keras whose layers have the channels last unless told
 _NUMBER_BY_NUMBER: dict[Kind, str] = {
     "pointwise": "other", "other norm": "other", "norm": "norm", "first-axis norm": "norm",
 }  # fmt: skip
@@ -328,7 +329,8 @@ def convolve(
         none = padding.__class__ is Const and padding.value == 0
         keeps = spread and (not none or max(tap or 0 for tap in taps) <= 3)
         space = Space(False if keeps else None)
-    last = layer.signature.framework in ("keras", "flax", "haiku") and order_of(layer) != "channels_first"
+    framework, order = layer.signature.framework, order_of(layer)
+    last = order != "channels_first" if framework == "keras" else order == "channels_last" and framework in _LAST
     out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions, defaults)
     recording.uses.setdefault(layer, []).append(use)

@@ -881,6 +881,24 @@ def test_other_axes_of_jax_are_no_channels(tmp_path: Path) -> None:
     assert {each.layer.C for each in read(tmp_path, code).layers if each.layer.K == 60} == {None}
 
 
+@pytest.mark.parametrize(("order", "C"), [("", 32), (', data_format="NCHW"', None)])
+def test_the_last_axis_has_the_channels_unless_a_layer_of_haiku_says_otherwise(
+    tmp_path: Path, order: str, C: int | None
+) -> None:
+    code = "import haiku as hk, jax.numpy as jnp\ndef net(x):\n"
+    code += f"    x = hk.Conv2D(16, 3{order})(x)\n    x = jnp.concatenate([x, x], axis=-1)\n"
+    code += "    return hk.Conv2D(60, 3)(x)\n"
+    assert {each.layer.C for each in read(tmp_path, code).layers if each.layer.K == 60} == {C}
+
+
+def test_pools_of_keras_move_by_their_window(tmp_path: Path) -> None:
+    code = (
+        "import keras\nfrom keras import layers\ndef net():\n    x = layers.Conv2D(16, 3)(keras.Input((66, 66, 3)))\n"
+    )
+    code += "    return layers.Conv2D(60, 3)(keras.ops.max_pool(x, 2))\n"
+    assert {each.layer.H for each in read(tmp_path, code).layers if each.layer.K == 60} <= {None, 32}
+
+
 def test_modules_of_equinox_may_have_an_init_of_their_own(tmp_path: Path) -> None:
     fields = "import equinox as eqx\nclass Net(eqx.Module):\n    width: int\n    conv: eqx.nn.Conv2d = None\n"
     own = f"{fields}    def __init__(self, key):\n        self.conv = eqx.nn.Conv2d(64, 62, 3, key=key)\n"
