@@ -129,14 +129,19 @@ class _NetworkCheck:
         self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
         self.coupling = Coupling(network)
         self.spokesmen = Spokesmen()  # on the target at hand
+        self.stated = network
         self.running = as_laid_out(network, mode)
 
     def run(self, target: Target, *, first: bool) -> None:
         """Checks the network on one target; rules that no GPU changes are checked on the first alone."""
-        network = self.network
         facts = TargetFacts(
-            target.label, target.gpu, network.runtime, self.mode, mode_stated=bool(network.mode), allow=self.allow
-        )
+            target.label, target.gpu, self.stated.runtime, self.mode, mode_stated=bool(self.stated.mode),
+            allow=self.allow,
+        )  # fmt: skip
+        if facts.runtime is not self.network.runtime:
+            self.network = replace(self.stated, runtime=facts.runtime)
+            self.running = as_laid_out(self.network, self.mode)
+        network = self.network
         on_host = estimated(network, self.running, target.gpu, self.mode)
         estimates = on_host.estimates
         memory = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations)

@@ -12,7 +12,19 @@ from msgspec.structs import replace
 
 from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
-from convlint.estimate.host import LEAST_CALLS, NO_HOST, Host, Hosted, host_us, hosted, is_autocast, is_eager, left_us
+from convlint.estimate.host import (
+    LEAST_CALLS,
+    NO_HOST,
+    Host,
+    Hosted,
+    as_it_runs,
+    can_compile,
+    host_us,
+    hosted,
+    is_autocast,
+    is_eager,
+    left_us,
+)
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
 from convlint.facts.target import layout_picks, layout_weight
@@ -196,8 +208,15 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
     return Hosted(tuple(estimates), None, gpu_us, step=step, compiled=compiled_step(network, running, gpu, mode))
 
 
+def on_gpu(network: Network, gpu: Gpu) -> Network:
+    """The network with its runtime as it is on a GPU."""
+    runtime = as_it_runs(network.runtime, gpu)
+    return network if runtime is network.runtime else replace(network, runtime=runtime)
+
+
 def times_of(network: Network, gpu: Gpu, mode: Mode) -> list[float | None]:
     """What `estimated` says that each layer takes, at half the cost where no host sets the pace."""
+    network = on_gpu(network, gpu)
     running = as_laid_out(network, mode)
     if network.tells_step or host_us(gpu, network.runtime) != NO_HOST:
         estimates = estimated(network, running, gpu, mode).estimates
@@ -207,12 +226,9 @@ def times_of(network: Network, gpu: Gpu, mode: Mode) -> list[float | None]:
 
 
 def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode: Mode) -> StepEstimate | None:
-    """The step with these layers behind torch.compile; None where that is no choice.
-
-    Inductor writes Triton, which begins at compute capability 7.0 (GPUTooOldForTriton in torch/_inductor/exc.py).
-    """
+    """The step with these layers behind torch.compile; None where that is no choice."""
     runtime = network.runtime
-    if not network.tells_step or not is_eager(runtime) or gpu.compute_capability < "7.0":
+    if not network.tells_step or not is_eager(runtime) or not can_compile(runtime, gpu):
         return None
     from convlint.estimate.step import Steps, step_of
 

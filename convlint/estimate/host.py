@@ -108,6 +108,21 @@ def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool
     return operations / OPERATIONS * (host.fprop + (host.dgrad + host.wgrad if training else 0.0))
 
 
+def can_compile(runtime: Runtime, gpu: Gpu) -> bool:
+    """Whether torch.compile is in the release and has a compiler for the GPU.
+
+    Inductor writes Triton, which begins at compute capability 7.0 (GPUTooOldForTriton in torch/_inductor/exc.py).
+    PyTorch 2.0 brought it; NVIDIA's containers had it in builds that call themselves 1.14.
+    """
+    version = runtime.framework_version if framework_of(runtime) == "pytorch" else None
+    return gpu.compute_capability >= "7.0" and (version is None or version >= "1.14")
+
+
+def as_it_runs(runtime: Runtime, gpu: Gpu) -> Runtime:
+    """The runtime on a GPU: eager where torch.compile is asked for and cannot be, since that is how it will run."""
+    return replace(runtime, compile=False) if runtime.compile and not can_compile(runtime, gpu) else runtime
+
+
 def is_eager(runtime: Runtime) -> bool:
     """Whether the framework is known to launch operation after operation from its interpreter.
 

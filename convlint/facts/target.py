@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
-from convlint.estimate.host import NO_HOST, Hosted, left_us
+from convlint.estimate.host import NO_HOST, Hosted, as_it_runs, can_compile, left_us
 from convlint.estimate.results import problem_of
 from convlint.facts.network import NETWORK, MemoryFacts, NetworkFacts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
@@ -188,6 +188,11 @@ def _of(library: str) -> dict[str, Quantity]:
 
 SUPPORT: Table = {
     **{name: row for library in ("cuda", "cudnn", "tensorrt", "framework") for name, row in _of(library).items()},
+    "compiler": truth(
+        "torch.compile is in PyTorch's release and has a compiler for the GPU",
+        lambda libraries: can_compile(libraries.runtime, libraries.gpu),
+        gpu=True,
+    ),
     "wheel_lacks": truth("PyTorch's own wheel in use has no code for the GPU", _wheel_lacks, _wheel, True),
 }
 
@@ -413,7 +418,8 @@ class TargetFacts:
         self, label: str, gpu: Gpu, runtime: Runtime, mode: Mode, *, mode_stated: bool = True,
         allow: Collection[Allowance] = (),
     ) -> None:  # fmt: skip
-        self.label, self.gpu, self.runtime, self.mode, self.mode_stated = label, gpu, runtime, mode, mode_stated
+        self.label, self.gpu, self.mode, self.mode_stated = label, gpu, mode, mode_stated
+        self.runtime = as_it_runs(runtime, gpu)  # rules read what is stated
         self.allow = allow
         self.layers: Sequence[ConvLayer] = ()
         self.time_us = 0.0  # of the layers whose time is predicted

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from convlint.engine.check import Target, check_network
 from convlint.engine.hits import with_fix, with_settings
-from convlint.engine.timing import as_laid_out
+from convlint.engine.timing import as_laid_out, on_gpu
 from convlint.estimate import estimate_layer, time_us
 from convlint.estimate.sweep import passes_of
 from convlint.gpus.gpu import Gpu
@@ -270,6 +270,7 @@ class TimePlan(Struct, frozen=True, kw_only=True):
 def plan_of(network: Network, rulebook: Rulebook, target: Target, mode: Mode, device: Gpu | None = None) -> TimePlan:
     """What to time of a network for the advice on `target`, by `device` where that is another GPU. Raises RuleError."""
     device = device or target.gpu
+    network = on_gpu(network, target.gpu)
     # What is timed is the convolution alone: a bias is kernels of its own, and so is a norm.
     running = tuple(replace(layer, bias=None, norm_copies=0, measured=None) for layer in as_laid_out(network, mode))
     untimed = {index: reason for index, layer in enumerate(network.layers) if (reason := why_not(layer))}

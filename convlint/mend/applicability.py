@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.hits import edge_after, with_fix, with_settings
 from convlint.engine.joint import Promise
-from convlint.engine.timing import SAME, as_laid_out, estimated, times_of
+from convlint.engine.timing import SAME, as_laid_out, estimated, on_gpu, times_of
 from convlint.fixes.plan import Applicability, EditPlan, EditPlanner, Wish, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, check_read, is_advice, last_resort
 from convlint.model.network import Network
@@ -104,9 +104,10 @@ def _lengthening(
 
     if changes_dtypes:  # of the advice, what takes the host away is not written
         changed = _changed(network, plan)
-        running = as_laid_out(changed, result.mode)
         for label, promise in promises.items():
-            step = estimated(changed, running, promise.search.timing.gpu, result.mode).step
+            gpu = promise.search.timing.gpu
+            network = on_gpu(changed, gpu)
+            step = estimated(network, as_laid_out(network, result.mode), gpu, result.mode).step
             after[label] = None if step is None else step.time_us
     longer = lengthening(plan, before, after)
     return {id(plan.granted[number].finding): reason for number, reason in longer.items()}

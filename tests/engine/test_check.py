@@ -557,3 +557,25 @@ def test_int8_without_tensor_cores_for_it_is_priced_against_16_bits() -> None:
     assert times is not None
     assert after is not None
     assert finding_of(now, "CL106").lost_us == pytest.approx(times.time_us - after.time_us)
+
+
+@pytest.mark.parametrize(("gpus", "version"), [("v100", "1.13.1"), ("gtx-1080-ti a100", "2.4"), ("a100 p100", "2.4")])
+def test_a_step_that_cannot_be_compiled_is_priced_as_eager(gpus: str, version: str) -> None:
+    """CL803 says that it stops; what else is said, and every price, is that of the step without torch.compile."""
+    text = layer("a", N=16, K=62) + "  - { op: norm }\n  - { op: activation }\n" + layer("b", N=16, C=62)
+    compiled, eager = (
+        checked(
+            BUILTIN, text, gpus=gpus,
+            top=f"runtime: {{ framework: pytorch, framework_version: '{version}', compile: {compiles} }}\n",
+        )
+        for compiles in ("true", "false")
+    )  # fmt: skip
+    at_fault = {finding.gpu for finding in compiled.findings if finding.rule.code == "CL803"}
+    for before, after in zip(compiled.networks, eager.networks, strict=True):
+        assert (before == after) is (before.gpu in at_fault)
+    fixes = [
+        {(finding.rule.code, str(finding.message), str(finding.fix)) for finding in result.findings
+         if finding.gpu in at_fault and finding.rule.code != "CL803"}
+        for result in (compiled, eager)
+    ]  # fmt: skip
+    assert fixes[0] == fixes[1]

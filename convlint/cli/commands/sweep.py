@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
 from convlint.cli.commands.check import network_from_flags
 from convlint.cli.streams.gate import style_of, write
 from convlint.cli.streams.outputs import Presentation, deliver, files_of, inputs, refuse_clashes, replace_file
-from convlint.engine.timing import as_laid_out
+from convlint.engine.timing import as_laid_out, on_gpu
 from convlint.estimate.sweep import (
     PARAMETERS,
     Metric,
@@ -211,7 +212,7 @@ def _of_layers(
     passes = passes_of(layers, mode)
     varied = next((index for index, layer in enumerate(network.layers) if layer.name == name), 0)
 
-    def running_at(value: int) -> ConvLayer:
+    def running_at(network: Network, value: int) -> ConvLayer:
         """The layer as it runs among the others: in the framework's own layout, with the copies around it."""
         others = list(network.layers)
         others[varied] = layer_at(value)
@@ -221,10 +222,10 @@ def _of_layers(
         raise UsageError(f"{len(targets)} GPUs are too many for one sweep; {_MOST_LINES // len(passes)} at most")
     lines: list[Series] = [
         series(
-            f"{which}, {target.label}" if len(targets) > 1 else which, which, values, running_at,
-            (target.label, target.gpu), network.runtime,
+            f"{which}, {target.label}" if len(targets) > 1 else which, which, values, partial(running_at, running),
+            (target.label, target.gpu), running.runtime,
         )
-        for target in targets
+        for target, running in ((target, on_gpu(network, target.gpu)) for target in targets)
         for which in passes
     ]  # fmt: skip
     title = f"{shorten(clean(name), _LONGEST_NAME, '...')}: {parameter} varied" if name else f"{parameter} varied"
