@@ -10,9 +10,10 @@ from math import lcm
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
-from convlint.engine.hits import NOT_WRITTEN
+from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix, with_settings
 from convlint.model.channels import ChannelGroup, Channels, channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network, leaders
@@ -33,6 +34,8 @@ class ValueChange(Struct, frozen=True, gc=False):
     value: int | str | bool
 
 
+# What leaves the sizes of other layers alone.
+KEEPING_SIZES = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))
 Applicability = Literal["safe", "unsafe"]
 WishKey = tuple[str, str | None, str | None, tuple[tuple[str, Scalar], ...]]  # rule, layer, GPU, what it sets
 
@@ -540,3 +543,10 @@ def unused(plan: EditPlan, before: NetworkResult, after: NetworkResult, codes: C
 
 def _comment(finding: Finding) -> tuple[str, str | None, str]:
     return finding.rule.code, finding.layer, finding.message
+
+
+def with_plan(network: Network, plan: EditPlan) -> Network:
+    """The network with the plan written; sizes that follow from those of other layers are left as they are."""
+    layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
+    edges = tuple(edge_after(edge, network.layers, layers) for edge in network.edges)
+    return replace(network, layers=layers, edges=edges, runtime=with_settings(network.runtime, plan.runtime))

@@ -11,13 +11,12 @@ from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
 from convlint.engine.timing import SAME
 from convlint.files.languages import duration
-from convlint.fixes.plan import EditPlan, is_its_own, wishes
+from convlint.fixes.plan import KEEPING_SIZES, EditPlan, is_its_own, wishes
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.text import Text
 
-_EXACT = frozenset(("N", "C", "K", "groups", "dtype", "layout", "bias"))  # leave the sizes of other layers alone
 _CLOSE_US = 1e-6
 # A share of the layers' time: on a GPU that waits for its host, a smaller difference is lost in that wait.
 _CLOSE = 0.005
@@ -29,7 +28,7 @@ def unexpected(before: Network, after: Network, plan: EditPlan) -> dict[int | No
     if reason:
         return {None: reason}
     # Another stride or filter gives the layers behind it other sizes, which are not compared then.
-    carried = any(field not in _EXACT for sets in plan.sets.values() for field in sets)
+    carried = any(field not in KEEPING_SIZES for sets in plan.sets.values() for field in sets)
     reasons: dict[int | None, str] = {}
     for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         meant = with_fix(old, plan.sets.get(index, {}))
@@ -57,7 +56,7 @@ def disturbed(before: Network, after: Network, plan: EditPlan) -> str:
     reason = _changed_as_a_whole(before, after, EditPlan())
     for old, new in zip(before.layers, after.layers, strict=True) if not reason else ():
         layer, other = replace(old, **ignored), replace(new, **ignored)
-        if layer != other and (fields <= _EXACT or _unsized(layer) != _unsized(other)):
+        if layer != other and (fields <= KEEPING_SIZES or _unsized(layer) != _unsized(other)):
             return f"{old.name} would be read with another {_difference(layer, other)}"
     return reason
 

@@ -17,7 +17,7 @@ from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages import duration
 from convlint.files.located_yaml import may_share
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
+from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes, with_plan
 from convlint.fixes.spec_text import Edits, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
@@ -88,6 +88,24 @@ class SpecDraft:
             return attempt._replace(wrong=_placed(errors, read))
         network = as_asked(read, self.job)
         return attempt._replace(read=read, network=network, wrong=unexpected(before, network, plan))
+
+
+# Of wishes: the plan for those that can be written, and why the others cannot.
+Planned = Callable[[Sequence[Wish], EditPlanner], tuple[EditPlan, list[tuple[Wish, str]]]]
+
+
+class NetworkDraft:
+    """A network whose file or code is not edited: what that would hold once the fixes are in it."""
+
+    cost = 1
+
+    def __init__(self, job: Job, planned: Planned) -> None:
+        self.job, self._planned = job, planned
+
+    def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt:
+        """The wishes as changes of the network; those that could not be written are `refused`."""
+        plan, refused = self._planned(asked, planner)
+        return Attempt(plan, refused, self, network=with_plan(planner.network, plan))
 
 
 def as_stated(source: Input, job: Job, reading: Reading, read: Network | None) -> Network | None:
@@ -290,7 +308,7 @@ class CodeDraft:
         return replace(other, checked=Checked(read=read, network=network, result=result, errors=list(before.errors)))
 
 
-Draft = SpecDraft | CodeDraft
+Draft = SpecDraft | CodeDraft | NetworkDraft
 
 
 def with_sources(job: Job, files: Mapping[str, Edited]) -> Job:

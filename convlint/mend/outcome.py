@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,6 +16,9 @@ from convlint.readers import MODULE, SPEC
 from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading, format_of_input
 from convlint.rulebook.book import Rulebook
+
+if TYPE_CHECKING:
+    from convlint.mend.attempt import Draft
 
 
 def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) -> InputResult:
@@ -49,6 +53,12 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
     if fixing is None:
         return InputResult(checked.result, checked.errors)
     is_spec = format_of_input(source) is SPEC
+
+    def draft() -> Draft:
+        from convlint.mend.attempt import SpecDraft  # which most checks do without
+
+        return SpecDraft(source, job, reading, checked.read)
+
     with last_resort(checked.errors, source.name):
         edits_of = None
         if is_spec and may_share(source.text or ""):
@@ -56,7 +66,7 @@ def outcome_of(source: Input, rulebook: Rulebook, job: Job, reading: Reading) ->
 
             edits_of = edits_where_shared(source, job, reading, checked.read)
         of: Written = "spec" if is_spec else "nothing"
-        checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of)
+        checked.result = with_applicability(checked, rulebook, job, fixing, of, edits_of, draft if is_spec else None)
     if is_spec:
         return InputResult(with_edits(source, rulebook, job, fixing, reading, checked), checked.errors)
     note = f"{source.name} is not edited: only specs in YAML and JSON, and the code of PyTorch models, are"

@@ -16,7 +16,7 @@ from specs import HEAD
 from convlint.fixes import verify
 from convlint.fixes.plan import ValueChange
 from convlint.fixes.spec_text import Edits, spec_edits
-from convlint.mend import attempt, mending
+from convlint.mend import attempt, rounds
 from convlint.mend.checking import Fixing, InputResult, Job
 from convlint.mend.mending import mended_models
 from convlint.model.layer import Dtype, with_output
@@ -117,7 +117,7 @@ def test_of_several_on_one_layer_that_lose_time_each_is_tried_alone() -> None:
             return dict.fromkeys(range(len(plan.granted)), ("a100", 7.0))
         return {}
 
-    with patch.object(mending, "slower", slow_with_channels):
+    with patch.object(rounds, "slower", slow_with_channels):
         ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "--select", "CL102,CL401", "-o", "concise")
     assert Path("net.yaml").read_text() == HEAD + LAYERS[0]  # the layout alone is no slower
     assert "CL102 of l0 is not fixed: its layers would take 7 us longer on a100" in ran.err
@@ -131,7 +131,7 @@ def test_rounds_and_checks_are_bounded() -> None:
         checks += 1
         return {0}
 
-    with patch.object(verify, "staying", endless), patch.object(mending, "MOST_CHECKS", 4):
+    with patch.object(verify, "staying", endless), patch.object(rounds, "MOST_CHECKS", 4):
         ran, text = fixed()
     assert checks == 4
     assert (ran.code, text) == (1, NET)
