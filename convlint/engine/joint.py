@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit, with_fix
-from convlint.engine.levers import KINDS, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
+from convlint.engine.levers import KINDS, TF32, Advice, Coupling, Key, Kind, Lever, Levers, kind_of
 from convlint.engine.optimum import LEAST_GAIN, Choices, Optimum, Search, SettingChoice, is_grouped
 from convlint.engine.timing import NOTHING, SAME, Changes, NetworkSetting, Stake, compiled_step, shares
 from convlint.estimate.host import Hosted, hosted
@@ -20,6 +20,7 @@ from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import OF_STEPS, ConvLayer, Loss
 from convlint.model.report import LayerTimes, Scalar
+from convlint.model.runtime import framework_of
 from convlint.model.text import Text, filled, joined
 
 
@@ -273,6 +274,9 @@ class _Joint:
         if staying:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
             return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
+        if value.keys() == {TF32} and TF32 in first.other:  # the lesser way of the two that the rule names
+            in_pytorch = framework_of(self.search.timing.network.runtime) in (None, "pytorch")
+            return Text("TF32 (in PyTorch: torch.backends.cudnn.allow_tf32 = True)") if in_pytorch else Text("TF32")
         if first.set.items() <= value.items() or not value:
             # Images, volumes and sequences have formats of their own.
             descriptions = tuple(dict.fromkeys(hit.flaw.describe for hit in hits)) if choice.kind == "layout" else ()
