@@ -102,16 +102,19 @@ class _Brief:
             total = NetworkTotal(gpu=network.gpu, mode=network.mode, times=network.times, networks=(network,))
             by_path.setdefault(network.path, []).append(total)
         order = sorted(by_path, key=lambda path: -max(total.step_us or total.time_us or 0.0 for total in by_path[path]))
-        most = max(1, words.MOST_STEPS // max(1, len(self.targets)))
         rows = [["", "", *_heads(modes=modes)]]
-        for path in order[:most]:
+        shown = 0
+        for path in order:
+            if shown and len(rows) + len(by_path[path]) > words.MOST_STEPS + 1:
+                break
+            shown += 1
             for number, total in enumerate(by_path[path]):
                 gpu, *cells = _cells(total, modes=modes)
                 rows.append(["" if number else clean_path(path), gpu if len(self.targets) > 1 else "", *cells])
         stepless = any(network.step is None for network in networks)
         self._rows(rows, [place for place in _DROPPED_OF_NETWORKS if place != _CONVOLUTIONS or not stepless])
-        if len(order) > most:
-            more = say("and {count} more: --output json", count=len(order) - most)
+        if len(order) > shown:
+            more = say("and {count} more: --output json", count=len(order) - shown)
             self.lines.append(f"  {ink.shown(more, self.glyphs)}")
         self._but_compiled()
 

@@ -697,15 +697,14 @@ def batch_notes(report: Report) -> list[str]:
 
 
 def layout_notes(report: Report) -> list[str]:
-    """A note for each network whose layout is not stated: what it is priced as."""
-    paths = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
-    return [
-        say(
-            "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked",
-            where=say(" of {path}", path=clean_path(path)) if _several(report) else "",
-        )
-        for path in paths
-    ]
+    """Which networks state no layout, if not all of them, and what they are priced as."""
+    paths = list(dict.fromkeys(network.path for network in report.networks if network.layout_assumed))
+    where = ""
+    if paths and len(paths) < len({network.path for network in report.networks}):
+        first, more = clean_path(paths[0]), len(paths) - 1
+        where = say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
+    note = "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked"
+    return [say(note, where=where)] if paths else []
 
 
 def batch_note(sizes: str, path: str = "") -> str:

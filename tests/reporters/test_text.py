@@ -131,9 +131,19 @@ def test_steps_of_several_networks_are_not_added_up(gpus: tuple[str, ...]) -> No
     assert head.split()[:3] == ["step", "images/s", "advised"]
     assert re.search(r"configs/.*net13\.yaml .* 26 ms ", rows[0])  # the one that takes longest comes first
     shown = sum("net" in line for line in rows)
-    assert shown == max(1, 12 // len(gpus))
+    assert shown == max(1, 12 // len(gpus))  # lines, of which each network has one for every GPU
     assert f"  and {13 - shown} more: --output json" in text
     assert [line for line in text.splitlines()[:-1] if columns(line) > 80] == []
+
+
+def test_networks_with_targets_of_their_own_have_a_line_each() -> None:
+    reports = [several_networks(number, f"gpu{number}") for number in range(1, 7)]
+    networks = tuple(replace(report.networks[-1], path=f"own-{n}.yaml") for n, report in enumerate(reports))
+    report = replace(reports[0], networks=networks, targets=tuple(network.gpu for network in networks))
+    text = reporter("text")(report, Style())
+    rows = [line.split()[:2] for line in text.splitlines() if "own-" in line]
+    assert sorted(rows) == [[f"own-{number}.yaml", f"gpu{number + 1}"] for number in range(6)]
+    assert "more: --output json" not in text
 
 
 @pytest.mark.parametrize("report", [several_targets(), several_networks(3, "a100")], ids=["targets", "networks"])

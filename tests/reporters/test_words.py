@@ -31,6 +31,7 @@ from convlint.reporters.words import (
     dtype_notes,
     finding_text,
     host_notes,
+    layout_notes,
     lost,
     named_in,
     network_notes,
@@ -564,3 +565,16 @@ def test_widths_that_all_take_longer_ask_for_nothing(changes: tuple[float | None
 )
 def test_a_share_is_no_power_of_ten(percent: float, text: str) -> None:
     assert two_digits(percent) == text
+
+
+def test_networks_without_a_layout_are_named_where_others_have_one() -> None:
+    def notes(*assumed: bool) -> list[str]:
+        networks = tuple(
+            replace(NETWORK, path=f"net{number}.yaml", layout_assumed=value) for number, value in enumerate(assumed)
+        )
+        return [note.partition(":")[0] for note in layout_notes(replace(full_report(), networks=networks))]
+
+    assert notes(False) == []
+    assert notes(True, True) == ["layout"]
+    assert notes(False, True) == ["layout of net1.yaml"]
+    assert notes(True, False, True, True) == ["layout of net0.yaml and 2 more"]
