@@ -291,7 +291,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     `granted` are the wishes behind it, `touched` the layers that each of them changes, by index, and `refused` the
     others with the reason. `sets` is what becomes of the layers, `runtime` what of the runtime ("runtime.tf32").
     `changes` are those of the file's values, each with the positions in `granted` of the wishes that need it. `loose`
-    are sets of layers that follow, although no wish touches them.
+    are sets of layers that follow, although no wish touches them. `widths` are those of groups of channels.
     """
 
     granted: tuple[Wish, ...] = ()
@@ -301,6 +301,7 @@ class EditPlan(Struct, frozen=True, kw_only=True):
     runtime: Mapping[str, Scalar] = {}
     changes: Mapping[ValueChange, tuple[int, ...]] = {}
     loose: tuple[frozenset[int], ...] = ()
+    widths: Mapping[int, int] = {}
 
 
 class EditPlanner:
@@ -350,6 +351,15 @@ class EditPlanner:
             refused += [(wish, "it depends on fixes that contradict each other") for wish in remaining]
             attempt = _Attempt(self, [])
         return attempt.plan(refused)
+
+    def after(self, plan: EditPlan) -> Network:
+        """The network with a plan written; sizes that follow from those of other layers are left as they are."""
+        network = self.network
+        layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
+        edges = tuple(edge_after(edge, network.layers, layers) for edge in network.edges)
+        operations = self.channels.widened(network, plan.widths).operations if plan.widths else network.operations
+        runtime = with_settings(network.runtime, plan.runtime)
+        return replace(network, layers=layers, edges=edges, operations=operations, runtime=runtime)
 
     def _impossible(self, wish: Wish) -> str:
         """Why a wish is refused whatever the others are; empty where nothing speaks against it."""
@@ -510,6 +520,7 @@ class _Attempt:
             runtime=runtime,
             changes=self._stated(),
             loose=tuple(self.loose),
+            widths=self.widths,
         )
 
     def _stated(self) -> Mapping[ValueChange, tuple[int, ...]]:
@@ -543,10 +554,3 @@ def unused(plan: EditPlan, before: NetworkResult, after: NetworkResult, codes: C
 
 def _comment(finding: Finding) -> tuple[str, str | None, str]:
     return finding.rule.code, finding.layer, finding.message
-
-
-def with_plan(network: Network, plan: EditPlan) -> Network:
-    """The network with the plan written; sizes that follow from those of other layers are left as they are."""
-    layers = tuple(with_fix(layer, plan.sets.get(index, {})) for index, layer in enumerate(network.layers))
-    edges = tuple(edge_after(edge, network.layers, layers) for edge in network.edges)
-    return replace(network, layers=layers, edges=edges, runtime=with_settings(network.runtime, plan.runtime))

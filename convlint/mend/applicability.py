@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.joint import Promise
 from convlint.engine.timing import as_laid_out, estimated, on_gpu, times_of
-from convlint.fixes.plan import KEEPING_SIZES, EditPlan, EditPlanner, Wish, WishKey, applicability, wishes, with_plan
+from convlint.fixes.plan import KEEPING_SIZES, EditPlan, EditPlanner, Wish, WishKey, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, is_advice, last_resort
 from convlint.model.network import Network
 from convlint.model.report import LayerReport, Scalar
@@ -41,7 +41,7 @@ def with_applicability(
     if result is None or network is None:
         return result
     if checked.errors or of == "nothing" or (of == "code" and not network.operations):
-        return _promised(_applicable(result, set(), {}), network, EditPlan(), {})
+        return _with_times(_applicable(result, set(), {}), [_us_of(entry) for entry in result.layers])
     advice = {id(finding) for finding in result.findings if is_advice(finding)}
     candidates = [
         (finding, kind) for finding in fixing.counting(result.findings) if (kind := applicability(finding)) is not None
@@ -50,11 +50,17 @@ def with_applicability(
         return _applicable(result, set(), {})
     wanted = list(wishes(finding for finding, _ in candidates))
     planned = _planner_of(job, of, edits_of)
-    plan, _ = planned(wanted, EditPlanner(network, job.overridden(), result.silenced))
+    planner = EditPlanner(network, job.overridden(), result.silenced)
+    plan, _ = planned(wanted, planner)
     written, reasons = {wish.key for wish in plan.granted}, dict[WishKey, str]()
     outcome: NetworkResult | None = None
-    all_of_it = advice <= {id(wish.finding) for wish in plan.granted} and len(plan.granted) == len(wanted)
-    if not all_of_it or _is_tried(plan, result, network) or _lengthens(result, network, plan, checked.promises):
+    granted = {id(wish.finding) for wish in plan.granted}
+    if (
+        not advice <= granted
+        or len(plan.granted) < len(wanted)
+        or _is_tried(plan, result, network)
+        or _lengthens(result, planner, plan, checked.promises)
+    ):
         from convlint.mend.attempt import NetworkDraft
         from convlint.mend.rounds import Mending
 
@@ -82,27 +88,24 @@ def with_applicability(
     result = replace(result, fixable=now, fixable_unsafe=len(some) - now)
     if outcome is not None:
         return _with_times(result, [_us_of(entry) for entry in outcome.layers])
-    if len(result.labels) == 1:
-        return result  # all advice is written: the times after it are those of the check already
-    return _promised(result, network, plan, checked.promises)
+    if len(result.labels) == 1 and granted == advice:
+        return result  # the times after all advice are those of the check already
+    return _promised(result, planner.after(plan), checked.promises)
 
 
-def _lengthens(result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise]) -> bool:
+def _lengthens(result: NetworkResult, planner: EditPlanner, plan: EditPlan, promises: Mapping[str, Promise]) -> bool:
     """Whether the whole step takes longer on a target once the plan is written: for its dtypes, or for its widths."""
     before = {report.gpu: report.step.time_us for report in result.networks if report.step is not None}
-    after = {report.gpu: report.step_after_us for report in result.networks if report.step is not None}
-    changes_dtypes = any("dtype" in wish.sets for wish in plan.granted)
-    if not before or not (changes_dtypes or any((us or 0.0) > before[gpu] for gpu, us in after.items())):
+    if not before or not any(wish.sets.keys() & {"dtype", "C", "K"} for wish in plan.granted):
         return False
     from convlint.fixes.verify import lengthening  # which a check that nobody doubts does without
 
-    if changes_dtypes:  # of the advice, what takes the host away is not written
-        changed = with_plan(network, plan)
-        for label, promise in promises.items():
-            gpu = promise.search.timing.gpu
-            network = on_gpu(changed, gpu)
-            step = estimated(network, as_laid_out(network, result.mode), gpu, result.mode).step
-            after[label] = None if step is None else step.time_us
+    changed, after = planner.after(plan), dict[str, float | None]()
+    for label, promise in promises.items():  # of the advice, torch.compile and CUDA graphs are not written
+        gpu = promise.search.timing.gpu
+        network = on_gpu(changed, gpu)
+        step = estimated(network, as_laid_out(network, result.mode), gpu, result.mode).step
+        after[label] = None if step is None else step.time_us
     return bool(lengthening(plan, before, after))
 
 
@@ -166,17 +169,11 @@ def _applicable(
     return replace(result, findings=tuple(findings))
 
 
-def _promised(
-    result: NetworkResult, network: Network, plan: EditPlan, promises: Mapping[str, Promise]
-) -> NetworkResult:
-    """The result with its times once the plan is written; without `promises`, as now."""
-    changed = with_plan(network, plan)
+def _promised(result: NetworkResult, changed: Network, promises: Mapping[str, Promise]) -> NetworkResult:
+    """The result with the times of the changed network."""
     times = {label: times_of(changed, promise.search.timing.gpu, result.mode) for label, promise in promises.items()}
-    if not times:
-        return _with_times(result, [_us_of(entry) for entry in result.layers])
-    return _with_times(
-        result, [{label: own[index] for label, own in times.items()} for index in range(len(result.layers))]
-    )
+    fixed_us = [{label: own[index] for label, own in times.items()} for index in range(len(result.layers))]
+    return _with_times(result, fixed_us)
 
 
 def _us_of(entry: LayerReport) -> dict[str, float | None]:

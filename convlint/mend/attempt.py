@@ -17,7 +17,7 @@ from convlint.files.bounded_file import python_bytes, python_encoding
 from convlint.files.languages import duration
 from convlint.files.located_yaml import may_share
 from convlint.fixes.edits import Edit, applied
-from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes, with_plan
+from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, wishes
 from convlint.fixes.spec_text import Edits, SpecText, spec_edits
 from convlint.fixes.verify import disturbed, longer, new_error, unexpected
 from convlint.mend.checking import Checked, Edited, Job, as_asked, check_read, read_input
@@ -105,7 +105,7 @@ class NetworkDraft:
     def attempt(self, asked: Sequence[Wish], planner: EditPlanner) -> Attempt:
         """The wishes as changes of the network; those that could not be written are `refused`."""
         plan, refused = self._planned(asked, planner)
-        return Attempt(plan, refused, self, network=with_plan(planner.network, plan))
+        return Attempt(plan, refused, self, network=planner.after(plan))
 
 
 def as_stated(source: Input, job: Job, reading: Reading, read: Network | None) -> Network | None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Network, Operation
+from convlint.model.network import Network, Operation, Work
 from convlint.model.text import Text
 
 if TYPE_CHECKING:
@@ -100,11 +100,22 @@ class Channels(Struct, frozen=True, kw_only=True):
             else edge
             for edge in network.edges
         )
-        operations = tuple(
-            operation if axis is None else replace(operation, C=_width(axis, self.groups, widths))
-            for operation, axis in zip(network.operations, self.axes, strict=True)
-        )
-        return replace(network, layers=layers, edges=edges, operations=operations)
+        operations: list[Operation] = []
+        scales: list[float] = []
+        for operation, axis in zip(network.operations, self.axes, strict=True):
+            C = operation.C if axis is None else _width(axis, self.groups, widths)
+            scales.append(C / operation.C if C and operation.C else 1.0)
+            work = operation.work
+            if work is not None and any(scales[index] != 1 for index in (*operation.inputs, -1)):
+                work = _scaled(work, [scales[index] for index in operation.inputs], scales[-1])
+            operations.append(replace(operation, C=C, work=work))
+        return replace(network, layers=layers, edges=edges, operations=tuple(operations))
+
+
+def _scaled(work: Work, reads: Sequence[float], writes: float) -> Work:
+    """The work on so many times the elements of each input and of the result."""
+    read = tuple(round(count * scale) for count, scale in zip(work.reads, reads, strict=False))
+    return replace(work, reads=read, writes=round(work.writes * writes), weights=round(work.weights * writes))
 
 
 def reshaping(operation: Operation) -> Scale:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from convlint.model import channels
 from convlint.model.channels import THE_INPUT, ChannelGroup, Channels, GroupReader, channels_of
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, OperationKind
+from convlint.model.network import Edge, Network, Operation, OperationKind, Work
 
 
 def test_a_group_names_all_its_layers_in_order() -> None:
@@ -38,6 +38,25 @@ def test_edges_bring_what_the_layer_then_reads() -> None:
     wide = channels.widened(network, {channels.written[0]: 64, channels.written[1]: 16})
     assert [edge.C for edge in wide.edges] == [64, None]
     assert [(layer.C, layer.K) for layer in wide.layers] == [(3, 64), (64, 16), (16, 8)]
+
+
+def test_what_follows_a_wider_layer_works_on_more_elements() -> None:
+    norm = Work(kind="batch norm", op="batch_norm", reads=(600,), writes=600, weights=120)
+    after = Work(kind="pool", op="max_pool2d", reads=(80,), writes=20)
+    network = Network(
+        path="x",
+        layers=(ConvLayer(name="a", C=3, K=60), ConvLayer(name="b", C=60, K=8)),
+        operations=(
+            Operation(kind="input", C=3),
+            Operation(kind="conv", layer=0, inputs=(0,), C=60),
+            Operation(kind="batchnorm", inputs=(1,), C=60, work=norm),
+            Operation(kind="conv", layer=1, inputs=(2,), C=8),
+            Operation(kind="identity", inputs=(3,), C=8, work=after),
+        ),
+    )
+    channels = channels_of(network)
+    works = [operation.work for operation in channels.widened(network, {channels.written[0]: 90}).operations]
+    assert works == [None, None, replace(norm, reads=(900,), writes=900, weights=180), None, after]
 
 
 class Builder:
