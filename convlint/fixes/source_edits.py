@@ -75,10 +75,13 @@ class _Editor:
     def __init__(self, reading: SourceReading, read: Read, asked: Iterable[Location]) -> None:
         self._read = read
         self._sites: dict[Location, Span] = {}
+        self._loads: dict[Location, Location] = {}
         for record in reading.layers:
             span = record.layer.spans.get("layer")
             if span is not None:
-                self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
+                places = record.layer.locate(), record.layer.locate("bias")
+                self._sites.update(dict.fromkeys(places, span))
+                self._loads.update(dict.fromkeys(places, record.loaded_at) if record.loaded_at is not None else {})
         self._bias_uses = reading.bias_uses
         self._asked: dict[str, dict[Span, None]] = {}
         for at in asked:
@@ -101,6 +104,8 @@ class _Editor:
         if file.use is not None:
             sure = file.use.path == at.path
             return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
+        if at in self._loads:
+            return _refused(fix, self._loads[at], "this loads weights that were made with the bias")
         return fix_with_edits(fix, {at.path: edits}, lambda _: file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:

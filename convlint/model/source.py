@@ -55,6 +55,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     context: int = -1  # how many convolutions ran in the largest network in which its place is known
     silent: bool = False  # no root that led here shows whether a norm follows
     norm_by: tuple[StatedLiteral, ...] = ()  # defaults of parameters but for which no norm might follow
+    loaded_at: Location | None = None  # the call that loads weights into what its place constructs, as made for it
 
     @property
     def part(self) -> str:
