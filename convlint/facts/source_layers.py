@@ -149,12 +149,13 @@ _MOST_DEFAULTS = 2  # that are named
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
-     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "outputs", "grids")
+     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heatmap", "heatmaps", "paf",
+     "pafs", "outputs", "grids")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
     ("cls", "logit", "logits", "bbox", "box", "boxes", "pred", "preds", "predict", "prediction", "score", "scores",
-     "classifier", "reg", "regression", "objectness", "heatmap", "landmark", "offset", "offsets", "head", "controller",
+     "classifier", "reg", "regression", "objectness", "landmark", "offset", "offsets", "head", "controller",
      "kernel", "kernels")
 ) | _TASK  # fmt: skip
 # three channels for each of several images: `3 * 7`
