@@ -262,14 +262,15 @@ def _in_any_case(worst: Width, pairs: Iterable[tuple[Flaw, Width]]) -> SourceLay
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
     """Every channel count that is known; what layers write and read, by one literal or in one file, are inner ones.
 
-    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
+    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it. Nor do
+    the two ends of a network: an autoencoder gives as many channels as it gets.
     """
     every = [Width(record=record, side=side) for record in records for side in SIDES]
     known = [(width, width.brought) for width in every if width.value is not None]
     sides: dict[Location, set[Side]] = {}
     numbers: set[tuple[str, Side, int | None]] = set()
     for width, brought in known:
-        if _is_depthwise(width.record):
+        if width.is_end or _is_depthwise(width.record):
             continue
         numbers.add((width.record.layer.path, width.side, width.value))
         for literal in brought:

@@ -150,7 +150,7 @@ _MOST_DEFAULTS = 2  # that are named
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
      "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heatmap", "heatmaps", "paf",
-     "pafs", "outputs", "grids")
+     "pafs", "mel", "mels", "nmels", "outputs", "grids")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
@@ -189,9 +189,14 @@ class Width(Struct, frozen=True, kw_only=True):
         return tuple(literal for literal in self.literals if not is_inside(literal.at, self.record))
 
     @property
+    def is_end(self) -> bool:
+        """Whether the network gets it, or gives it."""
+        return self.record.reads_input if self.side == "C" else self.record.layer.head
+
+    @property
     def outer(self) -> bool:
         """Whether it comes from elsewhere, and no layers read and write it: what the network gets, or what it gives."""
-        return bool(self.brought) and not self.inner
+        return (bool(self.brought) or self.is_end) and not self.inner
 
 
 def is_inside(at: Location, record: SourceLayer) -> bool:

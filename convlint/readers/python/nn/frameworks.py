@@ -86,6 +86,8 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
             return library.call_instance(machine, first, inner) if isinstance(first, Instance) else None
         keywords = {name: value for name, value in call.keywords.items() if name not in _OF_CHECKPOINTS}
         return machine.call(first, list(call.args[1:]), keywords, call.node, call.file)
+    if full in ("torch.as_tensor", "torch.tensor") and isinstance(first, Tensor):
+        return first
     if full == "torch.autograd.Variable":
         return first if isinstance(first, Tensor) else Tensor(TensorPath(raw=True))
     if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):

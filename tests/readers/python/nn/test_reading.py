@@ -906,3 +906,13 @@ def test_modules_of_equinox_may_have_an_init_of_their_own(tmp_path: Path) -> Non
     call = "    def __call__(self, x):\n        return eqx.nn.Conv2d(64, self.width, 3)(x)\n"
     made = read(tmp_path, f"{fields}{call}def make():\n    return Net(60)\n")
     assert {each.layer.K for each in made.layers if each.layer.K} == {60}
+
+
+@pytest.mark.parametrize("line", ["", "x = torch.as_tensor(x, dtype=torch.float32)", "x = x.float().div(255)"])
+def test_a_layer_that_reads_the_input_is_told_from_others(tmp_path: Path, line: str) -> None:
+    text = module("self.a = nn.Conv2d(10, 32, 8)\nself.b = nn.Conv2d(32, 64, 3)", f"{line}\nreturn self.b(self.a(x))")
+    found = read(tmp_path, text).layers
+    assert [layer.reads_input for layer in found] == [True, False]
+    assert [layer.reads_input for layer in merged_again(found)] == [True, False]
+    apart = module("self.a = nn.Conv2d(10, 32, 8)", "return self.a(torch.load(x))")
+    assert not one(read(tmp_path, apart)).reads_input
