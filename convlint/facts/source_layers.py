@@ -298,8 +298,11 @@ WIDTH: Table = {
     "of_task": truth("the task fixes it: by a name, or brought, and read by no layer", _says_task),
     "of_input": truth("it is the input's: of an image, or brought, and written by no layer", _says_input),
     "quiet": truth(
-        "all its literals stand in tests or other people's code",
-        lambda width: bool(width.literals) and all(literal.quiet for literal in width.literals),
+        "all its literals stand in tests or other people's code, or the module chooses it to try itself",
+        lambda width: (
+            (bool(width.literals) and all(literal.quiet for literal in width.literals))
+            or any(literal.trial for literal in width.literals)
+        ),
     ),
 }
 # what rules on source code read beside the quantities of layers

@@ -25,6 +25,7 @@ class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
     name: str = ""
     default: bool = False
     quiet: bool = False  # in a test, in documentation or in vendored code
+    trial: bool = False  # in the code by which a module tries itself: `net = Net(10); net(torch.rand(1, 3, 64, 64))`
     bound: bool = False  # the end of a range, which is part of none of its numbers
 
 

@@ -286,6 +286,7 @@ def test_inside_of_a_construction(path: str, line: int | None, column: int | Non
         ((literal(62, 7),), False),
         ((literal(62, 7, quiet=True),), True),
         ((literal(62, 7, quiet=True), literal(2, 8)), False),
+        ((replace(literal(62, 7), trial=True), literal(2, 8)), True),
     ],
 )
 def test_a_number_of_tests_alone_is_quiet(literals: tuple[StatedLiteral, ...], quiet: bool) -> None:

@@ -916,3 +916,14 @@ def test_a_layer_that_reads_the_input_is_told_from_others(tmp_path: Path, line: 
     assert [layer.reads_input for layer in merged_again(found)] == [True, False]
     apart = module("self.a = nn.Conv2d(10, 32, 8)", "return self.a(torch.load(x))")
     assert not one(read(tmp_path, apart)).reads_input
+
+
+def test_a_width_that_a_module_chooses_to_try_itself_is_nobody_s(tmp_path: Path) -> None:
+    net = module("self.a = nn.Conv2d(3, n, 3)\nself.b = nn.Conv2d(n, 2 * n, 3)", "return self.b(self.a(x))", ", n")
+    trial = "if __name__ == '__main__':\n    print(Net(10)(torch.rand(1, 3, 8, 8)))\n"
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + net + trial)
+    assert lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings == ()
+    path.write_text(HEAD + net + trial + "def make():\n    return Net(12)\n")
+    (finding,) = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
+    assert finding.message.startswith("K=12 of Net.a, C=12")
