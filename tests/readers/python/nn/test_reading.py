@@ -927,3 +927,14 @@ def test_a_width_that_a_module_chooses_to_try_itself_is_nobody_s(tmp_path: Path)
     path.write_text(HEAD + net + trial + "def make():\n    return Net(12)\n")
     (finding,) = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
     assert finding.message.startswith("K=12 of Net.a, C=12")
+
+
+@pytest.mark.parametrize(
+    ("product", "sizes"),
+    [("g * x", (8, 8)), ("x * g", (8, 8)), ("g * unknown(x)", (None, None)), ("g + unknown(x)", (None, None)),
+     ("g * 0.5", (1, 1)), ("x * unknown(x)", (8, 8))],
+)  # fmt: skip
+def test_a_gate_is_as_large_as_what_it_weighs(tmp_path: Path, product: str, sizes: tuple[int | None, ...]) -> None:
+    net = module("self.a = nn.Conv2d(16, 24, 1)", f"g = F.adaptive_avg_pool2d(x, 1)\nreturn self.a({product})")
+    layer = one(read(tmp_path, net, input_shape=(1, 16, 8, 8))).layer
+    assert sizes == (layer.H, layer.W)
