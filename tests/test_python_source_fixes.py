@@ -247,3 +247,30 @@ def test_so_do_those_of_keras(line: str, stays: bool) -> None:
     written(net=KERAS.format(line=line))
     assert (WEIGHTS in fixed().err) is stays
     assert ("use_bias=False" in Path("net.py").read_text()) is not stays
+
+
+@pytest.mark.parametrize(
+    ("init", "key", "stays"),
+    [
+        ("", "head.bias", False),
+        ("", "module.fc.0.bias", False),
+        ("", "c.bias", True),
+        ("", "backbone.c.bias", True),
+        ("", "0.bias", True),
+        ("", "bias", True),
+        ("self.d = self.c", "d.bias", True),
+        ("self.c = nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))", "c.0.bias", True),
+        ("d = nn.Conv2d(8, 8, 1)\n        self.m = nn.Sequential(d, nn.BatchNorm2d(8))", "head.bias", True),
+        ("self.add_module('d', nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)))", "head.bias", True),
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_key_of_a_state_keeps_the_biases_of_its_own_path(init: str, key: str, stays: bool, apart: bool) -> None:
+    net = NET.format(line=init or "pass")
+    use = f"def load(state):\n    del state['{key}']\n"
+    written(net=net) if apart else written(net=f"{net}\n\n{use}")
+    if apart:
+        written(load=use)
+    ran = fixed()
+    assert ("is not fixed" in ran.err) is stays
+    assert ("padding=1, bias=False)" in Path("net.py").read_text()) is not stays

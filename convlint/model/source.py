@@ -157,7 +157,8 @@ class TrainingProgram(Struct, frozen=True, kw_only=True):
 class BiasUse(Struct, frozen=True, kw_only=True):
     """A place that fails for a convolution without a bias.
 
-    `attribute` is that of the convolution, if only the same file constructs it; empty where the convolution is unknown.
+    `attribute` is that of the convolution, if only the same file constructs it; the key of a state (`net.conv.bias`),
+    if the place names one; empty where the convolution is unknown.
     """
 
     at: Location
