@@ -121,8 +121,9 @@ class Frameworks(Library):
         return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
     def is_one_of_kinds(self, name: str) -> bool:
-        """Whether it is a convolution: most often one of other dimensions, or a transposed one, stands beside it."""
-        return canonical(name) in CONVOLUTIONS
+        """Whether it is a convolution or a norm: most often one of other dimensions, or a synchronized one, beside it."""
+        full = canonical(name)
+        return full in CONVOLUTIONS or kind_of(full) == "norm"
 
     def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:
         """Return the convolutions of a module whose names the pattern matches."""
