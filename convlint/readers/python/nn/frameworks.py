@@ -121,7 +121,7 @@ class Frameworks(Library):
         return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
     def is_one_of_kinds(self, name: str) -> bool:
-        """Whether it is a convolution or a norm: most often one of other dimensions, or a synchronized one, beside it."""
+        """Whether it is a convolution or a norm, beside which most often one of other dimensions or devices stands."""
         full = canonical(name)
         return full in CONVOLUTIONS or kind_of(full) == "norm"
 
