@@ -496,7 +496,7 @@ def check_source(
     pinned for a file.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
-    records = _records(reading.layers, dtype)
+    records = _chosen(_records(reading.layers, dtype), reading)
     scripts = merged([program for program in reading.programs if not is_quiet(program.path)])
     drafts: list[tuple[str, RuleStatement]] = []
     skipped: list[SkippedRule] = []
@@ -566,6 +566,22 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
         key = layer.locate(), layer.name, layer_identity(layer), _stated(record), record.condition, record.certainty
         by_key.setdefault((*key, record.pointwise_map), record)
     return list(by_key.values())
+
+
+def _chosen(records: list[SourceLayer], reading: SourceReading) -> list[SourceLayer]:
+    """Those but for layers that stand, or whose numbers stand, in branches that calls lead to and none takes."""
+    sides: dict[str, list[range]] = {}
+    for path, first, last in reading.refused - reading.taken:
+        sides.setdefault(path, []).append(range(first, last + 1))
+
+    def is_refused(at: Location) -> bool:
+        return any(at.line in lines for lines in sides.get(at.path, ()))
+
+    return [
+        record for record in records
+        if not is_refused(record.layer.locate())
+        and not any(is_refused(literal.at) for literals in record.stated.values() for literal in literals)
+    ]  # fmt: skip
 
 
 def _stated(record: SourceLayer) -> frozenset[object]:

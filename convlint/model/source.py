@@ -185,8 +185,10 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # For notebooks, whose cells are read as one module: the cell of each line, the line in it, and that in the file.
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # all files of the repository that could matter were read
-    # Branches, by path, first and last line: those that some evaluation left out, and those that some took or may take.
+    # Branches, by path, first and last line: those that some evaluation left out, those of them that a call left out,
+    # and those that some evaluation took or may take.
     left: frozenset[tuple[str, int, int]] = frozenset()
+    refused: frozenset[tuple[str, int, int]] = frozenset()
     taken: frozenset[tuple[str, int, int]] = frozenset()
     # Literals in defaults of parameters: those that some call that was read overrides, and those that some call keeps.
     overridden: frozenset[Location] = frozenset()

@@ -938,3 +938,30 @@ def test_a_gate_is_as_large_as_what_it_weighs(tmp_path: Path, product: str, size
     net = module("self.a = nn.Conv2d(16, 24, 1)", f"g = F.adaptive_avg_pool2d(x, 1)\nreturn self.a({product})")
     layer = one(read(tmp_path, net, input_shape=(1, 16, 8, 8))).layer
     assert sizes == (layer.H, layer.W)
+
+
+BRANCH = module(
+    "if deep:\n    self.a = nn.Conv2d(64, 60, 3)\n    self.b = nn.Conv2d(60, 64, 3)", parameters=", deep=False"
+)
+TRAINS = "if __name__ == '__main__':\n    {}.load_state_dict(torch.load('a'))\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "judged"),
+    [
+        ("", True),
+        ("def make():\n    return Net()\n", False),
+        ("def make():\n    return Net(deep=False)\n", False),
+        ("def make(deep):\n    return Net(deep)\n", True),
+        ("def make(deep=False):\n    return Net(deep)\n", True),
+        ("def make(config):\n    return Net(config.deep)\n", True),
+        ("def make():\n    return Net(), Net(True)\n", True),
+        (TRAINS.format("Net()"), False),
+        ("if __name__ == '__main__':\n    print(Net())\n", True),
+    ],
+)
+def test_a_branch_that_every_caller_refuses_has_no_findings(tmp_path: Path, calls: str, judged: bool) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + BRANCH + calls)
+    found = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
+    assert bool(found) is judged
