@@ -149,8 +149,8 @@ _MOST_DEFAULTS = 2  # that are named
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
-     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heatmap", "heatmaps", "paf",
-     "pafs", "mel", "mels", "nmels", "outputs", "grids")
+     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heat", "heatmap", "heatmaps",
+     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(

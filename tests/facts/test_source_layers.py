@@ -219,6 +219,7 @@ def test_what_the_code_around_it_does_not_show_is_unknown() -> None:
         ("num_grids", True, True, False),
         ("num_heatmaps", True, True, False),
         ("n_pafs", True, True, False),
+        ("heat_out_channels", True, True, False),
         ("n_mel_channels", True, True, False),
         ("classifier_width", True, False, False),
         ("out_channels", True, False, False),
