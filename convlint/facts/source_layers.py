@@ -191,7 +191,7 @@ class Width(Struct, frozen=True, kw_only=True):
     @property
     def is_end(self) -> bool:
         """Whether the network gets it, or gives it."""
-        return self.record.reads_input if self.side == "C" else self.record.layer.head
+        return self.record.reads_input if self.side == "C" else self.record.gives_output
 
     @property
     def outer(self) -> bool:

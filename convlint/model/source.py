@@ -49,6 +49,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     condition: str = ""
     root: str = ""
     reads_input: bool = False  # whether it reads the input of the largest network in which its place is known
+    gives_output: bool = False  # whether no layer of that network reads it
     pointwise_map: bool | None = None  # whether it works on 1x1 maps, as behind a global pool
     replaced: bool = False  # removed from its model again
     calls: int | None = None  # how often the forward pass runs it, where that was followed

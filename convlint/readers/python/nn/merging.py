@@ -589,7 +589,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
-        silent=opinion == SILENT, reads_input=bool(seen.reads_input),
+        silent=opinion == SILENT, reads_input=bool(seen.reads_input), gives_output=bool(last),
     )  # fmt: skip
 
 
@@ -622,6 +622,7 @@ def _one(group: list[SourceLayer]) -> SourceLayer:
         condition=_either(layer.condition for layer in group if layer.certainty == best.certainty),
         layer=replace(best.layer, first=placed.layer.first, head=placed.layer.head),
         reads_input=placed.reads_input,
+        gives_output=placed.gives_output,
         calls=placed.calls,
         replaced=all(layer.replaced for layer in group),
         context=placed.context,

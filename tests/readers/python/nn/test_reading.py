@@ -913,6 +913,7 @@ def test_a_layer_that_reads_the_input_is_told_from_others(tmp_path: Path, line: 
     text = module("self.a = nn.Conv2d(10, 32, 8)\nself.b = nn.Conv2d(32, 64, 3)", f"{line}\nreturn self.b(self.a(x))")
     found = read(tmp_path, text).layers
     assert [layer.reads_input for layer in found] == [True, False]
+    assert [layer.gives_output for layer in found] == [False, True]
     assert [layer.reads_input for layer in merged_again(found)] == [True, False]
     apart = module("self.a = nn.Conv2d(10, 32, 8)", "return self.a(torch.load(x))")
     assert not one(read(tmp_path, apart)).reads_input
