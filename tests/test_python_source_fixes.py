@@ -214,6 +214,7 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
          "    n = Net()\n    load_pretrained(n)\n    return n\n", True),
         ("class Enc(nn.Module):\n    def __init__(self, a):\n        super().__init__()\n        n = Net()\n"
          "        n.load_state_dict(torch.load(a), strict=False)\n        self.n = n\n", True),
+        ("def net(name):\n    n = Net()\n    n.load_state_dict(fetch(MODEL_URLS[name]))\n    return n\n", True),
         ("def main(a):\n    n = Net()\n    n.load_state_dict(torch.load(a))\n    return n\n", False),
     ],
 )  # fmt: skip

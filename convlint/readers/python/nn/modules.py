@@ -214,7 +214,7 @@ _NOTHING = words("""
 """)
 _LOADS = frozenset(("load_state_dict", "set_state_dict", "set_dict", "load_weights"))
 # Text of functions that load weights which others have published
-_PUBLISHED = re.compile(r"pretrain|url\b|from_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
+_PUBLISHED = re.compile(r"pretrain|urls?\b|from_hub|hf_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
 # Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
