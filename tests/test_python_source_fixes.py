@@ -185,3 +185,93 @@ def test_a_training_loop_that_evaluates_freezes_nothing() -> None:
     loop += "class T:\n    def train(self):\n        self.m.eval()\n"
     written(net=NET.format(line="pass") + loop)
     assert "CL506" in checked().out
+
+
+WEIGHTS = "this loads weights that were made with the bias"
+
+
+@pytest.mark.parametrize("load", ["self.load_state_dict(torch.load(path))", "self.load(path)"])
+def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
+    net = NET.replace("from torch", "import torch\nfrom torch").replace("(self):", "(self, path):").format(line=load)
+    net += "\n    def load(self, path):\n        self.load_state_dict({**self.state_dict(), **torch.load(path)})\n"
+    part = NET.format(line="pass").replace("Net", "Part")
+    other = part.replace("Part", "Other")
+    net = net.replace("self.n = ", "self.part = Part()\n        self.n = ") + part.replace("from torch import nn\n", "")
+    written(net=net, other=other)
+    ran = fixed()
+    at = 11 if "torch.load" in load else 17
+    assert f"net.py: CL506 at 2 places is not fixed: net.py:{at}: {WEIGHTS}" in ran.err
+    assert Path("net.py").read_text() == net
+    assert "padding=1, bias=False)" in Path("other.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("function", "stays"),
+    [
+        ("def net(pretrained):\n    n = Net()\n    if pretrained:\n        n.load_state_dict(load_url('a'))\n"
+         "    return n\n", True),
+        ("def load_pretrained(n):\n    n.load_state_dict(torch.load('a'))\n\n\ndef net():\n"
+         "    n = Net()\n    load_pretrained(n)\n    return n\n", True),
+        ("class Enc(nn.Module):\n    def __init__(self, a):\n        super().__init__()\n        n = Net()\n"
+         "        n.load_state_dict(torch.load(a), strict=False)\n        self.n = n\n", True),
+        ("def net(name):\n    n = Net()\n    n.load_state_dict(fetch(MODEL_URLS[name]))\n    return n\n", True),
+        ("def main(a):\n    n = Net()\n    n.load_state_dict(torch.load(a))\n    return n\n", False),
+    ],
+)  # fmt: skip
+def test_so_do_those_that_others_made(function: str, stays: bool) -> None:
+    written(net=NET.format(line="pass"), use=f"import torch\nfrom torch import nn\nfrom net import Net\n\n\n{function}")
+    ran = fixed()
+    assert (WEIGHTS in ran.err) is stays
+    assert (Path("net.py").read_text() == NET.format(line="pass")) is stays
+
+
+KERAS = """\
+import keras
+from keras.layers import BatchNormalization, Conv2D
+from keras.utils import get_file
+
+
+def net(weights):
+    image = keras.Input((32, 32, 3))
+    x = Conv2D(64, 3)(image)
+    x = BatchNormalization()(x)
+    network = keras.Model(image, x)
+    {line}
+    return network
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "stays"), [("network.load_weights(get_file('a', URL))", True), ("network.summary()", False)]
+)
+def test_so_do_those_of_keras(line: str, stays: bool) -> None:
+    written(net=KERAS.format(line=line))
+    assert (WEIGHTS in fixed().err) is stays
+    assert ("use_bias=False" in Path("net.py").read_text()) is not stays
+
+
+@pytest.mark.parametrize(
+    ("init", "key", "stays"),
+    [
+        ("", "head.bias", False),
+        ("", "module.fc.0.bias", False),
+        ("", "c.bias", True),
+        ("", "backbone.c.bias", True),
+        ("", "0.bias", True),
+        ("", "bias", True),
+        ("self.d = self.c", "d.bias", True),
+        ("self.c = nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))", "c.0.bias", True),
+        ("d = nn.Conv2d(8, 8, 1)\n        self.m = nn.Sequential(d, nn.BatchNorm2d(8))", "head.bias", True),
+        ("self.add_module('d', nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)))", "head.bias", True),
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_key_of_a_state_keeps_the_biases_of_its_own_path(init: str, key: str, stays: bool, apart: bool) -> None:
+    net = NET.format(line=init or "pass")
+    use = f"def load(state):\n    del state['{key}']\n"
+    written(net=net) if apart else written(net=f"{net}\n\n{use}")
+    if apart:
+        written(load=use)
+    ran = fixed()
+    assert ("is not fixed" in ran.err) is stays
+    assert ("padding=1, bias=False)" in Path("net.py").read_text()) is not stays

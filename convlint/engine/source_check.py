@@ -262,14 +262,15 @@ def _in_any_case(worst: Width, pairs: Iterable[tuple[Flaw, Width]]) -> SourceLay
 def _numbers(records: Iterable[SourceLayer]) -> list[Width]:
     """Every channel count that is known; what layers write and read, by one literal or in one file, are inner ones.
 
-    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it.
+    A depthwise convolution hands on what it gets, so it tells neither what reads a number nor what writes it. Nor do
+    the two ends of a network: an autoencoder gives as many channels as it gets.
     """
     every = [Width(record=record, side=side) for record in records for side in SIDES]
     known = [(width, width.brought) for width in every if width.value is not None]
     sides: dict[Location, set[Side]] = {}
     numbers: set[tuple[str, Side, int | None]] = set()
     for width, brought in known:
-        if _is_depthwise(width.record):
+        if width.is_end or _is_depthwise(width.record):
             continue
         numbers.add((width.record.layer.path, width.side, width.value))
         for literal in brought:
@@ -495,7 +496,7 @@ def check_source(
     pinned for a file.
     """
     rules = [rule for rule in rulebook.of_source if codes is None or rule.info.code in codes]
-    records = _records(reading.layers, dtype)
+    records = _chosen(_records(reading.layers, dtype), reading)
     scripts = merged([program for program in reading.programs if not is_quiet(program.path)])
     drafts: list[tuple[str, RuleStatement]] = []
     skipped: list[SkippedRule] = []
@@ -565,6 +566,22 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
         key = layer.locate(), layer.name, layer_identity(layer), _stated(record), record.condition, record.certainty
         by_key.setdefault((*key, record.pointwise_map), record)
     return list(by_key.values())
+
+
+def _chosen(records: list[SourceLayer], reading: SourceReading) -> list[SourceLayer]:
+    """Those but for layers that stand, or whose numbers stand, in branches that calls lead to and none takes."""
+    sides: dict[str, list[range]] = {}
+    for path, first, last in reading.refused - reading.taken:
+        sides.setdefault(path, []).append(range(first, last + 1))
+
+    def is_refused(at: Location) -> bool:
+        return any(at.line in lines for lines in sides.get(at.path, ()))
+
+    return [
+        record for record in records
+        if not is_refused(record.layer.locate())
+        and not any(is_refused(literal.at) for literals in record.stated.values() for literal in literals)
+    ]  # fmt: skip
 
 
 def _stated(record: SourceLayer) -> frozenset[object]:

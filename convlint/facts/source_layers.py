@@ -149,12 +149,13 @@ _MOST_DEFAULTS = 2  # that are named
 # of names, in lower case and apart: what a task fixes, what an image has, and what weighs or makes other channels
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
-     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "outputs", "grids")
+     "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heat", "heatmap", "heatmaps",
+     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
     ("cls", "logit", "logits", "bbox", "box", "boxes", "pred", "preds", "predict", "prediction", "score", "scores",
-     "classifier", "reg", "regression", "objectness", "heatmap", "landmark", "offset", "offsets", "head", "controller",
+     "classifier", "reg", "regression", "objectness", "landmark", "offset", "offsets", "head", "controller",
      "kernel", "kernels")
 ) | _TASK  # fmt: skip
 # three channels for each of several images: `3 * 7`
@@ -188,9 +189,14 @@ class Width(Struct, frozen=True, kw_only=True):
         return tuple(literal for literal in self.literals if not is_inside(literal.at, self.record))
 
     @property
+    def is_end(self) -> bool:
+        """Whether the network gets it, or gives it."""
+        return self.record.reads_input if self.side == "C" else self.record.gives_output
+
+    @property
     def outer(self) -> bool:
         """Whether it comes from elsewhere, and no layers read and write it: what the network gets, or what it gives."""
-        return bool(self.brought) and not self.inner
+        return (bool(self.brought) or self.is_end) and not self.inner
 
 
 def is_inside(at: Location, record: SourceLayer) -> bool:
@@ -292,8 +298,11 @@ WIDTH: Table = {
     "of_task": truth("the task fixes it: by a name, or brought, and read by no layer", _says_task),
     "of_input": truth("it is the input's: of an image, or brought, and written by no layer", _says_input),
     "quiet": truth(
-        "all its literals stand in tests or other people's code",
-        lambda width: bool(width.literals) and all(literal.quiet for literal in width.literals),
+        "all its literals stand in tests or other people's code, or the module chooses it to try itself",
+        lambda width: (
+            (bool(width.literals) and all(literal.quiet for literal in width.literals))
+            or any(literal.trial for literal in width.literals)
+        ),
     ),
 }
 # what rules on source code read beside the quantities of layers

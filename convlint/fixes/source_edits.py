@@ -20,6 +20,7 @@ from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import SourceReading, TrainingProgram
+from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
@@ -58,6 +59,22 @@ def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterato
             yield from (node.id if isinstance(node, ast.Name) else node.attr for node in names)
 
 
+def _attributes_of(source: PythonSource, calls: Iterable[ast.Call]) -> frozenset[str] | None:
+    """The attributes of `self` that get what the calls make, alone or in a Sequential: names in its keys of a state.
+
+    None where one goes elsewhere, or its attribute gets another name.
+    """
+    names: dict[int, str] = {}
+    for statement in source.nodes[ast.Assign]:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as value):
+                line = value.args if dotted(value.func).endswith("nn.Sequential") else ()
+                names.update(dict.fromkeys(map(id, (value, *line)), name))
+    attributes = frozenset(names.get(id(call), "") for call in calls)
+    again = any(re.search(rf"= *self\.{name}\b(?! *[.(\[])", source.text) for name in attributes)
+    return None if "" in attributes or again else attributes
+
+
 class _File(NamedTuple):
     """The edits of a file, without its syntax tree, which is large and no longer needed.
 
@@ -75,10 +92,13 @@ class _Editor:
     def __init__(self, reading: SourceReading, read: Read, asked: Iterable[Location]) -> None:
         self._read = read
         self._sites: dict[Location, Span] = {}
+        self._loads: dict[Location, Location] = {}
         for record in reading.layers:
             span = record.layer.spans.get("layer")
             if span is not None:
-                self._sites[record.layer.locate()] = self._sites[record.layer.locate("bias")] = span
+                places = record.layer.locate(), record.layer.locate("bias")
+                self._sites.update(dict.fromkeys(places, span))
+                self._loads.update(dict.fromkeys(places, record.loaded_at) if record.loaded_at is not None else {})
         self._bias_uses = reading.bias_uses
         self._asked: dict[str, dict[Span, None]] = {}
         for at in asked:
@@ -101,6 +121,8 @@ class _Editor:
         if file.use is not None:
             sure = file.use.path == at.path
             return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
+        if at in self._loads:
+            return _refused(fix, self._loads[at], "this loads weights that were made with the bias")
         return fix_with_edits(fix, {at.path: edits}, lambda _: file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:
@@ -121,8 +143,19 @@ class _Editor:
         """What uses a bias that these calls in a file may make, in that file first."""
         if not self._bias_uses:
             return None
-        own, anywhere = {"", *_names_of(source, calls)}, {"", *_SET.findall(source.text)}
-        places = [use.at for use in self._bias_uses if use.attribute in (own if use.at.path == path else anywhere)]
+        made = [call for call in calls if call is not None]
+        own, anywhere, attributes = (
+            {"", *_names_of(source, made)}, {"", *_SET.findall(source.text)}, _attributes_of(source, made),
+        )  # fmt: skip
+        places = [
+            use.at
+            for use in self._bias_uses
+            if (
+                attributes is None or not attributes.isdisjoint(use.attribute.split("."))
+                if "." in use.attribute
+                else use.attribute in (own if use.at.path == path else anywhere)
+            )
+        ]
         return next((at for at in places if at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:

@@ -25,6 +25,7 @@ class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
     name: str = ""
     default: bool = False
     quiet: bool = False  # in a test, in documentation or in vendored code
+    trial: bool = False  # in the code by which a module tries itself: `net = Net(10); net(torch.rand(1, 3, 64, 64))`
     bound: bool = False  # the end of a range, which is part of none of its numbers
 
 
@@ -47,6 +48,8 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     certainty: Certainty = "stated"
     condition: str = ""
     root: str = ""
+    reads_input: bool = False  # whether it reads the input of the largest network in which its place is known
+    gives_output: bool = False  # whether no layer of that network reads it
     pointwise_map: bool | None = None  # whether it works on 1x1 maps, as behind a global pool
     replaced: bool = False  # removed from its model again
     calls: int | None = None  # how often the forward pass runs it, where that was followed
@@ -55,6 +58,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     context: int = -1  # how many convolutions ran in the largest network in which its place is known
     silent: bool = False  # no root that led here shows whether a norm follows
     norm_by: tuple[StatedLiteral, ...] = ()  # defaults of parameters but for which no norm might follow
+    loaded_at: Location | None = None  # the call that loads weights into what its place constructs, as made for it
 
     @property
     def part(self) -> str:
@@ -154,7 +158,8 @@ class TrainingProgram(Struct, frozen=True, kw_only=True):
 class BiasUse(Struct, frozen=True, kw_only=True):
     """A place that fails for a convolution without a bias.
 
-    `attribute` is that of the convolution, if only the same file constructs it; empty where the convolution is unknown.
+    `attribute` is that of the convolution, if only the same file constructs it; the key of a state (`net.conv.bias`),
+    if the place names one; empty where the convolution is unknown.
     """
 
     at: Location
@@ -181,8 +186,10 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     # For notebooks, whose cells are read as one module: the cell of each line, the line in it, and that in the file.
     cells: Mapping[str, tuple[tuple[int, int, int], ...]] = field(default_factory=dict)
     whole: bool = False  # all files of the repository that could matter were read
-    # Branches, by path, first and last line: those that some evaluation left out, and those that some took or may take.
+    # Branches, by path, first and last line: those that some evaluation left out, those of them that a call left out,
+    # and those that some evaluation took or may take.
     left: frozenset[tuple[str, int, int]] = frozenset()
+    refused: frozenset[tuple[str, int, int]] = frozenset()
     taken: frozenset[tuple[str, int, int]] = frozenset()
     # Literals in defaults of parameters: those that some call that was read overrides, and those that some call keeps.
     overridden: frozenset[Location] = frozenset()

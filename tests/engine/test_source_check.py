@@ -131,6 +131,16 @@ def test_what_makes_two_drafts_one() -> None:
 WIDE, TALL = literal(1.4, 7, "width"), literal(32, 20)
 
 
+def test_the_ends_of_a_network_make_nothing_inner() -> None:
+    ends = [record("Net.first", C=37, reads_input=True), record("Net.last", 101, K=37, head=True, gives_output=True)]
+    assert said(checked(*ends)) == []
+    by_name = record("Net.mid", 103, K=37, head=True)  # as its parameter is called out_channels
+    assert [line for _, line, _ in said(checked(ends[0], by_name))] == [100]
+    inner = record("Net.mid", 102, C=37)
+    assert [line for _, line, _ in said(checked(*ends, inner))] == [102]
+    assert [line for _, line, _ in said(checked(*ends, record("Net.mid", 102, K=37)))] == [100, 102]
+
+
 def biased(name: str = "Net.conv", **given: Any) -> SourceLayer:
     return record(name, **{"bias": True, "norm_follows": True} | given)
 

@@ -217,6 +217,10 @@ def test_what_the_code_around_it_does_not_show_is_unknown() -> None:
         ("n_class", True, True, False),
         ("num_anchors", True, True, False),
         ("num_grids", True, True, False),
+        ("num_heatmaps", True, True, False),
+        ("n_pafs", True, True, False),
+        ("heat_out_channels", True, True, False),
+        ("n_mel_channels", True, True, False),
         ("classifier_width", True, False, False),
         ("out_channels", True, False, False),
         ("in_channels", True, False, False),
@@ -235,6 +239,8 @@ def test_what_names_of_literals_say(name: str, inner: bool, of_task: bool, of_in
         ("RPNHead.bbox_pred[0]", "K", True),
         ("Align.conv_offset[6]", "K", True),
         ("CondInst.controller", "K", True),
+        ("Stage.heatmaps[2]", "K", True),
+        ("Stage.paf2", "K", True),
         ("RPNHead.cls_logits", "C", False),
         ("RPNHead.conv", "K", False),
         ("Net.predictor_less", "K", False),
@@ -281,6 +287,7 @@ def test_inside_of_a_construction(path: str, line: int | None, column: int | Non
         ((literal(62, 7),), False),
         ((literal(62, 7, quiet=True),), True),
         ((literal(62, 7, quiet=True), literal(2, 8)), False),
+        ((replace(literal(62, 7), trial=True), literal(2, 8)), True),
     ],
 )
 def test_a_number_of_tests_alone_is_quiet(literals: tuple[StatedLiteral, ...], quiet: bool) -> None:

@@ -118,6 +118,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
 
     # A branch that one process left out may have been taken by a root of another.
     left: frozenset[Side] = frozenset().union(*(part.left for part in parts))
+    refused: frozenset[Side] = frozenset().union(*(part.refused for part in parts))
     taken: frozenset[Side] = frozenset().union(*(part.taken for part in parts))
     untaken = Untaken(left, taken)
     layers = tuple(merged_again(layer for part in parts for layer in part.layers))
@@ -141,6 +142,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         known=len(known),
         unread=tuple(place for _, place in sorted(unread.items(), key=itemgetter(0))),
         left=left,
+        refused=refused,
         taken=taken,
         overridden=overridden,
         kept=kept,

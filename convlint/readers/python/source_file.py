@@ -7,6 +7,7 @@ it handles a byte order mark and a declared encoding itself.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from functools import cached_property
 from typing import TypeGuard
@@ -18,6 +19,14 @@ from convlint.model.location import Location, Span
 from convlint.readers.python.walking import Nodes, by_kind, walked
 
 LARGEST = 2 << 20  # bytes; what people write is a hundredth of it, and the tree takes a hundred times as much memory
+
+
+# Text of files that do more with their networks than to try them
+_USES = re.compile(
+    rb"\.backward\(|\.fit\(|\.step\(|\boptim|load_state_dict|\.load\(|load_weights|\.export\(|DataLoader|Trainer|"
+    rb"(?<!def )(?<![.\w])(?:train|evaluate|infer|predict)\w*\("
+)
+_TRIES = re.compile(rb"\b(?:rand|randn|randint|random|ones|zeros|empty|Input|summary|profile|print)\(")
 
 
 class SourceFile:
@@ -49,6 +58,21 @@ class SourceFile:
     def is_quiet(self) -> bool:
         """Whether it is a test, documentation or vendored code, for which no findings are reported."""
         return is_quiet(self.path)
+
+    @cached_property
+    def trials(self) -> tuple[range, ...]:
+        """The lines in which a module that defines classes tries them: below its guard, or in a test of its own."""
+        body = self.tree.body
+        if _USES.search(self.content) or not any(isinstance(node, ast.ClassDef) for node in body):
+            return ()
+        guards = list(filter(is_guard, body))
+        called = {last_name(node.value.func) for guard in guards for node in guard.body
+                  if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)}  # fmt: skip
+        tests = [node for node in body if isinstance(node, ast.FunctionDef)
+                 and (node.name in called or node.name.lstrip("_").startswith("test"))]  # fmt: skip
+        lines = (range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in (*guards, *tests))
+        parts = ((part, b"\n".join(self.content_lines[part.start - 1 : part.stop - 1])) for part in lines)
+        return tuple(part for part, content in parts if _TRIES.search(content))
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Span:
         """Return the position of a node; the end is exclusive."""

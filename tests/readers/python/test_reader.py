@@ -10,7 +10,7 @@ from readme_examples import ROOT
 from convlint.model.source import UnreadFile
 from convlint.readers import ReadOptions
 from convlint.readers.python.reader import joined, read, read_source
-from convlint.readers.python.source_file import is_guard
+from convlint.readers.python.source_file import is_guard, parsed
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -188,3 +188,24 @@ def test_a_default_that_every_caller_overrides_is_no_width(callers: str, known: 
     )
     found = joined([read_source(["net.py"])])
     assert (found.constructions, found.known, [each.why for each in found.unread]) == (1, known, why)
+
+
+TRIAL = "import torch\nclass Net:\n    def __init__(self, width): self.width = width\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("if __name__ == '__main__':\n    net = Net(10)\n    net(torch.rand(1, 3, 8, 8))\n", [range(4, 7)]),
+        ("def run():\n    print(Net(10))\nif __name__ == '__main__':\n    run()\n", [range(4, 6)]),
+        ("def test():\n    net = Net(10)\n    print(net(torch.zeros(1, 3, 8, 8)))\n", [range(4, 7)]),
+        ("def make():\n    print(10)\n    return Net(10)\n", []),
+        ("if __name__ == '__main__':\n    net = Net(10)\n    serve(net)\n", []),
+        ("if __name__ == '__main__':\n    net = Net(10)\n    net(torch.rand(1, 3, 8, 8)).backward()\n", []),
+        ("if __name__ == '__main__':\n    net = Net(10)\n    print(net)\n    train_model(net)\n", []),
+        ("if __name__ == '__main__':\n    net = Net(10).train()\n    print(net)\n", [range(4, 7)]),
+    ],
+)
+def test_where_a_module_tries_itself(code: str, lines: list[range]) -> None:
+    assert list(parsed("net.py", (TRIAL + code).encode()).trials) == lines
+    assert not parsed("net.py", code.encode()).trials  # it defines no class

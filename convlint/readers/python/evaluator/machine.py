@@ -241,6 +241,12 @@ class Machine:
         """Return the tests under which a network runs the current code: undecided ones, and those of its mode."""
         return (*self.conditions, *self.modes)
 
+    def is_called(self) -> bool:
+        """Whether the current code is called by some other, which is not there to try it."""
+        return bool(self.stack) and not any(
+            site.node.lineno in lines for site in self.stack for lines in site.file.trials
+        )
+
     def by_defaults(self) -> frozenset[StatedLiteral]:
         """Return the defaults of parameters that decided the tests around the current code."""
         return NOTHING_STATED.union(*self.decided)

@@ -78,9 +78,13 @@ Side = tuple[str, int, int]  # path, first and last line
 
 
 class Choices(Struct):
-    """The sides of `if` statements that a decided test left out, and those that some run takes or may take."""
+    """The sides of `if` statements that a decided test left out, and those that some run takes or may take.
+
+    `refused` are those that were left out in a call, in contrast to a root by itself and to a module that tries itself.
+    """
 
     left: set[Side] = set()
+    refused: set[Side] = set()
     taken: set[Side] = set()
 
 

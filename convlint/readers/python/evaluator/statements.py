@@ -308,6 +308,8 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
             return fork(scope, taken, left_out, text, negated)
         choices.taken.add(sides[truth])
         choices.left.add(sides[not truth])
+        if sides[not truth] not in choices.refused and scope.machine.is_called():
+            choices.refused.add(sides[not truth])
         side = body if truth else other
         defaults = defaults_in(value)
         if not mode and not defaults:

@@ -353,7 +353,10 @@ def literal(file: SourceFile, node: ast.expr, value: Plain, name: str, *, defaul
     # A long text cannot be shown, and bytes are no size of a layer: neither is worth remembering.
     if isinstance(value, bytes) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
         return Const(value)
-    stated = StatedLiteral(at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet)
+    trial = any(node.lineno in lines for lines in file.trials)
+    stated = StatedLiteral(
+        at=file.locate(node), value=value, name=name, default=default, quiet=file.is_quiet, trial=trial
+    )
     return Const(value, frozenset((stated,)))
 
 

@@ -47,6 +47,9 @@ _CONSTRUCTS = re.compile(
     re.DOTALL,
 )
 
+# The key of a state, whose path has a name, in contrast to that of a Sequential's own
+_KEY = re.compile(r"(?:\d+\.)*[^\W\d]\w*(?:\.\w+)*\.bias")
+
 _Layers = frozenset[str]  # source text of layers whose bias cannot fail
 _NONE: _Layers = frozenset()
 
@@ -78,7 +81,7 @@ def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
     """Return the expressions that fail if the bias is None, in source order.
 
     Each comes with the attribute that has the bias (`conv` of `self.conv.bias`) if the file constructs every value of
-    that attribute, and with '' otherwise.
+    that attribute, with the key if that of a state (`net.conv.bias`), and with '' otherwise.
     """
     uses = _Uses(file)
     try:
@@ -121,7 +124,12 @@ class _Uses:
         return values
 
     def attribute(self, use: ast.expr) -> str:
-        """Return the variable or attribute of `self` that has the bias, if the file constructs all its values."""
+        """Return the variable or attribute of `self` that has the bias, if the file constructs all its values.
+
+        For the key of a state it is that.
+        """
+        if isinstance(use, ast.Constant):
+            return use.value if isinstance(use.value, str) and _KEY.fullmatch(use.value) else ""
         holder = _holder(use)
         name = dotted(holder).removeprefix("self.") if holder is not None else ""
         values = self._bound.get(_key(holder), ()) if holder is not None else ()

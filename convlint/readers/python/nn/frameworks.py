@@ -86,6 +86,8 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
             return library.call_instance(machine, first, inner) if isinstance(first, Instance) else None
         keywords = {name: value for name, value in call.keywords.items() if name not in _OF_CHECKPOINTS}
         return machine.call(first, list(call.args[1:]), keywords, call.node, call.file)
+    if full in ("torch.as_tensor", "torch.tensor") and isinstance(first, Tensor):
+        return first
     if full == "torch.autograd.Variable":
         return first if isinstance(first, Tensor) else Tensor(TensorPath(raw=True))
     if full in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
@@ -119,8 +121,9 @@ class Frameworks(Library):
         return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
     def is_one_of_kinds(self, name: str) -> bool:
-        """Whether it is a convolution: most often one of other dimensions, or a transposed one, stands beside it."""
-        return canonical(name) in CONVOLUTIONS
+        """Whether it is a convolution or a norm, beside which most often one of other dimensions or devices stands."""
+        full = canonical(name)
+        return full in CONVOLUTIONS or kind_of(full) == "norm"
 
     def kinds(self, module: str, pattern: re.Pattern[str]) -> list[str]:
         """Return the convolutions of a module whose names the pattern matches."""

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Function
 from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import every
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False", b".trainable = ")
 _TEST = re.compile(rb"\bif\b[^:]{0,300}?(?:norm|bn)", re.IGNORECASE)
 _NORM = re.compile("norm|bn", re.IGNORECASE)
 _MADE_BY_KERAS = re.compile(r"(?:\bModel|\bSequential|BatchNormalization)$")
+_OTHER_LAYER = re.compile(
+    r"(?:torch\.)?nn\.(?:(?:Lazy)?Conv\w*|Linear|\w*ReLU6?|\w*Dropout\w*|\w*Pool\dd|Sigmoid|Tanh|GELU|SiLU|Identity)"
+)
 _MAKES_NORM = re.compile(r"\b(?=[A-Z])\w*(?i:norm|bn)\w*\(")
 
 
@@ -97,13 +101,32 @@ def _evaluates_made(node: ast.AST) -> bool:
 def _holds_parts(cls: ast.ClassDef) -> bool:
     """Whether a class puts parts of itself into evaluation mode: in its `train`, or parts named as norms."""
     evaluated = set(_evaluated(cls.body))
+    made: dict[str, list[ast.expr]] = {}  # by the source text of what gets it
+    for node in every(cls) if evaluated else ():
+        if isinstance(node, ast.Assign):
+            made.setdefault(ast.unparse(node.targets[0]), []).append(node.value)
+    evaluated = {text for text in evaluated if not _is_other_part(text, made)}
     if evaluated and any(map(_overrides_train, cls.body)):
         return True
     own = {text for text in evaluated if text.startswith("self.")}
-    return any(_NORM.search(text.rpartition(".")[2]) for text in own) or any(
-        isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) in own
-        and _NORM.search(ast.unparse(node.value.func))
-        for node in (every(cls) if own else ())
+    return any(
+        _NORM.search(text.rpartition(".")[2])
+        or any(isinstance(value, ast.Call) and _NORM.search(ast.unparse(value.func)) for value in made.get(text, ()))
+        or ("[" in text and any(_MAKES_NORM.search(ast.unparse(value)) for value in made.get(text.split("[")[0], ())))
+        for text in own
+    )
+
+
+def _is_other_part(text: str, made: Mapping[str, Sequence[ast.expr]]) -> bool:
+    """Whether it is a part of a Sequential, such as `self.block[0]`, that is a layer of another kind than a norm."""
+    holder, _, index = text.removesuffix("]").partition("[")
+    values = made.get(holder, ())
+    return bool(values) and index.isdecimal() and all(
+        isinstance(value, ast.Call) and dotted(value.func).endswith("nn.Sequential")
+        and not any(isinstance(part, ast.Starred) for part in value.args)
+        and len(value.args) > int(index)
+        and isinstance(part := value.args[int(index)], ast.Call) and _OTHER_LAYER.fullmatch(dotted(part.func))
+        for value in values
     )  # fmt: skip
 
 

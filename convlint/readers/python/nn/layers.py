@@ -149,14 +149,16 @@ class Record(NamedTuple):
     """An event in the life of a convolution.
 
     It was `constructed`, perhaps from `before` by setting an attribute; `held` by an attribute or a container; `lined`
-    up in a Sequential in front of something, a `norm` or not; or it `escaped` to code that is not followed.
+    up in a Sequential in front of something, a `norm` or not; `loaded` with weights of its own by the call `at`; or it
+    `escaped` to code that is not followed.
     """
 
-    what: Literal["constructed", "held", "lined", "escaped"]
+    what: Literal["constructed", "held", "lined", "loaded", "escaped"]
     layer: Convolution
     before: Convolution | None = None
     norm: bool | None = None  # None where nobody knows
     defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, but for which the norm might not be there
+    at: Location | None = None
 
 
 class ConvRun(NamedTuple):

@@ -210,6 +210,7 @@ class Seen(Struct, eq=False):
     opinions: list[Opinion] = []
     norm_by: list[frozenset[StatedLiteral]] = []  # for each opinion that a norm follows, what it rests on
     reads: list[TensorPath] = []
+    loaded_at: Location | None = None
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -247,6 +248,7 @@ class Gathering:
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
         escaped = {id(record.thing.layer) for record in recorded if record.thing.what == "escaped"}
+        loads = {id(record.thing.layer): record.thing.at for record in recorded if record.thing.what == "loaded"}
         one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
         for record in recorded:
             if record.thing.what == "constructed":
@@ -274,6 +276,7 @@ class Gathering:
                 seen.condition = _either((condition, seen.condition))
             if (seen.certainty, seen.root) == (certainty, root):
                 seen.alternatives = alternatives[id(layer)]
+            seen.loaded_at = seen.loaded_at or loads.get(id(layer))
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
@@ -473,7 +476,8 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     written = (says[id(entry.layer.signature), entry.layer.made_by] for entry in seen)
     norm_by = _resting_on(defaults for entry in seen for defaults in entry.norm_by) if opinion is True else ()
     layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
-    layers = [replace(layer, norm_by=norm_by) for layer in layers] if norm_by else layers
+    loaded_at = _first_of(entry.loaded_at for entry in seen)
+    layers = [replace(layer, norm_by=norm_by, loaded_at=loaded_at) for layer in layers]
     if _may_lack_bias(seen):  # whether a norm cancels one is then nothing that can be said of the place
         layers = [replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False) for layer in layers]
     return _merged(_without_chains(seen, layers))
@@ -483,6 +487,10 @@ def _resting_on(norms: Iterable[Collection[StatedLiteral]]) -> tuple[StatedLiter
     """Return the defaults on which norms rest; none where one of them rests on nothing."""
     groups = list(norms)
     return tuple(sorted({literal for group in groups for literal in group}, key=place_of)) if all(groups) else ()
+
+
+def _first_of(places: Iterable[Location | None]) -> Location | None:
+    return min((place for place in places if place is not None), key=start, default=None)
 
 
 def _may_lack_bias(seen: Iterable[Seen]) -> bool:
@@ -526,8 +534,10 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
         opinion = joined(SILENT if layer.silent else layer.layer.norm_follows for layer in group)
         follows, silent = (None, True) if opinion == SILENT else (opinion, False)
         norm_by = _resting_on(layer.norm_by for layer in group if layer.layer.norm_follows and not layer.silent)
+        loaded_at = _first_of(layer.loaded_at for layer in group)
         result += _merged([
-            replace(layer, layer=replace(layer.layer, norm_follows=follows), silent=silent, norm_by=norm_by)
+            replace(layer, layer=replace(layer.layer, norm_follows=follows), silent=silent, norm_by=norm_by,
+                    loaded_at=loaded_at)
             for layer in group
         ])  # fmt: skip
     return result
@@ -579,7 +589,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
-        silent=opinion == SILENT,
+        silent=opinion == SILENT, reads_input=bool(seen.reads_input), gives_output=bool(last),
     )  # fmt: skip
 
 
@@ -611,6 +621,8 @@ def _one(group: list[SourceLayer]) -> SourceLayer:
         best,
         condition=_either(layer.condition for layer in group if layer.certainty == best.certainty),
         layer=replace(best.layer, first=placed.layer.first, head=placed.layer.head),
+        reads_input=placed.reads_input,
+        gives_output=placed.gives_output,
         calls=placed.calls,
         replaced=all(layer.replaced for layer in group),
         context=placed.context,

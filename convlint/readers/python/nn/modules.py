@@ -212,6 +212,9 @@ _NOTHING = words("""
     reset_parameters init_weights _init_weights load_from_state_dict set_state_dict set_dict add_parameter
     clear_gradients
 """)
+_LOADS = frozenset(("load_state_dict", "set_state_dict", "set_dict", "load_weights"))
+# Text of functions that load weights which others have published
+_PUBLISHED = re.compile(r"pretrain|urls?\b|from_hub|hf_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
 # Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
@@ -227,6 +230,13 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         return receiver
     if name in _GIVES_ITSELF:
         return receiver
+    if name in _LOADS and _loads_published(machine, call):
+        at = call.file.locate(call.node)
+        layers = [module.extra for _, module in everything(receiver) if isinstance(module.extra, Convolution)]
+        if name == "load_weights":  # a functional network of Keras has no children
+            layers += [record.thing.layer for record in machine.recorded if record.thing.what == "constructed"]
+        for layer in layers:
+            machine.record(Record("loaded", layer, at=at))
     if name in _NOTHING:
         if name == "register_forward_hook" and isinstance(receiver.extra, Convolution):
             machine.record(Record("escaped", receiver.extra))  # the hook gets its output
@@ -250,6 +260,18 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         by_name = children(receiver) if direct else dict(everything(receiver))
         return _view(machine, by_name, "items" if name.startswith("named") else "values", complete=receiver.complete)
     return _container_method(machine, receiver, name, call) if is_container(receiver) else None
+
+
+def _loads_published(machine: Machine, call: LibraryCall) -> bool:
+    """Whether a call loads weights that are no user's own: it belongs to a constructor, or to a function of such words.
+
+    A script that goes on with a checkpoint made that itself.
+    """
+    if any(count and getattr(node, "name", "") == "__init__" for node, count in machine.active.items()):
+        return True
+    line = call.node.lineno
+    around = [node for node in call.file.nodes[ast.FunctionDef] if node.lineno <= line <= (node.end_lineno or 0)]
+    return bool(around) and _PUBLISHED.search(ast.unparse(max(around, key=lambda node: node.lineno))) is not None
 
 
 def _container_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:

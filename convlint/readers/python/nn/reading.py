@@ -270,7 +270,8 @@ def _report(
     return SourceReading(
         layers=tuple(layers), constructions=len(places), known=len(places) - len(unread), unread=tuple(unread),
         by_defaults=tuple(by_defaults),
-        left=frozenset(choices.left), taken=frozenset(choices.taken), overridden=overridden, kept=kept,
+        left=frozenset(choices.left), refused=frozenset(choices.refused), taken=frozenset(choices.taken),
+        overridden=overridden, kept=kept,
     )  # fmt: skip
 
 

@@ -447,7 +447,9 @@ def combined(given: Arguments, conditions: Conditions, *, added: bool = True) ->
     alone = all(isinstance(value, (Tensor, Const)) for value in given.args[:2])
     only = pair[0] if pair else TensorPath()
     space = only.space if alone else Space(only.space.points if added else None)
-    return wrote(TensorPath(only.shape, space=space, raw=only.raw, certain=only.certain and alone), pair, conditions)
+    # What is unknown may be a map, over which a gate of 1x1 is broadcast.
+    shape = only.shape if alone or only.shape is None else tuple(_wider(size, SOMETHING) for size in only.shape)
+    return wrote(TensorPath(shape, space=space, raw=only.raw, certain=only.certain and alone), pair, conditions)
 
 
 def _met(left: Space, right: Space, *, added: bool) -> Space:

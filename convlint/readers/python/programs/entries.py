@@ -17,7 +17,7 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
 from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
-from convlint.readers.python.source_file import dotted, is_guard
+from convlint.readers.python.source_file import dotted, is_guard, last_name
 from convlint.readers.python.walking import every
 
 _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
@@ -35,7 +35,10 @@ def may_be_entry(content: bytes) -> bool:
 
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
-    """Return the statement where a program begins: its guard, or the first statement of the module that trains."""
+    """Return the statement where a program begins: its guard, or the first statement of the module that trains.
+
+    A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains.
+    """
     body = unit.file.tree.body
     for node in filter(is_guard, body):
         return node
@@ -50,7 +53,19 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
         loops |= leading
         others = {name: function for name, function in others.items() if name not in leading}
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
-    return next((node for node in calls if _trains(node.value, loops)), None)
+    training = [node for node in calls if _trains(node.value, loops)]
+    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+
+
+def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:
+    """Whether it is a backward pass in no loop that has an optimizer's step."""
+    if not (isinstance(node.value, ast.Call) and last_name(node.value.func) == "backward"):
+        return False
+    around = (loop for loop in statements(body) if isinstance(loop, ast.For | ast.While)
+              and loop.lineno <= node.lineno <= (loop.end_lineno or loop.lineno))  # fmt: skip
+    return not any(
+        isinstance(inner, ast.Attribute) and inner.attr == "step" for loop in around for inner in every(loop)
+    )
 
 
 def _calls_any(function: ast.AST, names: set[str]) -> bool:

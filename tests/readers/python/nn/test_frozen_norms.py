@@ -12,6 +12,12 @@ from convlint.readers.python.nn.frozen_norms import FrozenNorms, freezes_norms
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile
 
+PARTS = (
+    "from torch import nn\nclass A(M):\n def __init__(self):\n"
+    "  self.w = nn.Sequential(nn.Conv2d(8, 8, 1), nn.Dropout(0.1), nn.BatchNorm2d(8))\n  {}"
+)
+TRAIN = " def train(self, mode=True):\n  super().train(mode)\n"
+
 
 @pytest.mark.parametrize(
     "code",
@@ -30,6 +36,14 @@ from convlint.readers.python.source_file import SourceFile
         "def f(m):\n if isinstance(m, nn.BatchNorm2d): m.training = False",
         "def f(x):\n seq = nn.Sequential(c, nn.BatchNorm2d(8))\n seq.eval()\n return seq(x)",
         "n = nn.BatchNorm2d(8) if kind else nn.BatchNorm2d(8).eval()",
+        PARTS.format("self.w[2].eval()"),
+        PARTS.format("self.w[-1].eval()"),
+        PARTS.format("self.w[k].eval()"),
+        PARTS.format("self.w[0].eval()\n  self.w = make()"),
+        PARTS.format("self.w[3].eval()"),
+        PARTS.format(
+            "pass\n def train(self, mode=True):\n  super().train(mode)\n  self.w[1].eval()\n  self.w[2].eval()"
+        ),
         "m = keras.Model(i, o)\nm.trainable = False",
         "bn = layers.BatchNormalization()\nx = bn(x)\nbn.trainable = 0",
         "for each in m.layers:\n each.trainable = False",
@@ -57,6 +71,9 @@ def test_norms_that_are_held(code: str) -> None:
         "def f(x):\n net = nn.Sequential(c, nn.BatchNorm2d(8))\n net.train()\n fit(net)\n net.eval()",
         "def f(x):\n net = nn.Sequential(c, nn.Dropout())\n net.eval()",
         "if m.eval('bn') and pd.eval(norm): pass",
+        PARTS.format("self.w[0].eval()"),
+        PARTS.format(f"pass\n{TRAIN}  self.w[1].eval()"),
+        PARTS.format("self.w[1].eval()").replace(".w", ".norm"),
     ],
 )
 def test_norms_that_are_not(code: str) -> None:

@@ -906,3 +906,63 @@ def test_modules_of_equinox_may_have_an_init_of_their_own(tmp_path: Path) -> Non
     call = "    def __call__(self, x):\n        return eqx.nn.Conv2d(64, self.width, 3)(x)\n"
     made = read(tmp_path, f"{fields}{call}def make():\n    return Net(60)\n")
     assert {each.layer.K for each in made.layers if each.layer.K} == {60}
+
+
+@pytest.mark.parametrize("line", ["", "x = torch.as_tensor(x, dtype=torch.float32)", "x = x.float().div(255)"])
+def test_a_layer_that_reads_the_input_is_told_from_others(tmp_path: Path, line: str) -> None:
+    text = module("self.a = nn.Conv2d(10, 32, 8)\nself.b = nn.Conv2d(32, 64, 3)", f"{line}\nreturn self.b(self.a(x))")
+    found = read(tmp_path, text).layers
+    assert [layer.reads_input for layer in found] == [True, False]
+    assert [layer.gives_output for layer in found] == [False, True]
+    assert [layer.reads_input for layer in merged_again(found)] == [True, False]
+    apart = module("self.a = nn.Conv2d(10, 32, 8)", "return self.a(torch.load(x))")
+    assert not one(read(tmp_path, apart)).reads_input
+
+
+def test_a_width_that_a_module_chooses_to_try_itself_is_nobody_s(tmp_path: Path) -> None:
+    net = module("self.a = nn.Conv2d(3, n, 3)\nself.b = nn.Conv2d(n, 2 * n, 3)", "return self.b(self.a(x))", ", n")
+    trial = "if __name__ == '__main__':\n    print(Net(10)(torch.rand(1, 3, 8, 8)))\n"
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + net + trial)
+    assert lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings == ()
+    path.write_text(HEAD + net + trial + "def make():\n    return Net(12)\n")
+    (finding,) = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
+    assert finding.message.startswith("K=12 of Net.a, C=12")
+
+
+@pytest.mark.parametrize(
+    ("product", "sizes"),
+    [("g * x", (8, 8)), ("x * g", (8, 8)), ("g * unknown(x)", (None, None)), ("g + unknown(x)", (None, None)),
+     ("g * 0.5", (1, 1)), ("x * unknown(x)", (8, 8))],
+)  # fmt: skip
+def test_a_gate_is_as_large_as_what_it_weighs(tmp_path: Path, product: str, sizes: tuple[int | None, ...]) -> None:
+    net = module("self.a = nn.Conv2d(16, 24, 1)", f"g = F.adaptive_avg_pool2d(x, 1)\nreturn self.a({product})")
+    layer = one(read(tmp_path, net, input_shape=(1, 16, 8, 8))).layer
+    assert sizes == (layer.H, layer.W)
+
+
+BRANCH = module(
+    "if deep:\n    self.a = nn.Conv2d(64, 60, 3)\n    self.b = nn.Conv2d(60, 64, 3)", parameters=", deep=False"
+)
+TRAINS = "if __name__ == '__main__':\n    {}.load_state_dict(torch.load('a'))\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "judged"),
+    [
+        ("", True),
+        ("def make():\n    return Net()\n", False),
+        ("def make():\n    return Net(deep=False)\n", False),
+        ("def make(deep):\n    return Net(deep)\n", True),
+        ("def make(deep=False):\n    return Net(deep)\n", True),
+        ("def make(config):\n    return Net(config.deep)\n", True),
+        ("def make():\n    return Net(), Net(True)\n", True),
+        (TRAINS.format("Net()"), False),
+        ("if __name__ == '__main__':\n    print(Net())\n", True),
+    ],
+)
+def test_a_branch_that_every_caller_refuses_has_no_findings(tmp_path: Path, calls: str, judged: bool) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + BRANCH + calls)
+    found = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
+    assert bool(found) is judged

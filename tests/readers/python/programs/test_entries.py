@@ -132,3 +132,20 @@ class TestWhetherAGpuIsUsed:
     )
     def test_not_used(self, tmp_path: Path, above: str, move: str) -> None:
         assert programs(tmp_path, {"train.py": SCRIPT.format(above=above, move=move)}) == ()
+
+
+TOY = "import torch\nw = torch.ones(3, requires_grad=True)\nw.sum().backward()\n"
+NET = "from torchvision import models\nnet = models.resnet18().cuda()\nopt = torch.optim.SGD(net.parameters())\n"
+
+
+@pytest.mark.parametrize(
+    ("training", "line"),
+    [
+        ("for x, y in loader:\n    f(net(x), y).backward()\n    if y:\n        opt.step()\n", 8),
+        ("def train():\n    f(net(x), y).backward()\n    opt.step()\ntrain()\n", 10),
+        ("f(net(x), y).backward()\nopt.step()\n", 3),
+    ],
+)
+def test_a_toy_before_the_training_is_not_where_it_begins(tmp_path: Path, training: str, line: int) -> None:
+    (found,) = programs(tmp_path, {"train.py": TOY + NET + training})
+    assert found.at.line == line

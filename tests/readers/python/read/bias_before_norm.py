@@ -189,3 +189,25 @@ class Masked(nn.Module):
         x = self.conv(x)
         x[mask] = 0
         return self.norm(x)
+
+
+NORMS = {"plain": nn.BatchNorm2d, "sync": nn.SyncBatchNorm}
+
+
+class OneOfSeveral(nn.Module):
+    """A norm of a class that a test or a key chooses."""
+
+    def __init__(self, sync, name):
+        super().__init__()
+        norm = nn.SyncBatchNorm if sync else nn.BatchNorm2d
+        other = nn.GroupNorm if sync else nn.BatchNorm2d
+        # ? K=16 norm=True
+        self.a = nn.Conv2d(3, 16, 3)
+        # ? K=24 norm=True
+        self.b = nn.Conv2d(16, 24, 3)
+        # ? K=32 norm=?
+        self.c = nn.Conv2d(24, 32, 3)
+        self.norm_a, self.norm_b, self.norm_c = norm(16), NORMS[name](24), other(32)
+
+    def forward(self, x):
+        return self.norm_c(self.c(self.norm_b(self.b(self.norm_a(self.a(x))))))
