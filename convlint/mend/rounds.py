@@ -19,7 +19,6 @@ from convlint.mend.checking import (
     Checked,
     Fixing,
     check_read,
-    is_advice,
 )
 from convlint.model.report import InputError
 from convlint.rulebook.book import Rulebook
@@ -51,8 +50,6 @@ class Mending(Generic[D]):
         self._alone: set[WishKey] = set()  # what did wait
         self._staying: set[int] = set()  # layers that do not follow others into another layout
         self._batch_is_set = False
-        advised = filter(is_advice, () if checked.result is None else checked.result.findings)
-        self._dtypes_may_change = any("dtype" in wish.sets for wish in wishes(advised))
         self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
         self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
@@ -126,9 +123,6 @@ class Mending(Generic[D]):
             return False
         if any((wish.layer, field, value) in self._former for field, value in wish.sets.items()):
             self._refuse([wish], "it would undo what another fix set")
-            return False
-        if "dtype" in wish.sets and is_advice(wish.finding) and not self._dtypes_may_change:
-            self._refuse([wish], "it comes up only now that the others are written: the next check has its price")
             return False
         if "N" in wish.sets and self._batch_is_set:
             self._refuse([wish], "another fix has set the batch already")
