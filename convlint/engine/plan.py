@@ -58,6 +58,7 @@ _FIELDS: Mapping[Lot, frozenset[str]] = {
 }  # fmt: skip
 _CHANGED = ("C", "K", "groups", "dtype", "layout", "copies_input", "unfolded")  # what steps change in a layer
 _CHANGES = get_args(StepChange)
+_ALMOST_NOTHING = 1e-9
 _NAMED = 4  # changes of one step, in words; layers of one change
 
 
@@ -254,33 +255,34 @@ class _Planning:
         return series
 
     def _within_limits(self, members: Members) -> Members:
-        """The members without the sizes that save least for each parameter that they add, as far as limits require."""
+        """The members without the sizes that save least for what they take of the limits, as far as these require."""
         wishes = self.wishes
         if wishes.max_parameters is None and wishes.max_flops is None:
             return members
         now, chosen = self._state(NONE, 0.0), Members(members.choices, {})
 
-        def fits(some: Members) -> bool:
+        def taken(some: Members) -> float:
+            """How much of its limit some members take, of the one of which they take most: 1 is all of it."""
             then = self._state(some, 0.0)
             sizes = (
                 (wishes.max_parameters, now.parameters, then.parameters),
                 (wishes.max_flops, now.flops, then.flops),
             )
-            return all(
-                share is None or before is None or after is None or after <= before * (1 + share)
+            shares = [
+                (after - before) / max(before * share, _ALMOST_NOTHING)
                 for share, before, after in sizes
-            )
+                if share is not None and before is not None and after is not None
+            ]
+            return max(shares, default=0.0)
 
         def worth(lever: Lever) -> float:
             alone = Members(members.choices, {lever.key: lever})
             saved_us = self.search.total_us(members.choices, {}) - self.search.total_us(*alone)
-            then = self._state(alone, 0.0)
-            added = max(1, (then.parameters or 0) - (now.parameters or 0))
-            return saved_us / added
+            return saved_us / max(taken(alone), _ALMOST_NOTHING)
 
         for lever in sorted(members.levers.values(), key=worth, reverse=True):
             more = chosen.plus(Members({}, {lever.key: lever}))
-            if fits(more) and self.search.total_us(*more) < self.search.total_us(*chosen):
+            if taken(more) <= 1 and self.search.total_us(*more) < self.search.total_us(*chosen):
                 chosen = more
         return chosen
 

@@ -156,6 +156,17 @@ def test_limits_hold_in_the_network_itself() -> None:
         assert (found.after.flops or 0) <= (found.now.flops or 0) * (1 + share)
 
 
+def test_of_equal_flops_those_that_save_most_are_added() -> None:
+    """Both add 0.05 % of the FLOPs; the layer on the small map adds sixteen times the parameters, and saves more."""
+    head = (
+        "version: 1\nmode: inference\ndefaults: { dtype: fp16, layout: NHWC, N: 32, R: 3, S: 3, padding: 1 }\nlayers:\n"
+    )
+    small = "".join(f"  - {{ name: small{n}, C: {C}, H: 14, W: 14, K: 1024 }}\n" for n, C in enumerate((1022, 1024)))
+    both = network(head + small + "  - { name: large, C: 62, H: 56, W: 56, K: 64 }\n")
+    plan = planned(both, mode="inference", max_flops=0.0015)
+    assert [step.layers for step in plan.steps] == [("small0",)]
+
+
 @pytest.mark.parametrize("seed", [14, 21, 52])
 def test_no_channels_get_a_worse_multiple_of_eight(seed: int) -> None:
     """Concatenations that are aligned for 16 bits, of parts that are not."""
