@@ -62,6 +62,7 @@ class NetworkResult(Struct, frozen=True, kw_only=True):
     layers: tuple[LayerReport, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[SkippedRule, ...]
+    later: tuple[Finding, ...] = ()  # which come up once a baseline holds the others; known where one is written
     suppressed: tuple[Suppressed, ...] = ()
     until: date | None = None  # the last day on which no comment that silences something has expired
     networks: tuple[NetworkReport, ...] = ()  # this one, on each target

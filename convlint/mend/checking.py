@@ -32,6 +32,7 @@ from convlint.readers import ReadOptions
 from convlint.readers.inputs import Input, Model
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook
+from convlint.verdict.baseline import baseline_of, known_of
 from convlint.verdict.select import Selection, counts
 from convlint.verdict.suppress import Silencer, Silencing
 
@@ -540,7 +541,8 @@ def judged(
 ) -> NetworkResult:  # fmt: skip
     """The check of one network on its targets, calibrated; `asked` are further arguments of `check_network`.
 
-    It leaves out what is silenced, and adds findings on the suppressions.
+    It leaves out what is silenced, and adds findings on the suppressions. Where a baseline is to be written, it looks
+    for what comes up once that holds the findings: without the advice in it, other advice may pay.
     """
     from convlint.engine.check import check_network  # source needs nothing of it
 
@@ -560,9 +562,15 @@ def judged(
         **asked,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
-    return replace(
+    result = replace(
         result, findings=findings, suppressed=silencer.suppressed, until=silencer.until, calibrations=uses
     )  # fmt: skip
+    entries = {**silencing.known.entries, **baseline_of(findings)} if silencing.adopts else silencing.known.entries
+    if len(entries) == len(silencing.known.entries):
+        return result
+    known = replace(silencing, known=known_of(entries))
+    again = judged(network, rulebook, targets, known, **{**asked, "on_promise": None})
+    return replace(result, later=(*again.findings, *again.later))
 
 
 def _code_lines(network: Network, sources: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -176,7 +176,8 @@ NOTHING = ("nothing to check", "holds nothing", "matches nothing")  # how an err
 class Verdict(Struct, frozen=True, kw_only=True):
     """A report, its exit code, all findings, those that the baseline holds, its entries that no longer occur.
 
-    `failing` are the findings at or above what fails the run.
+    `failing` are the findings at or above what fails the run. Where a baseline is written, `findings` has those, too,
+    that come up once it holds the others.
     """
 
     report: Report
@@ -217,7 +218,10 @@ def lint_paths(
     on_start(len(planned))
     known = known_of(baseline or {}), known_by_path(baseline or {})
     # Standard input can be read once, and whether a spec can be edited is told from its text.
-    tasks = [(with_content(source), plan.rulebook, _with_known(plan.job, source, *known)) for source, plan in planned]
+    tasks = [
+        (with_content(source), plan.rulebook, _with_known(plan.job, source, *known, adopts=adopt))
+        for source, plan in planned
+    ]
     outcomes = check_tasks(tasks, jobs=options.jobs, on_done=on_done, settled=settled)
     results = [
         (item.result, plan) for item, (_, plan) in zip(outcomes, planned, strict=True) if item.result is not None
@@ -230,12 +234,12 @@ def lint_paths(
     return conclude(results, errors, inputs, planner, baseline=baseline, adopt=adopt)
 
 
-def _with_known(job: Job, source: Input, every: Known, by_path: Mapping[str, Known]) -> Job:
+def _with_known(job: Job, source: Input, every: Known, by_path: Mapping[str, Known], *, adopts: bool) -> Job:
     """The job with what the baseline holds of its input; what modules find may lie in any file."""
-    if not every or job.silencing is None:
+    if job.silencing is None or not (every or adopts):
         return job
     known = by_path.get(clean_path(source.name), NOTHING_KNOWN) if source.kind == "file" else every
-    return replace(job, silencing=replace(job.silencing, known=known))
+    return replace(job, silencing=replace(job.silencing, known=known, adopts=adopts))
 
 
 def find_inputs(paths: Iterable[str], planner: RunPlanner) -> tuple[list[Input], list[InputError]]:
@@ -298,6 +302,7 @@ def conclude(
     old = [entry.finding for entry in suppressed if entry.by == "baseline"]
     findings = tuple(finding for result, _ in judged for finding in result.findings)
     kept = judged
+    later = [finding for result, _ in judged for finding in result.later]
     if adopt and not errors:
         suppressed += [Suppressed(finding=finding, reason="", by="baseline") for finding in findings]
         kept = [
@@ -326,7 +331,7 @@ def conclude(
     return Verdict(
         report=report,
         exit_code=code,
-        findings=(*findings, *old),
+        findings=(*findings, *later, *old),
         old=tuple(old),
         stale=gone,
         failing=tuple(failing),

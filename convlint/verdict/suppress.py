@@ -540,12 +540,16 @@ class _Sheet:
 
 
 class Silencing(Struct, frozen=True, kw_only=True):
-    """Which findings to leave out: all but those of `codes`, and what is exempt or in the baseline."""
+    """Which findings to leave out: all but those of `codes`, and what is exempt or in the baseline.
+
+    `adopts`: what is found is to be a baseline.
+    """
 
     codes: frozenset[str]
     today: date
     exemptions: tuple[Exemption, ...] = ()
     known: Known = NOTHING_KNOWN
+    adopts: bool = False
 
 
 class Silencer:

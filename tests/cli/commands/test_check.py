@@ -150,6 +150,25 @@ def test_what_a_run_writes_into_its_baseline_is_lost_no_longer() -> None:
 # --- inputs
 
 
+BY_ITSELF = """\
+version: 1
+runtime: { framework: pytorch, tf32: true, mixed_precision: true }
+mode: inference
+defaults: { dtype: fp32, layout: NCHW }
+layers:
+  - { name: a, N: 4, C: 512, H: 56, W: 56, K: 130, kernel_size: 1, first: true }
+  - { name: b, K: 384, kernel_size: 1 }
+  - { name: c, K: 16, kernel_size: 5, padding: 2, groups: 4 }
+"""
+
+
+def test_a_baseline_holds_what_comes_up_without_the_advice_in_it(folder: Path) -> None:
+    """In 16 bits NHWC is not worth it in the last layer, and in fp32 it is: without CL106, CL401 came up."""
+    (folder / "net.yaml").write_text(BY_ITSELF)
+    check("net.yaml", "--gpu", "a10", "--write-baseline", "known.json")
+    assert report("net.yaml", "--gpu", "a10", "--baseline", "known.json")["findings"] == []
+
+
 def test_standard_input() -> None:
     ran = check("-", stdin=WARNS)
     assert ran.code == 1
