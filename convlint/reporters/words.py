@@ -703,8 +703,11 @@ def layout_notes(report: Report) -> list[str]:
     if paths and len(paths) < len({network.path for network in report.networks}):
         first, more = clean_path(paths[0]), len(paths) - 1
         where = say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
-    note = "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked"
-    return [say(note, where=where)] if paths else []
+    note = say(
+        "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked",
+        where=where,
+    )
+    return [note] if paths else []
 
 
 def batch_note(sizes: str, path: str = "") -> str:
