@@ -216,6 +216,19 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
          "        n.load_state_dict(torch.load(a), strict=False)\n        self.n = n\n", True),
         ("def net(name):\n    n = Net()\n    n.load_state_dict(fetch(MODEL_URLS[name]))\n    return n\n", True),
         ("def main(a):\n    n = Net()\n    n.load_state_dict(torch.load(a))\n    return n\n", False),
+        ("def main():\n    n = Net()\n    n.load_state_dict(torch.load('saved/net.pth'))\n    n.eval()\n", True),
+        ("def main():\n    n = Net()\n    n.load_state_dict(torch.load('saved/net.pth'))\n"
+         "    loss.backward()\n", False),
+        ("def load(n, a):\n    n.load_state_dict(torch.load(a / 'net.pth'))\n\n\n"
+         "def keep(n, a):\n    torch.save(n, a / 'net.pth')\n\n\n"
+         "def main(a):\n    n = Net()\n    load(n, a)\n", False),
+        ("n = Net()\nn.load_state_dict(torch.load('saved/net.pth'))\n", True),
+        ("class Player:\n    def __init__(self):\n        self.n = Net()\n\n    def load(self, a):\n"
+         "        self.n.load_state_dict(torch.load(a))\n\n\np = Player()\np.load('pretrained_models/a')\n", True),
+        ("def load(n, a):\n    n.load_state_dict(torch.load(a))\n\n\ndef main():\n"
+         "    n = Net()\n    load(n, 'pretrained_models/a')\n", True),
+        ("def load(n, a):\n    n.load_state_dict(torch.load(a))\n\n\ndef main():\n"
+         "    n = Net()\n    load(n, 'models/a')\n", False),
     ],
 )  # fmt: skip
 def test_so_do_those_that_others_made(function: str, stays: bool) -> None:
@@ -223,6 +236,17 @@ def test_so_do_those_that_others_made(function: str, stays: bool) -> None:
     ran = fixed()
     assert (WEIGHTS in ran.err) is stays
     assert (Path("net.py").read_text() == NET.format(line="pass")) is stays
+
+
+@pytest.mark.parametrize(("name", "stays"), [("net", False), ("other", True)])
+def test_a_file_that_the_project_writes_is_its_own(name: str, stays: bool) -> None:
+    head = "import torch\nfrom net import Net\n\nn = Net()\n"
+    written(
+        net=NET.format(line="pass"),
+        train=f"{head}n(x).backward()\ntorch.save(n.state_dict(), 'runs/{name}.pth')\n",
+        use=f"{head}n.load_state_dict(torch.load('runs/net.pth'))\n",
+    )
+    assert (WEIGHTS in fixed().err) is stays
 
 
 KERAS = """\

@@ -149,7 +149,7 @@ class Record(NamedTuple):
     """An event in the life of a convolution.
 
     It was `constructed`, perhaps from `before` by setting an attribute; `held` by an attribute or a container; `lined`
-    up in a Sequential in front of something, a `norm` or not; `loaded` with weights of its own by the call `at`; or it
+    up in a Sequential in front of something, a `norm` or not; `loaded` with weights by the call `at`; or it
     `escaped` to code that is not followed.
     """
 
@@ -159,6 +159,7 @@ class Record(NamedTuple):
     norm: bool | None = None  # None where nobody knows
     defaults: frozenset[StatedLiteral] = frozenset()  # of parameters, but for which the norm might not be there
     at: Location | None = None
+    published: bool = False  # whether the weights are known for ones that others made
 
 
 class ConvRun(NamedTuple):

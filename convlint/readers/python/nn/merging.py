@@ -32,7 +32,7 @@ from convlint.readers.python.nn.layers import (
     per_axis,
     widths_of,
 )
-from convlint.readers.python.nn.modules import ModuleTree, children, is_line, meaning_of
+from convlint.readers.python.nn.modules import PUBLISHED, ModuleTree, children, is_line, meaning_of
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
 
 # Opinions of roots on a convolution
@@ -248,7 +248,7 @@ class Gathering:
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
         escaped = {id(record.thing.layer) for record in recorded if record.thing.what == "escaped"}
-        loads = {id(record.thing.layer): record.thing.at for record in recorded if record.thing.what == "loaded"}
+        loads = {id(record.thing.layer): record.thing.at for record in recorded if _has_published(record)}
         one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
         for record in recorded:
             if record.thing.what == "constructed":
@@ -597,6 +597,13 @@ def _points_of(points: Iterable[bool | None]) -> bool | None:
     """Whether all maps are 1x1; None if unknown."""
     known = set(points)
     return False if False in known else True if known == {True} else None
+
+
+def _has_published(record: Recorded) -> bool:
+    """Whether a layer gets weights that others made, as the call that loads them or one that leads there has it."""
+    return record.thing.what == "loaded" and (
+        record.thing.published or any(PUBLISHED.search(ast.unparse(site.node)) for site in record.stack)
+    )
 
 
 def _either(conditions: Iterable[str]) -> str:

@@ -213,8 +213,13 @@ _NOTHING = words("""
     clear_gradients
 """)
 _LOADS = frozenset(("load_state_dict", "set_state_dict", "set_dict", "load_weights"))
-# Text of functions that load weights which others have published
-_PUBLISHED = re.compile(r"pretrain|urls?\b|from_hub|hf_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
+# Text of functions that load weights which others have published, and of calls of such functions
+PUBLISHED = re.compile(r"pretrain|urls?\b|from_hub|hf_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
+# Text of files that make weights themselves
+_MAKES = re.compile(
+    rb"\.backward\(|\.fit\w*\(|\.step\(|\.minimize\(|GradientTape|Trainer\(|\b(?:torch|paddle)\.save\(|save_weights\("
+)
+_FILES_OF_WEIGHTS = re.compile(rb"[\"'/]([\w.-]+\.(?:pth|pt|ckpt|pdparams|h5|hdf5|safetensors)(?:\.tar)?)[\"']")
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
 # Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
@@ -230,13 +235,13 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         return receiver
     if name in _GIVES_ITSELF:
         return receiver
-    if name in _LOADS and _loads_published(machine, call):
-        at = call.file.locate(call.node)
+    if name in _LOADS:
+        at, published = call.file.locate(call.node), _loads_published(machine, call)
         layers = [module.extra for _, module in everything(receiver) if isinstance(module.extra, Convolution)]
         if name == "load_weights":  # a functional network of Keras has no children
             layers += [record.thing.layer for record in machine.recorded if record.thing.what == "constructed"]
         for layer in layers:
-            machine.record(Record("loaded", layer, at=at))
+            machine.record(Record("loaded", layer, at=at, published=published))
     if name in _NOTHING:
         if name == "register_forward_hook" and isinstance(receiver.extra, Convolution):
             machine.record(Record("escaped", receiver.extra))  # the hook gets its output
@@ -263,15 +268,22 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
 
 
 def _loads_published(machine: Machine, call: LibraryCall) -> bool:
-    """Whether a call loads weights that are no user's own: it belongs to a constructor, or to a function of such words.
+    """Whether a call loads weights that are no user's own.
 
-    A script that goes on with a checkpoint made that itself.
+    It belongs to a constructor, to a function of such words, or to a file that names its weights, makes none and has
+    them from no other file. A script that goes on with a checkpoint made that itself.
     """
     if any(count and getattr(node, "name", "") == "__init__" for node, count in machine.active.items()):
         return True
     line = call.node.lineno
     around = [node for node in call.file.nodes[ast.FunctionDef] if node.lineno <= line <= (node.end_lineno or 0)]
-    return bool(around) and _PUBLISHED.search(ast.unparse(max(around, key=lambda node: node.lineno))) is not None
+    if around and PUBLISHED.search(ast.unparse(max(around, key=lambda node: node.lineno))):
+        return True
+    content = call.file.content
+    return not _MAKES.search(content) and any(
+        not any(machine.project.where(re.compile(rb"save\w*\(.*" + re.escape(name)).search))
+        for name in set(_FILES_OF_WEIGHTS.findall(content))
+    )
 
 
 def _container_method(machine: Machine, receiver: Instance, name: str, call: LibraryCall) -> Value | None:

@@ -58,6 +58,8 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     modules += _sequentials(scope.variables.values(), modules)
     below = [child for value in modules for _, child in everything(value) if child is not value]
     layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
+    loaded = [record for record in machine.modules.recorded[path] if record.thing.what == "loaded"]
+    layers = layers or {id(record.thing.layer): record.thing.layer for record in loaded}  # of some wrapper of a network
     # Those of a functional network, which no variable holds
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
     recording = library.of_modules[path]
@@ -70,7 +72,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         # A part of another network is no network of its own: its input is not the image.
         parts = {id(child) for child in below}
         networks = [value for value in modules[:_MOST_NETWORKS] if id(value) not in parts]
-        recorded = [Recorded(Record("constructed", layer), (), ()) for layer in layers.values()]
+        recorded = [*loaded, *(Recorded(Record("constructed", layer), (), ()) for layer in layers.values())]
         recorded += _all_forwards(machine, library, scope.file, networks, shape)
         gathering.add(recorded, library.recording, modules, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
