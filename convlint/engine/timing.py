@@ -17,13 +17,13 @@ from convlint.estimate.host import (
     NO_HOST,
     Host,
     Hosted,
-    as_it_runs,
     can_compile,
     host_us,
     hosted,
     is_autocast,
     is_eager,
     left_us,
+    runtime_on,
 )
 from convlint.estimate.memory import parts
 from convlint.estimate.passes import basis_of
@@ -210,7 +210,7 @@ def estimated(network: Network, running: Sequence[ConvLayer], gpu: Gpu, mode: Mo
 
 def on_gpu(network: Network, gpu: Gpu) -> Network:
     """The network with its runtime as it is on a GPU."""
-    runtime = as_it_runs(network.runtime, gpu)
+    runtime = runtime_on(network.runtime, gpu)
     return network if runtime is network.runtime else replace(network, runtime=runtime)
 
 

@@ -118,7 +118,7 @@ def can_compile(runtime: Runtime, gpu: Gpu) -> bool:
     return gpu.compute_capability >= "7.0" and (version is None or version >= "1.14")
 
 
-def as_it_runs(runtime: Runtime, gpu: Gpu) -> Runtime:
+def runtime_on(runtime: Runtime, gpu: Gpu) -> Runtime:
     """The runtime on a GPU: eager where torch.compile is asked for and cannot be, since that is how it will run."""
     return replace(runtime, compile=False) if runtime.compile and not can_compile(runtime, gpu) else runtime
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import compute_dtype, time_us
 from convlint.estimate.board import converts_bf16
-from convlint.estimate.host import NO_HOST, Hosted, as_it_runs, can_compile, left_us
+from convlint.estimate.host import NO_HOST, Hosted, can_compile, left_us, runtime_on
 from convlint.estimate.results import problem_of
 from convlint.facts.network import NETWORK, MemoryFacts, NetworkFacts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
@@ -419,7 +419,7 @@ class TargetFacts:
         allow: Collection[Allowance] = (),
     ) -> None:  # fmt: skip
         self.label, self.gpu, self.mode, self.mode_stated = label, gpu, mode, mode_stated
-        self.runtime = as_it_runs(runtime, gpu)  # rules read what is stated
+        self.runtime = runtime_on(runtime, gpu)  # rules read what is stated
         self.allow = allow
         self.layers: Sequence[ConvLayer] = ()
         self.time_us = 0.0  # of the layers whose time is predicted

@@ -55,22 +55,13 @@ def with_applicability(
     written, reasons = {wish.key for wish in plan.granted}, dict[WishKey, str]()
     outcome: NetworkResult | None = None
     granted = {id(wish.finding) for wish in plan.granted}
-    if (
-        not advice <= granted
-        or len(plan.granted) < len(wanted)
-        or _is_tried(plan, result, network)
-        or _lengthens(result, planner, plan, checked.promises)
-    ):
-        from convlint.mend.attempt import NetworkDraft
+    all_of_it = advice <= granted and len(plan.granted) == len(wanted)
+    if not all_of_it or _is_tried(plan, result, network) or _lengthens(result, planner, plan, checked.promises):
+        from convlint.mend.attempt import NetworkDraft  # which a check that nobody doubts does without
         from convlint.mend.rounds import Mending
 
-        reads = draft is not None and len(network.layers) <= _MOST_READ
-        mending = Mending(
-            draft() if draft is not None and reads else NetworkDraft(job, planned),
-            rulebook,
-            replace(fixing, unsafe=True),
-            checked,
-        )
+        spec = draft() if draft is not None and len(network.layers) <= _MOST_READ else None
+        mending = Mending(spec or NetworkDraft(job, planned), rulebook, replace(fixing, unsafe=True), checked)
         mending.run()
         written, reasons = mending.written, {key: reason for key, (_, reason) in mending.refused.items()}
         outcome = mending.checked.result
