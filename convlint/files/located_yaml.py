@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
+
 from convlint.files.bounded_file import open_regular
 from convlint.files.libraries import late_patterns_of
 from convlint.files.patterns import pattern
@@ -36,16 +38,13 @@ _DIRECTIVE = pattern("(?:^|(?<=[\n\r\x85\u2028\u2029]))%")
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Value:
+class Value(Struct, eq=False):
     """A scalar (text), a list of Values or a dict of Values, with its span in the file."""
 
-    __slots__ = ("data", "key_span", "plain", "span")
-
-    def __init__(self, data: Any, span: Span, *, plain: bool = False) -> None:
-        self.data = data
-        self.span = span
-        self.plain = plain  # an unquoted scalar: may be a number, a boolean or null
-        self.key_span: Span | None = None  # of the key, where this is a mapping's value
+    data: Any
+    span: Span
+    plain: bool = False  # an unquoted scalar: may be a number, a boolean or null
+    key_span: Span | None = None  # of the key, where this is a mapping's value
 
     @property
     def kind(self) -> str:
@@ -150,7 +149,7 @@ def _build(text: str, loader: Any = None) -> Value | None:
     open_anchors: list[str | None] = []
     count = merged = 0
     event: Any
-    for event in yaml.parse(text, Loader=loader or Loader):
+    for event in iter((loader or Loader)(text).get_event, None):  # as yaml.parse does, which asks twice
         kind = type(event)
         if kind is yaml.ScalarEvent:
             start, end = event.start_mark, event.end_mark
