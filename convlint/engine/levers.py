@@ -474,13 +474,14 @@ class Advice:
                 setting.number, layer_identity(layer), running.copies_input, running.norm_copies,
                 layer.name if evaluator.tells_apart else None,
             )  # fmt: skip
-            values = LayerFacts(context, layer, None, (), partial(self._timing.estimate, setting, index, own))
+            estimate = partial(self._timing.estimate, setting, index, own)
+            values = partial(LayerFacts, context, layer, None, (), estimate)
             if key not in known:
-                flaws = evaluator.evaluate(values, connected=False, exists=False).flaws
+                flaws = evaluator.evaluate(values(), connected=False, exists=False).flaws
                 plays = may_play if on_tiles is None else narrowing
                 known[key] = [flaw for flaw in flaws if plays(flaw, layer)]
             for flaw in known[key]:
-                for side in self._coupling.split(index, flaw, lambda values=values: values):  # type: ignore[misc]
+                for side in self._coupling.split(index, flaw, values):
                     if side.set and (self._is_wanted is None or self._is_wanted(index, side)):
                         yield index, side
 

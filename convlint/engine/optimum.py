@@ -89,6 +89,7 @@ class Search:
         self._sized: dict[NetworkSetting, Levers] = {}  # what pays of the sizes in each, as far as it was asked
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
+        self._totals: dict[tuple[NetworkSetting, int], tuple[float, Levers]] = {}  # with levers, by id
 
     def best(self, found: Sequence[tuple[int, Flaw]]) -> Optimum:
         """B, where `found` are the flaws that may play as things are."""
@@ -119,7 +120,7 @@ class Search:
                 if timing.gpu_us(setting, sized) * HOPELESS > least_us:
                     continue
             levers = self._fastest(way)
-            candidates.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
+            candidates.append((self._gpu_us(setting, levers), len(way), len(levers), way, levers))
         totals = [timing.network_us(self.setting(candidate[3]), candidate[0]) for candidate in candidates]
         most_us = min(totals) * (1 + LEAST_GAIN)
         close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
@@ -429,7 +430,14 @@ class Search:
     def total_us(self, way: Choices, levers: Levers) -> float:
         """The time of all layers, in us."""
         setting = self.setting(way)
-        return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
+        return self.timing.network_us(setting, self._gpu_us(setting, levers))
+
+    def _gpu_us(self, setting: NetworkSetting, levers: Levers) -> float:
+        """What the GPU needs for all layers; kept, as a few sets of thousands of levers are asked about many times."""
+        key = setting, id(levers)
+        if key not in self._totals:
+            self._totals[key] = self.timing.gpu_us(setting, self.advice.changes(levers)), levers
+        return self._totals[key][0]
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
         """The basis of most of the time that layers gain by a member of B, beside the others."""
@@ -497,19 +505,20 @@ def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
 
 def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:
     """Groups of levers that share layers, directly or through others."""
-    remaining, components = dict.fromkeys(levers), []
+    remaining, components = set(levers), []
     place = {key: number for number, key in enumerate(levers)}
-    while remaining:
-        first = next(iter(remaining))
+    for first in levers:
+        if first not in remaining:
+            continue
         waiting, members = [first], []
-        del remaining[first]
+        remaining.remove(first)
         while waiting:
             key = waiting.pop()
             members.append(key)
             for index in levers[key].layers:
                 for other in touching[index]:
                     if other.key in remaining:
-                        del remaining[other.key]
+                        remaining.remove(other.key)
                         waiting.append(other.key)
         components.append(sorted(members, key=place.__getitem__))
     return components

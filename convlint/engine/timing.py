@@ -355,12 +355,13 @@ class NetworkTiming:
         """The same with `changes` on top; and the layer that was timed, this one or one of equal fields."""
         how = running.dtype, running.layout, running.copies_input, running.norm_copies, setting.number
         key = self._kinds[index], how, key_of(changes) if changes else None
-        if key not in self._times:
+        known = self._times.get(key)
+        if known is None:
             after = with_fix(running, changes) if changes else running
             refused = after.dtype in self._refused
             time = None if refused else time_us(after, self.gpu, setting.runtime, self.mode)
-            self._times[key] = time, after
-        return self._times[key]
+            known = self._times[key] = time, after
+        return known
 
     def _timed_layer(self, setting: NetworkSetting, index: int, changes: Changes) -> ConvLayer:
         """What `layer` gives, or its equal that was timed already: of that the estimates are at hand."""
