@@ -32,6 +32,7 @@ _NAMED: dict[type[ast.AST], str] = {
     ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.ClassDef: "name",
     ast.FunctionDef: "name", ast.AsyncFunctionDef: "name",
 }  # fmt: skip
+_WITH_WORDS = frozenset((ast.keyword, ast.Constant, ast.Expr, ast.alias))  # beside names
 
 Words = dict[str, frozenset[str]]  # by name; "" has those of statements that bind no name
 Part = tuple[str, str]  # path, and a name at the top level of that file; without a name, all of it
@@ -92,7 +93,10 @@ def _words(statement: ast.stmt) -> set[str]:
         kind = node.__class__
         if id(node) in prose:
             continue
-        if kind is ast.Attribute or kind is ast.Name:
+        if isinstance(node, ast.Name):  # as below, sooner
+            result.update((node.id,) if node.id == "self" else (node.id, f"{node.id}."))
+            continue
+        if kind is ast.Attribute:
             names = _chain(node, prose)
             result.update(names)
             if names[0] not in ("", "self"):  # which is no module
@@ -102,6 +106,8 @@ def _words(statement: ast.stmt) -> set[str]:
             result.add(getattr(node, _NAMED[kind]))
             if kind is not ast.keyword:
                 continue
+        if kind not in _WITH_WORDS:  # most, for which the patterns below take longer
+            continue
         match node:
             case ast.keyword(arg=name) if name:
                 result.add(f"'{name}")
