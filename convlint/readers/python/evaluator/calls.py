@@ -233,7 +233,10 @@ class Calls:
     def call_method(self, receiver: Value, name: str, call: LibraryCall) -> Value:
         """Return the result of `receiver.name(...)`."""
         machine = self.machine
-        match receiver:
+        match receiver:  # most often an object
+            case Instance():
+                attribute = self._of_instance(receiver, name)
+                return self.apply(attribute, call) if attribute is not None else self._asked(receiver, name, call)
             case Items() | Table() | Const():
                 result = builtin_types.method(machine, receiver, name, call)
                 if result is None:
@@ -246,9 +249,6 @@ class Calls:
             ):
                 machine.modules.put(receiver.path, unknown("call"), unknown("call"))  # globals().update(...)
                 return unknown("call")
-            case Instance():
-                attribute = self._of_instance(receiver, name)
-                return self.apply(attribute, call) if attribute is not None else self._asked(receiver, name, call)
         return self.apply(self.attribute(receiver, name), call)
 
     def _asked(self, receiver: Value, name: str, call: LibraryCall) -> Value:
@@ -359,11 +359,13 @@ class Calls:
         for name, value in keywords.items():
             (variables if name in code.names else others)[name] = value
         if len(variables) < len(positional) + len(code.keyword_only):
-            without = len(positional) - len(function.defaults)
-            defaults = {**dict(zip(positional[without:], function.defaults, strict=True)), **function.kw_defaults}
+            without, otherwise = len(positional) - len(function.defaults), unknown(missing)
+            defaults: dict[str, Value] = {}
+            if complete:
+                defaults = {**dict(zip(positional[without:], function.defaults, strict=True)), **function.kw_defaults}
             for name in (*positional, *code.keyword_only):
                 if name not in variables:
-                    variables[name] = defaults.get(name, unknown(missing)) if complete else unknown(missing)
+                    variables[name] = defaults.get(name, otherwise)
         if code.vararg:
             variables[code.vararg] = Items("tuple", args[len(positional) :], complete=complete, why=more)
         if code.kwarg:

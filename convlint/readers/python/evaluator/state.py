@@ -134,7 +134,11 @@ class Heap:
 
     def put(self, thing: Any, key: Any, value: Value) -> None:
         """Set an entry of the object's cell."""
-        cell = self.edit(thing, key)
+        cell = thing.first
+        born = thing.born
+        # Whatever Heap.edit would do, for most changes nothing.
+        if born <= self.layer.start or born < self.oldest or self.watched is not None or cell.also:
+            cell = self.edit(thing, key)
         cell.items[key] = value
         if cell.may and key in cell.may:
             cell.may = cell.may - {key}

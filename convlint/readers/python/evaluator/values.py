@@ -131,7 +131,8 @@ class Object:
     @property
     def cell(self) -> Any:
         """Its content on the current path; to be changed through Heap.edit and Heap.put only."""
-        return self.heap.read(self)
+        heap = self.heap
+        return self.first if self.born > heap.layer.start else heap.read(self)
 
     @property
     def items(self) -> Any:
@@ -321,7 +322,10 @@ def undecided(*values: Value) -> Unknown:
 
 def reason(*values: Value) -> str:
     """Return the reason of the first unknown value; `call` if there is none."""
-    return next((value.why for value in values if isinstance(value, Unknown)), "call")
+    for value in values:
+        if isinstance(value, Unknown):
+            return value.why
+    return "call"
 
 
 def any_true(truths: Collection[bool | None]) -> bool | None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
     NOTHING_STATED,
@@ -352,7 +354,7 @@ class Frameworks(Library):
         if meaning.kind in _NORMS and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
             readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()
             if readers and readers[-1].kind == "norm":
-                readers[-1] = readers[-1]._replace(defaults=defaults)
+                readers[-1] = replace(readers[-1], defaults=defaults)
         return result
 
     @staticmethod

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from convlint.model.layer import output_size
 from convlint.model.source import StatedLiteral
@@ -75,7 +77,7 @@ class Space:
 UP_TO_CALLERS = frozenset(("parameter", "caller"))  # code that a root gets as its parameter, or in its **kwargs
 
 
-class TensorReader(NamedTuple):
+class TensorReader(Struct, frozen=True):
     """A reader of a tensor, and its outputs: `norm`, `conv`, `opaque`, `returned`, `kept`, `unknown` or `other`.
 
     `kept` is an attribute that has it in the end, which anybody may read. One that is UP_TO_CALLERS is unknown too, but
@@ -176,7 +178,7 @@ def unknown_sizes(count: int) -> Shape:
 _DEEPEST = 4  # lists within lists
 
 
-class Arguments(NamedTuple):
+class Arguments(Struct, frozen=True):
     """The arguments of a call; for a method, the object comes first."""
 
     args: Sequence[Value]
@@ -185,8 +187,9 @@ class Arguments(NamedTuple):
     @classmethod
     def of(cls, call: LibraryCall) -> Arguments:
         """Return the arguments of a call as they are now, since lists among them may change later."""
-        return cls([settled(value) if value.__class__ is List else value for value in call.args],
-                   {name: settled(value) for name, value in call.keywords.items()})  # fmt: skip
+        args, keywords = call.args, call.keywords
+        return cls([settled(value) if value.__class__ is List else value for value in args] if args else [],
+                   {name: settled(value) for name, value in keywords.items()} if keywords else {})  # fmt: skip
 
     @property
     def first(self) -> Value | None:
