@@ -89,7 +89,6 @@ class Search:
         self._sized: dict[NetworkSetting, Levers] = {}  # what pays of the sizes in each, as far as it was asked
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
-        self._totals: dict[tuple[NetworkSetting, int], tuple[float, Levers]] = {}  # with levers, by id
 
     def best(self, found: Sequence[tuple[int, Flaw]]) -> Optimum:
         """B, where `found` are the flaws that may play as things are."""
@@ -120,7 +119,7 @@ class Search:
                 if timing.gpu_us(setting, sized) * HOPELESS > least_us:
                     continue
             levers = self._fastest(way)
-            candidates.append((self._gpu_us(setting, levers), len(way), len(levers), way, levers))
+            candidates.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
         totals = [timing.network_us(self.setting(candidate[3]), candidate[0]) for candidate in candidates]
         most_us = min(totals) * (1 + LEAST_GAIN)
         close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
@@ -430,14 +429,7 @@ class Search:
     def total_us(self, way: Choices, levers: Levers) -> float:
         """The time of all layers, in us."""
         setting = self.setting(way)
-        return self.timing.network_us(setting, self._gpu_us(setting, levers))
-
-    def _gpu_us(self, setting: NetworkSetting, levers: Levers) -> float:
-        """What the GPU needs for all layers; kept, as a few sets of thousands of levers are asked about many times."""
-        key = setting, id(levers)
-        if key not in self._totals:
-            self._totals[key] = self.timing.gpu_us(setting, self.advice.changes(levers)), levers
-        return self._totals[key][0]
+        return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
         """The basis of most of the time that layers gain by a member of B, beside the others."""
