@@ -437,7 +437,7 @@ class _GraphReader:
         if any(None in (layer.N, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in layers):
             messages.append(self.tensors.unresolved())
         operations.outputs(self.outputs or None)
-        axes = [len(shape) for name in self.tensors.inputs if (shape := self.tensors.any_shape(name)) is not None]
+        axes = [len(self.tensors.any_shape(name)) for name in self.tensors.inputs]
         finished = operations.finished(calls, layers)
         network = Network(
             path=self.path, layers=layers, edges=edges, operations=finished, runtime=Runtime(framework="pytorch"),
