@@ -205,6 +205,10 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
     assert "padding=1, bias=False)" in Path("other.py").read_text()
 
 
+# A network that is one of two
+EITHER = "def main(a):\n    if a.big:\n        n = Net()\n    else:\n        n = nn.Linear(8, 8)\n"
+
+
 @pytest.mark.parametrize(
     ("function", "stays"),
     [
@@ -229,6 +233,10 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
          "    n = Net()\n    load(n, 'pretrained_models/a')\n", True),
         ("def load(n, a):\n    n.load_state_dict(torch.load(a))\n\n\ndef main():\n"
          "    n = Net()\n    load(n, 'models/a')\n", False),
+        (f"{EITHER}    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
+        (f"{EITHER}    n = nn.DataParallel(n)\n    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
+        (f"{EITHER}    n.load_state_dict(torch.load(a.saved))\n    return n\n", False),
+        (f"{EITHER}    o = SGD(n)\n    optimizer = o.of(n)\n    optimizer.load_state_dict(a.pretrained)\n", False),
     ],
 )  # fmt: skip
 def test_so_do_those_that_others_made(function: str, stays: bool) -> None:
