@@ -966,3 +966,29 @@ def test_a_branch_that_every_caller_refuses_has_no_findings(tmp_path: Path, call
     path.write_text(HEAD + BRANCH + calls)
     found = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
     assert bool(found) is judged
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        # sets a constructor that warns first, as Lightning's `under_review` does
+        "def decorated(x):\n    if inspect.isclass(x):\n        x.__init__ = decorated(x.__init__)\n        return x\n"
+        "    @functools.wraps(x)\n    def inner(*args, **kwargs):\n        warn('new')\n"
+        "        return x(*args, **kwargs)\n    return inner\n",
+        "def decorated(cls):\n    known = {}\n    def get(*args, **kwargs):\n        if cls not in known:\n"
+        "            known[cls] = cls(*args, **kwargs)\n        return known[cls]\n    return get\n",
+        "def decorated(cls):\n    NETS[cls.__name__] = cls\n    return cls\nNETS = {}\n",
+        "def decorated(cls):\n    NETS.register(cls)\n    return cls\n",
+        "from elsewhere import decorated\n",
+        "def decorated(cls):\n    return elsewhere(cls)\n",
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_decorator_does_not_hide_a_class(tmp_path: Path, decorator: str, apart: bool) -> None:
+    decorator = f"import functools, inspect\n{decorator}"
+    if apart:
+        (tmp_path / "decorators.py").write_text(decorator)
+        decorator = "from decorators import decorated\n"
+    init = "self.c = nn.Conv2d(64, width, 3)\nself.n = nn.BatchNorm2d(width)"
+    layers = read(tmp_path, f"{decorator}@decorated\n{module(init, 'return self.n(self.c(x))', ', width=60')}").layers
+    assert (64, 60, True) in [(layer.layer.C, layer.layer.K, layer.layer.norm_follows) for layer in layers]
