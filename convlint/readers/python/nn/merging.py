@@ -211,6 +211,8 @@ class Seen(Struct, eq=False):
     norm_by: list[frozenset[StatedLiteral]] = []  # for each opinion that a norm follows, what it rests on
     reads: list[TensorPath] = []
     loaded_at: Location | None = None
+    counts: bool = False  # whether some root constructs it in any case, or under tests that callers may pass
+    declined: bool = False  # whether the defaults of a root decide against it in code that the root calls
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -238,12 +240,14 @@ class Gathering:
         self.from_image = from_image
         self.seen: dict[tuple[int, str], Seen] = {}
         self._open: set[tuple[ast.Call, str]] = set()  # constructions whose reader is a parameter of that root
+        self._up_to_defaults: list[Seen] = []  # of the root that runs, until its defaults have decided
+        self._by_defaults: set[ast.Call] | None = None  # constructions of that root with its defaults, if all is known
 
     def add(
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
-        path: str, root: str, whole: bool,
+        path: str, root: str, whole: bool, lines: range = range(0),
     ) -> None:  # fmt: skip
-        """Add the records of a root, the runs of its forward passes, and its result."""
+        """Add the records of a root, the runs of its forward passes, and its result; `lines` are those of its code."""
         layers: dict[int, tuple[Convolution, str]] = {}
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
@@ -277,6 +281,12 @@ class Gathering:
             if (seen.certainty, seen.root) == (certainty, root):
                 seen.alternatives = alternatives[id(layer)]
             seen.loaded_at = seen.loaded_at or loads.get(id(layer))
+            # Tests in the root itself are up to its callers.
+            in_calls = [test for way in alternatives[id(layer)] for test in way if not _lies_in(test, path, lines)]
+            if not condition or (in_calls and certainty != "stated"):
+                seen.counts = True
+            elif in_calls:
+                self._up_to_defaults.append(seen)
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
@@ -304,6 +314,20 @@ class Gathering:
             if uses:
                 context = len(recording.uses) if whole else 0
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
+        if certainty != "stated" and whole:
+            self._by_defaults = {layer.place.node for layer, _ in layers.values()}
+
+    def settle(self) -> None:
+        """Decide, once a root has run, on what only its defaults keep it from constructing."""
+        for seen in self._up_to_defaults:
+            seen.declined = self._by_defaults is not None and seen.layer.place.node not in self._by_defaults
+            seen.counts = seen.counts or not seen.declined
+        self._up_to_defaults, self._by_defaults = [], None
+
+
+def _lies_in(test: str, path: str, lines: range) -> bool:
+    place = getattr(test, "place", None)
+    return place is not None and place[0] == path and place[1] in lines
 
 
 # The layers of a report
@@ -478,7 +502,8 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
     loaded_at = _first_of(entry.loaded_at for entry in seen)
     layers = [replace(layer, norm_by=norm_by, loaded_at=loaded_at) for layer in layers]
-    if _may_lack_bias(seen):  # whether a norm cancels one is then nothing that can be said of the place
+    # Whether a norm cancels a bias is then nothing that can be said of the place.
+    if _may_lack_bias(seen) or _is_declined(seen):
         layers = [replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False) for layer in layers]
     return _merged(_without_chains(seen, layers))
 
@@ -503,6 +528,11 @@ def _may_lack_bias(seen: Iterable[Seen]) -> bool:
         is_known = isinstance(argument(entry.layer, entry.layer.signature.bias), Const)
         known[entry.root] = known.get(entry.root, False) or is_known
     return not all(known.values())
+
+
+def _is_declined(seen: Collection[Seen]) -> bool:
+    """Whether nobody constructs it, as the defaults of roots decide against it in code that they call."""
+    return any(entry.declined for entry in seen) and not any(entry.counts for entry in seen)
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:

@@ -992,3 +992,46 @@ def test_a_decorator_does_not_hide_a_class(tmp_path: Path, decorator: str, apart
     init = "self.c = nn.Conv2d(64, width, 3)\nself.n = nn.BatchNorm2d(width)"
     layers = read(tmp_path, f"{decorator}@decorated\n{module(init, 'return self.n(self.c(x))', ', width=60')}").layers
     assert (64, 60, True) in [(layer.layer.C, layer.layer.K, layer.layer.norm_follows) for layer in layers]
+
+
+OPTIONAL = """
+def block(c, norm):
+    if norm:
+        return nn.Sequential(nn.Conv2d(c, 60, 3), nn.BatchNorm2d(60))
+    return nn.Sequential(nn.Conv2d(c, 64, 3), nn.ReLU())
+
+class Net(nn.Module):
+    def __init__(self, norm={default}):
+        super().__init__()
+        self.a = block(64, norm)
+    def forward(self, x):
+        return self.a(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "caller", "is_said"),
+    [
+        ("False", "", False),
+        ("False", "def make():\n    return Net()\n", False),
+        ("False", "def make():\n    return Net(True)\n", True),
+        ("False", "def make(args):\n    return Net(args.norm)\n", True),
+        ("False", "def make(norm):\n    return Net(norm)\n", True),
+        ("False", "def make(norm=False):\n    return Net(norm)\n", False),
+        ("False", "net = Net(norm=True)\n", True),
+        ("False", "net = Net()\n", False),
+        ("True", "", True),
+        ("unknown()", "", True),
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_branch_of_a_helper_that_defaults_refuse_counts_only_where_a_caller_takes_it(
+    tmp_path: Path, default: str, caller: str, is_said: bool, apart: bool
+) -> None:
+    nets, calls = HEAD + OPTIONAL.format(default=default), caller
+    if apart:
+        calls = f"from net import Net\n{caller}"
+        (tmp_path / "main.py").write_text(calls)
+    (tmp_path / "net.py").write_text(nets if apart else nets + calls)
+    found = {(finding.rule.code, finding.location.line) for finding in lint(tmp_path, isolated=True).findings}
+    assert (("CL506", 7) in found) is is_said
