@@ -203,6 +203,7 @@ class Seen(Struct, eq=False):
     context: int = -1
     head: bool | None = None  # whether its output leaves the network without passing another layer
     reads_input: bool | None = None  # whether each of its runs reads the network's input
+    reads_unknown: bool = False  # whether that may be so, as each reads it or what nobody knows
     points: list[bool | None] = []  # whether its input maps are 1x1, in each root
     calls: int | None = None  # runs in one forward pass
     replaced: bool = True  # until a root keeps it in its network
@@ -226,6 +227,7 @@ class Seen(Struct, eq=False):
             last = all(_ends(use.writes, ends) for use in uses)
             self.head = last if last or whole else None
             self.reads_input = all(use.reads.raw for use in uses)
+            self.reads_unknown = all(use.reads.raw or use.reads.shape is None for use in uses)
             runs = [use.run for use in uses]
             self.calls = max(map(runs.count, set(runs)))
 
@@ -492,6 +494,10 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
 
 def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     opinion = joined(opinion for entry in seen for opinion in entry.opinions)
+    # A script that calls the methods of a network without a forward pass does not show what it gives to them.
+    if any(entry.reads_input and entry.context == 0 for entry in seen):
+        for entry in seen:
+            entry.reads_input = entry.reads_input or entry.reads_unknown
     says: dict[tuple[int, str], WrittenArguments] = {}
     for entry in seen:
         key = id(entry.layer.signature), entry.layer.made_by

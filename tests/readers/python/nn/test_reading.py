@@ -658,6 +658,15 @@ def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Pa
     assert [(each.layer.first, each.calls) for each in found.layers] == [(True, 1), (False, 1)]
 
 
+def test_what_runs_it_on_unknown_data_does_not_know_its_input_better(tmp_path: Path) -> None:
+    init = "self.body = nn.Sequential(nn.Conv2d(6, 32, 8, stride=4), nn.ReLU())"
+    methods = "    def value(self, x):\n        return self.body(x / 255)\n"
+    script = (
+        "if __name__ == '__main__':\n    agent, data = Net(), torch.Tensor(env.reset())\n    agent.value(data).mean()\n"
+    )
+    assert one(read(tmp_path, module(init) + methods + script)).layer.first
+
+
 BY_PARTS = """
 class Parts(nn.Module):
     def __init__(self):
