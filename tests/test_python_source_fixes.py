@@ -205,6 +205,10 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
     assert "padding=1, bias=False)" in Path("other.py").read_text()
 
 
+# A network that is one of two
+EITHER = "def main(a):\n    if a.big:\n        n = Net()\n    else:\n        n = nn.Linear(8, 8)\n"
+
+
 @pytest.mark.parametrize(
     ("function", "stays"),
     [
@@ -229,6 +233,10 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
          "    n = Net()\n    load(n, 'pretrained_models/a')\n", True),
         ("def load(n, a):\n    n.load_state_dict(torch.load(a))\n\n\ndef main():\n"
          "    n = Net()\n    load(n, 'models/a')\n", False),
+        (f"{EITHER}    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
+        (f"{EITHER}    n = nn.DataParallel(n)\n    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
+        (f"{EITHER}    n.load_state_dict(torch.load(a.saved))\n    return n\n", False),
+        (f"{EITHER}    o = SGD(n)\n    optimizer = o.of(n)\n    optimizer.load_state_dict(a.pretrained)\n", False),
     ],
 )  # fmt: skip
 def test_so_do_those_that_others_made(function: str, stays: bool) -> None:
@@ -299,3 +307,27 @@ def test_the_key_of_a_state_keeps_the_biases_of_its_own_path(init: str, key: str
     ran = fixed()
     assert ("is not fixed" in ran.err) is stays
     assert ("padding=1, bias=False)" in Path("net.py").read_text()) is not stays
+
+
+MAIN = "\n\nif __name__ == '__main__':\n    main()\n"
+
+
+@pytest.mark.parametrize(
+    ("fuse", "train", "stays"),
+    [
+        (MAIN, "import net" + MAIN, False),
+        ("\nimport net\n" + MAIN, "", True),
+        (MAIN, "import net\nimport fuse" + MAIN, True),
+        ("", "import part\nimport fuse" + MAIN, False),
+        ("", "import part\nimport fuse\n", True),  # of which nobody knows who uses it
+        ("", "import net" + MAIN, True),
+        ("\nimport part\n" + MAIN, "", False),
+        ("\nimport train\n", "import fuse\n", True),
+        ("\nimport importlib\nm = importlib.import_module(name)\n" + MAIN, "import net", True),
+        ("\nimport hydra\n" + MAIN, "import net", True),
+        ("\nfrom . import gone\n" + MAIN, "import net", True),
+    ],
+)
+def test_a_use_in_another_program_takes_no_bias_of_this_one(fuse: str, train: str, stays: bool) -> None:
+    written(net=NET.format(line="pass"), fuse=f"def fuse(m):\n    return m.bias.data\n{fuse}", train=train, part="")
+    assert ("net.py: CL506 is not fixed: fuse.py" in fixed().err) is stays

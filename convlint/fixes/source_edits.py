@@ -150,7 +150,8 @@ class _Editor:
         places = [
             use.at
             for use in self._bias_uses
-            if (
+            if (use.within is None or path in use.within)
+            and (
                 attributes is None or not attributes.isdisjoint(use.attribute.split("."))
                 if "." in use.attribute
                 else use.attribute in (own if use.at.path == path else anywhere)

@@ -159,11 +159,13 @@ class BiasUse(Struct, frozen=True, kw_only=True):
     """A place that fails for a convolution without a bias.
 
     `attribute` is that of the convolution, if only the same file constructs it; the key of a state (`net.conv.bias`),
-    if the place names one; empty where the convolution is unknown.
+    if the place names one; empty where the convolution is unknown. `within` are the files of all programs that have the
+    place, in none of which a convolution from elsewhere exists; None: any file.
     """
 
     at: Location
     attribute: str = ""
+    within: frozenset[str] | None = None
 
 
 class SourceReading(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,10 @@ _COMMENT = re.compile(rb"#[^\n]*")
 _DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
 
 
+# Text of files that are run: a guard, or code of a program at the top level
+_SCRIPT = re.compile(rb"^if[ \t(]+__name__\b|^\w.*\bparse_args\(|^(?:for|while)\b", re.MULTILINE)
+
+
 class Import(Struct, frozen=True):
     """`from module import attr as name`; for `import module as name`, `attr` is empty.
 
@@ -71,6 +75,11 @@ def _plain(text: str) -> list[Import]:
 MOST_FILES = 1_500  # files of one closure; a larger one is cut, and its facts are marked incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
 _LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
+_MOST_ABOVE = 200  # files that lead to one, whose closures are asked
+# Libraries that import modules which a config names
+_MAKES_BY_NAME = frozenset({
+    "detectron2", "hydra", "imp", "jsonargparse", "mmcv", "mmengine", "pkgutil", "pydoc", "runpy"
+})  # fmt: skip
 _STANDARD = sys.stdlib_module_names | {"__future__"}
 
 
@@ -84,12 +93,17 @@ class Closure(Struct, frozen=True, kw_only=True):
     cut: bool = False  # whether it has more than MOST_FILES files
 
 
+def _by_config(closure: Closure) -> bool:
+    return any(name.split(".")[0] in _MAKES_BY_NAME for name in closure.foreign)
+
+
 class ProjectImports:
     """The imports of every file of a project, each read once, as closures share most of their files."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
+        self._importers: dict[str, list[str]] | None = None  # of each file
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
@@ -115,6 +129,29 @@ class ProjectImports:
     def near(self, path: str) -> tuple[str, ...]:
         """Return the files that one imports directly."""
         return self._edge(path).files
+
+    def programs_with(self, path: str) -> frozenset[str] | None:
+        """Return the files of all programs that have the file at `path`.
+
+        None if a file that nobody imports is no script, as other repositories may, or if some import is unknown.
+        """
+        if self._importers is None:
+            self._importers = {}
+            for importer in self.project.paths:
+                for file in self.near(importer):
+                    self._importers.setdefault(file, []).append(importer)
+        above = [path]
+        for file in above:  # which grows meanwhile
+            above += [importer for importer in self._importers.get(file, ()) if importer not in above]
+            if len(above) > _MOST_ABOVE:
+                return None
+        tops = [file for file in above if file not in self._importers]
+        if not tops or not all(_SCRIPT.search(self.project.content(file) or b"") for file in tops):
+            return None
+        closures = [self.closure(file) for file in above]
+        if any(closure.missing or closure.dynamic or closure.cut or _by_config(closure) for closure in closures):
+            return None
+        return frozenset(file for closure in closures for file in closure.files)
 
     def _closure(self, path: str) -> Closure:
         """Return all files of a program that starts with `path`."""

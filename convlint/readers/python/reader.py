@@ -101,7 +101,7 @@ def _read(
         and not any(source.broken for source in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
         # The search is worth it only if a convolution has a needless bias.
-        bias_uses=first_uses(project)
+        bias_uses=first_uses(imports)
         if any(layer.layer.bias and (layer.layer.norm_follows or layer.silent) for layer in read.layers)
         else (),
     )

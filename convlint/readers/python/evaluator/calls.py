@@ -12,7 +12,7 @@ from convlint.readers.python.evaluator import builtin_types, builtins_table, nam
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
 from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, YIELDED, KindTest, Scope, fork, gather
-from convlint.readers.python.evaluator.statements import Code
+from convlint.readers.python.evaluator.statements import Code, is_wrapper
 from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
@@ -471,7 +471,8 @@ class Calls:
                         return
             self.set_plainly(receiver, name, value)
         elif isinstance(receiver, Class):
-            machine.heap.put(receiver, name, value)
+            known = self.find(receiver, name)[0] if isinstance(value, Function) and is_wrapper(value) else None
+            machine.heap.put(receiver, name, known if isinstance(known, Function) else value)
         elif isinstance(receiver, Module):
             machine.modules.put(receiver.path, Const(name), value)
         else:

@@ -233,6 +233,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
                 # The unknown receiver may be a list that also has another name here.
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
+                if attr in machine.library.of_unknown:
+                    machine.library.method(machine, value, attr, LibraryCall(node, scope.file, args, keywords, exact))
                 return unknown("config") if of_config else value
             return machine.calls.call_method(value, attr, LibraryCall(node, scope.file, args, keywords, exact))
 

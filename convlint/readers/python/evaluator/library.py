@@ -38,6 +38,8 @@ class LibraryCall(Struct, frozen=True):
 class Library:
     """Meaning of functions and classes outside the source. A result of None always means that nothing is known."""
 
+    of_unknown: frozenset[str] = frozenset()  # methods that it handles for an unknown receiver, too
+
     def begin_module(self) -> object:
         """Begin the records of a module that is imported now; return the previous ones for `end_module`."""
         return None
@@ -62,7 +64,10 @@ class Library:
         return None
 
     def method(self, machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
-        """Return the result of `receiver.name(...)`, for a Tensor or an Instance of a known class."""
+        """Return the result of `receiver.name(...)`, for a Tensor or an Instance of a known class.
+
+        For a name in `of_unknown`, the receiver may be unknown, too.
+        """
         return None
 
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:

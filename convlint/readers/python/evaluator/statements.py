@@ -646,11 +646,17 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
     if isinstance(decorator, (Function, Partial)) and not leaves_out:
         call = written if isinstance(written, ast.Call) else scope.machine.no_call(written)
         result = scope.machine.call(decorator, [value], {}, call, scope.file)
-        if isinstance(result, Function) and _wraps(result) and _passes_on(result):
-            return value  # it looks like the original on purpose: checks, warnings
+        # A class hides behind a function that makes its objects, or hands out the only one.
+        if isinstance(result, Function) and (is_wrapper(result) or (isinstance(value, Class) and _passes_on(result))):
+            return value
         if isinstance(result, (Function, Class, Partial)):
             return result
     return value
+
+
+def is_wrapper(function: Function) -> bool:
+    """Whether a function looks like another one on purpose, and passes its arguments on to it: checks, warnings."""
+    return _wraps(function) and _passes_on(function)
 
 
 def _wraps(function: Function) -> bool:

@@ -14,7 +14,8 @@ from functools import cached_property
 
 from convlint.model.source import BiasUse
 from convlint.readers.python.evaluator.names_of import parameters
-from convlint.readers.python.project import FRAMEWORKS, Project
+from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.project import FRAMEWORKS
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
 
@@ -54,21 +55,25 @@ _Layers = frozenset[str]  # source text of layers whose bias cannot fail
 _NONE: _Layers = frozenset()
 
 
-def first_uses(project: Project) -> tuple[BiasUse, ...]:
+def first_uses(imports: ProjectImports) -> tuple[BiasUse, ...]:
     """Return the first use of each attribute's bias in each file; files to report on come first.
 
-    A use of an unknown layer's bias concerns every layer: after the first such, only files to report on are searched.
+    A use of an unknown layer's bias concerns every layer of the programs that have it: after the first such in unknown
+    programs, only files to report on are searched.
     """
+    project = imports.project
     uses: dict[tuple[str, str], BiasUse] = {}
     given = frozenset(project.given)
     for path in project.where(may_use):
         # One such use already keeps every bias from being removed.
-        if path not in given and any(not name for _, name in uses):
+        if path not in given and any(not use.attribute and use.within is None for use in uses.values()):
             break
         file = project.file(path)
         if file is not None:
             for node, name in named_uses(file):
-                uses.setdefault((path, name), BiasUse(at=file.locate(node), attribute=name))
+                if (path, name) not in uses:
+                    within = None if name else imports.programs_with(path)
+                    uses[path, name] = BiasUse(at=file.locate(node), attribute=name, within=within)
     return tuple(uses.values())
 
 

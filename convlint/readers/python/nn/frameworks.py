@@ -101,6 +101,8 @@ def transparent(library: Frameworks, machine: Machine, full: str, call: LibraryC
 class Frameworks(Library):
     """The library of frameworks. `recording` belongs to the current root, `of_modules` has those of modules' bodies."""
 
+    of_unknown = modules.LOADS
+
     def __init__(self) -> None:
         self.recording = Recording()
         self.of_modules: dict[str, Recording] = {}
@@ -386,6 +388,8 @@ class Frameworks(Library):
                 return Const(None)
             return tensors.method(receiver, name, given, conditions)
         if not isinstance(receiver, Instance):
+            if name in self.of_unknown:
+                modules.loaded(machine, receiver, name, call)
             return None
         meaning = self._meaning(machine, receiver)
         if meaning is None:

@@ -203,6 +203,7 @@ class Seen(Struct, eq=False):
     context: int = -1
     head: bool | None = None  # whether its output leaves the network without passing another layer
     reads_input: bool | None = None  # whether each of its runs reads the network's input
+    reads_unknown: bool = False  # whether that may be so, as each reads it or what nobody knows
     points: list[bool | None] = []  # whether its input maps are 1x1, in each root
     calls: int | None = None  # runs in one forward pass
     replaced: bool = True  # until a root keeps it in its network
@@ -211,6 +212,8 @@ class Seen(Struct, eq=False):
     norm_by: list[frozenset[StatedLiteral]] = []  # for each opinion that a norm follows, what it rests on
     reads: list[TensorPath] = []
     loaded_at: Location | None = None
+    counts: bool = False  # whether some root constructs it in any case, or under tests that callers may pass
+    declined: bool = False  # whether the defaults of a root decide against it in code that the root calls
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -224,6 +227,7 @@ class Seen(Struct, eq=False):
             last = all(_ends(use.writes, ends) for use in uses)
             self.head = last if last or whole else None
             self.reads_input = all(use.reads.raw for use in uses)
+            self.reads_unknown = all(use.reads.raw or use.reads.shape is None for use in uses)
             runs = [use.run for use in uses]
             self.calls = max(map(runs.count, set(runs)))
 
@@ -238,12 +242,14 @@ class Gathering:
         self.from_image = from_image
         self.seen: dict[tuple[int, str], Seen] = {}
         self._open: set[tuple[ast.Call, str]] = set()  # constructions whose reader is a parameter of that root
+        self._up_to_defaults: list[Seen] = []  # of the root that runs, until its defaults have decided
+        self._by_defaults: set[ast.Call] | None = None  # constructions of that root with its defaults, if all is known
 
     def add(
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
-        path: str, root: str, whole: bool,
+        path: str, root: str, whole: bool, lines: range = range(0),
     ) -> None:  # fmt: skip
-        """Add the records of a root, the runs of its forward passes, and its result."""
+        """Add the records of a root, the runs of its forward passes, and its result; `lines` are those of its code."""
         layers: dict[int, tuple[Convolution, str]] = {}
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
@@ -277,6 +283,12 @@ class Gathering:
             if (seen.certainty, seen.root) == (certainty, root):
                 seen.alternatives = alternatives[id(layer)]
             seen.loaded_at = seen.loaded_at or loads.get(id(layer))
+            # Tests in the root itself are up to its callers.
+            in_calls = [test for way in alternatives[id(layer)] for test in way if not _lies_in(test, path, lines)]
+            if not condition or (in_calls and certainty != "stated"):
+                seen.counts = True
+            elif in_calls:
+                self._up_to_defaults.append(seen)
             kept = uses or held or not judges or condition or id(layer) in escaped
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
@@ -304,6 +316,20 @@ class Gathering:
             if uses:
                 context = len(recording.uses) if whole else 0
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
+        if certainty != "stated" and whole:
+            self._by_defaults = {layer.place.node for layer, _ in layers.values()}
+
+    def settle(self) -> None:
+        """Decide, once a root has run, on what only its defaults keep it from constructing."""
+        for seen in self._up_to_defaults:
+            seen.declined = self._by_defaults is not None and seen.layer.place.node not in self._by_defaults
+            seen.counts = seen.counts or not seen.declined
+        self._up_to_defaults, self._by_defaults = [], None
+
+
+def _lies_in(test: str, path: str, lines: range) -> bool:
+    place = getattr(test, "place", None)
+    return place is not None and place[0] == path and place[1] in lines
 
 
 # The layers of a report
@@ -468,6 +494,10 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
 
 def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     opinion = joined(opinion for entry in seen for opinion in entry.opinions)
+    # A script that calls the methods of a network without a forward pass does not show what it gives to them.
+    if any(entry.reads_input and entry.context == 0 for entry in seen):
+        for entry in seen:
+            entry.reads_input = entry.reads_input or entry.reads_unknown
     says: dict[tuple[int, str], WrittenArguments] = {}
     for entry in seen:
         key = id(entry.layer.signature), entry.layer.made_by
@@ -478,7 +508,8 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
     loaded_at = _first_of(entry.loaded_at for entry in seen)
     layers = [replace(layer, norm_by=norm_by, loaded_at=loaded_at) for layer in layers]
-    if _may_lack_bias(seen):  # whether a norm cancels one is then nothing that can be said of the place
+    # Whether a norm cancels a bias is then nothing that can be said of the place.
+    if _may_lack_bias(seen) or _is_declined(seen):
         layers = [replace(layer, layer=replace(layer.layer, norm_follows=None), silent=False) for layer in layers]
     return _merged(_without_chains(seen, layers))
 
@@ -503,6 +534,11 @@ def _may_lack_bias(seen: Iterable[Seen]) -> bool:
         is_known = isinstance(argument(entry.layer, entry.layer.signature.bias), Const)
         known[entry.root] = known.get(entry.root, False) or is_known
     return not all(known.values())
+
+
+def _is_declined(seen: Collection[Seen]) -> bool:
+    """Whether nobody constructs it, as the defaults of roots decide against it in code that they call."""
+    return any(entry.declined for entry in seen) and not any(entry.counts for entry in seen)
 
 
 def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceLayer]:

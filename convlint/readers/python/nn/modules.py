@@ -212,7 +212,7 @@ _NOTHING = words("""
     reset_parameters init_weights _init_weights load_from_state_dict set_state_dict set_dict add_parameter
     clear_gradients
 """)
-_LOADS = frozenset(("load_state_dict", "set_state_dict", "set_dict", "load_weights"))
+LOADS = frozenset(("load_state_dict", "set_state_dict", "set_dict", "load_weights"))
 # Text of functions that load weights which others have published, and of calls of such functions
 PUBLISHED = re.compile(r"pretrain|urls?\b|from_hub|hf_hub|\bget_file\b|\.get_state_dict", re.IGNORECASE)
 # Text of files that make weights themselves
@@ -220,6 +220,8 @@ _MAKES = re.compile(
     rb"\.backward\(|\.fit\w*\(|\.step\(|\.minimize\(|GradientTape|Trainer\(|\b(?:torch|paddle)\.save\(|save_weights\("
 )
 _FILES_OF_WEIGHTS = re.compile(rb"[\"'/]([\w.-]+\.(?:pth|pt|ckpt|pdparams|h5|hdf5|safetensors)(?:\.tar)?)[\"']")
+# Text of what has a state, too, and no layers
+_NO_NETWORK = re.compile(r"optim|sched|scaler|\bopt\b", re.IGNORECASE)
 _ADDS = frozenset(("add_module", "register_module", "add_sublayer"))
 _PARTS = frozenset(("children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers"))
 # Text of files whose loops over modules change convolutions; other loops only set weights, and are not unrolled
@@ -235,13 +237,8 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         return receiver
     if name in _GIVES_ITSELF:
         return receiver
-    if name in _LOADS:
-        at, published = call.file.locate(call.node), _loads_published(machine, call)
-        layers = [module.extra for _, module in everything(receiver) if isinstance(module.extra, Convolution)]
-        if name == "load_weights":  # a functional network of Keras has no children
-            layers += [record.thing.layer for record in machine.recorded if record.thing.what == "constructed"]
-        for layer in layers:
-            machine.record(Record("loaded", layer, at=at, published=published))
+    if name in LOADS:
+        loaded(machine, receiver, name, call)
     if name in _NOTHING:
         if name == "register_forward_hook" and isinstance(receiver.extra, Convolution):
             machine.record(Record("escaped", receiver.extra))  # the hook gets its output
@@ -265,6 +262,22 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         by_name = children(receiver) if direct else dict(everything(receiver))
         return _view(machine, by_name, "items" if name.startswith("named") else "values", complete=receiver.complete)
     return _container_method(machine, receiver, name, call) if is_container(receiver) else None
+
+
+def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> None:
+    """Record that a call loads weights into the layers of a network; into all, if it is not known which it has."""
+    modules = everything(receiver) if isinstance(receiver, Instance) else []
+    layers = [module.extra for _, module in modules if isinstance(module.extra, Convolution)]
+    # A functional network of Keras has no children.
+    if name == "load_weights" or not ModuleTree([receiver]).whole:
+        if isinstance(call.node.func, ast.Attribute) and _NO_NETWORK.search(ast.unparse(call.node.func.value)):
+            return
+        machine.memory.spoil()
+        layers += [record.thing.layer for record in machine.recorded if record.thing.what == "constructed"]
+    if layers:
+        at, published = call.file.locate(call.node), _loads_published(machine, call)
+        for layer in layers:
+            machine.record(Record("loaded", layer, at=at, published=published))
 
 
 def _loads_published(machine: Machine, call: LibraryCall) -> bool:

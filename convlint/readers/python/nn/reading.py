@@ -47,6 +47,7 @@ def run_twice(
     """Evaluate a root with unknown parameters; then with their defaults, if that can tell more."""
     if not _run(machine, library, root, gathering, shape, "stated") and _has_defaults(machine, root):
         _run(machine, library, root, gathering, shape, "with defaults")
+    gathering.settle()
 
 
 def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gathering, shape: Shape | None) -> None:
@@ -102,12 +103,16 @@ def _run(
         whole = whole and machine.steps >= 0
         path = root.file.path
         gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
-                      root=f"{path}:{root.name}", whole=whole)  # fmt: skip
+                      root=f"{path}:{root.name}", whole=whole, lines=_lines_of(root))  # fmt: skip
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
     known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
     return bool(log) and whole and known
+
+
+def _lines_of(root: Function | Class) -> range:
+    return range(root.node.lineno, (root.node.end_lineno or root.node.lineno) + 1)
 
 
 def _networks(value: Value) -> list[Instance]:

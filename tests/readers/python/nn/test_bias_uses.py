@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.bias_uses import first_uses, may_use, named_uses
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import parsed
@@ -219,7 +220,7 @@ def uses(
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")
     monkeypatch.chdir(folder)
-    return [(use.at.path, use.attribute) for use in first_uses(Project(".", given))]
+    return [(use.at.path, use.attribute) for use in first_uses(ProjectImports(Project(".", given)))]
 
 
 def test_those_of_files_to_report_on_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -658,6 +658,15 @@ def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Pa
     assert [(each.layer.first, each.calls) for each in found.layers] == [(True, 1), (False, 1)]
 
 
+def test_what_runs_it_on_unknown_data_does_not_know_its_input_better(tmp_path: Path) -> None:
+    init = "self.body = nn.Sequential(nn.Conv2d(6, 32, 8, stride=4), nn.ReLU())"
+    methods = "    def value(self, x):\n        return self.body(x / 255)\n"
+    script = (
+        "if __name__ == '__main__':\n    agent, data = Net(), torch.Tensor(env.reset())\n    agent.value(data).mean()\n"
+    )
+    assert one(read(tmp_path, module(init) + methods + script)).layer.first
+
+
 BY_PARTS = """
 class Parts(nn.Module):
     def __init__(self):
@@ -966,3 +975,72 @@ def test_a_branch_that_every_caller_refuses_has_no_findings(tmp_path: Path, call
     path.write_text(HEAD + BRANCH + calls)
     found = lint(str(path), select=["CL102"], gpu="a100", isolated=True).findings
     assert bool(found) is judged
+
+
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        # sets a constructor that warns first, as Lightning's `under_review` does
+        "def decorated(x):\n    if inspect.isclass(x):\n        x.__init__ = decorated(x.__init__)\n        return x\n"
+        "    @functools.wraps(x)\n    def inner(*args, **kwargs):\n        warn('new')\n"
+        "        return x(*args, **kwargs)\n    return inner\n",
+        "def decorated(cls):\n    known = {}\n    def get(*args, **kwargs):\n        if cls not in known:\n"
+        "            known[cls] = cls(*args, **kwargs)\n        return known[cls]\n    return get\n",
+        "def decorated(cls):\n    NETS[cls.__name__] = cls\n    return cls\nNETS = {}\n",
+        "def decorated(cls):\n    NETS.register(cls)\n    return cls\n",
+        "from elsewhere import decorated\n",
+        "def decorated(cls):\n    return elsewhere(cls)\n",
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_decorator_does_not_hide_a_class(tmp_path: Path, decorator: str, apart: bool) -> None:
+    decorator = f"import functools, inspect\n{decorator}"
+    if apart:
+        (tmp_path / "decorators.py").write_text(decorator)
+        decorator = "from decorators import decorated\n"
+    init = "self.c = nn.Conv2d(64, width, 3)\nself.n = nn.BatchNorm2d(width)"
+    layers = read(tmp_path, f"{decorator}@decorated\n{module(init, 'return self.n(self.c(x))', ', width=60')}").layers
+    assert (64, 60, True) in [(layer.layer.C, layer.layer.K, layer.layer.norm_follows) for layer in layers]
+
+
+OPTIONAL = """
+def block(c, norm):
+    if norm:
+        return nn.Sequential(nn.Conv2d(c, 60, 3), nn.BatchNorm2d(60))
+    return nn.Sequential(nn.Conv2d(c, 64, 3), nn.ReLU())
+
+class Net(nn.Module):
+    def __init__(self, norm={default}):
+        super().__init__()
+        self.a = block(64, norm)
+    def forward(self, x):
+        return self.a(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "caller", "is_said"),
+    [
+        ("False", "", False),
+        ("False", "def make():\n    return Net()\n", False),
+        ("False", "def make():\n    return Net(True)\n", True),
+        ("False", "def make(args):\n    return Net(args.norm)\n", True),
+        ("False", "def make(norm):\n    return Net(norm)\n", True),
+        ("False", "def make(norm=False):\n    return Net(norm)\n", False),
+        ("False", "net = Net(norm=True)\n", True),
+        ("False", "net = Net()\n", False),
+        ("True", "", True),
+        ("unknown()", "", True),
+    ],
+)
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_branch_of_a_helper_that_defaults_refuse_counts_only_where_a_caller_takes_it(
+    tmp_path: Path, default: str, caller: str, is_said: bool, apart: bool
+) -> None:
+    nets, calls = HEAD + OPTIONAL.format(default=default), caller
+    if apart:
+        calls = f"from net import Net\n{caller}"
+        (tmp_path / "main.py").write_text(calls)
+    (tmp_path / "net.py").write_text(nets if apart else nets + calls)
+    found = {(finding.rule.code, finding.location.line) for finding in lint(tmp_path, isolated=True).findings}
+    assert (("CL506", 7) in found) is is_said
