@@ -464,11 +464,3 @@ def test_what_the_user_says_of_the_input_size_reaches_programs() -> None:
     Path("pyproject.toml").write_text("[tool.convlint.runtime]\nfixed_input_size = true\n")
     assert "(fixed_input_size=true at [tool.convlint.runtime])" in convlint("check", ".", "-o", "concise").out
     assert "CL501" not in convlint("check", ".", "--select", "CL501", "--runtime", "fixed_input_size=false").out
-
-
-@pytest.mark.parametrize("load", ["n.load_state_dict(load_url(a))", "n.eval()"])
-def test_nothing_is_said_of_widths_that_published_weights_fix(load: str) -> None:
-    net = QUIET_NET.replace("64, 128", "64, 60").replace("self.conv(x)", "self.next(self.conv(x))")
-    net = net.replace("\n    def f", "        self.next = nn.Conv2d(60, 64, 3, bias=False)\n\n    def f", 1)
-    files(net_py=f"{net}\n\ndef net(a):\n    n = Net()\n    {load}\n    return n\n")
-    assert ("CL102" in convlint("check", "net.py", "--gpu", "a100").out) is (load == "n.eval()")

@@ -289,10 +289,6 @@ CONSTRUCTION: Table = {
     "map": text("the map that it reads, such as ', at 56x56' (empty: not known), to end a message with", lambda _: MAP),
     "pointwise_map": truth("it works on 1x1 maps, as the code around it shows", lambda of: known(of.pointwise_map)),
     "weighs": truth("by its name it weighs channels, as squeeze-and-excite does, or is a gate", _weighs),
-    "loaded": truth(
-        "weights made for it, such as published ones, are loaded into it: they fix its widths",
-        lambda of: of.loaded_at is not None,
-    ),
     "framework": text("pytorch, paddle, keras, ...", attrgetter("framework")),
 }
 WIDTH: Table = {

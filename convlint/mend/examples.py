@@ -94,7 +94,6 @@ class _Construction(Struct, forbid_unknown_fields=True):
     condition: str = ""
     root: str = ""
     pointwise_map: bool | None = None
-    loaded: bool = False
 
     def record(self) -> SourceLayer:
         layer = ConvLayer(
@@ -104,7 +103,7 @@ class _Construction(Struct, forbid_unknown_fields=True):
         )  # fmt: skip
         return SourceLayer(
             layer=layer, framework=self.framework, certainty=self.certainty, condition=self.condition, root=self.root,
-            written=self.written, pointwise_map=self.pointwise_map, loaded_at=_at(_NET, 1) if self.loaded else None,
+            written=self.written, pointwise_map=self.pointwise_map,
             stated={name: tuple(literal.stated() for literal in literals) for name, literals in self.stated.items()},
         )  # fmt: skip
 
