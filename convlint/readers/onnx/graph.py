@@ -69,13 +69,6 @@ _WORK: Mapping[str, WorkKind] = {
 }  # fmt: skip
 
 
-def kind_of_work(op: str) -> WorkKind | None:
-    """The kind of work of a node of this operator; None where it runs no kernel."""
-    if op in _VIEWS:
-        return None
-    return _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
-
-
 class GraphScope:
     """What is known of the values of one graph: shapes, element types, stored tensors.
 
@@ -363,9 +356,10 @@ class GraphOperations(Operations):
         shapes: Sequence[Shape | None],
     ) -> Work | None:  # fmt: skip
         """The work of a node: a map that it reads twice counts twice; in a foreign domain its kind is unknown."""
-        kind = kind_of_work(node.op_type) if node.domain in STANDARD_DOMAINS else "unknown"
-        if kind is None:
+        op = node.op_type if node.domain in STANDARD_DOMAINS else ""
+        if op in _VIEWS:
             return None
+        kind = _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
         maps = set(read)
         constants = [shape for name in node.input if name not in maps and (shape := scope.shape(name))]
         if kind == "product" and any(len(shape) == 2 for shape in constants):

@@ -160,10 +160,6 @@ def _spatial(name: str, call: OperatorCall) -> Effect:
     return _RESIZED if _alone(call) and f"{len(call.written) - 2}d" in name else OPAQUE
 
 
-def _expanded(_: str, call: OperatorCall) -> Effect:
-    return _RESIZED if _alone(call) else OPAQUE
-
-
 def _padded(_: str, call: OperatorCall) -> Effect:
     """Padding that spares batch and channels: two numbers for each axis, from the last one on."""
     widths = call.argument("pad")
@@ -259,7 +255,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
-    "expand": _expanded,
+    "expand": lambda _, call: _RESIZED if _alone(call) else OPAQUE,
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 

@@ -22,6 +22,7 @@ _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
 _MOST_KEPT = 20_000  # distinct arguments
 _TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
+_OF_TWO_BYTES = ("c10::Half", "c10::BFloat16")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
 
@@ -278,7 +279,7 @@ class _Reading:
         kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, names)
         works = self.operators.works(
             self.launches, kernels, by_correlation, marked, warm if any(not call.warm_up for call in calls) else (),
-            _usual_bytes(calls),
+            2 if any(call.arguments["input"].dtype in _OF_TWO_BYTES for call in calls) else 4,
         )  # fmt: skip
         return TraceRecording(
             calls=calls, steps=marked, device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
@@ -420,11 +421,6 @@ def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
         if padding < filters and (size + 2 * padding - filters) // stride + 1 == output:
             return stride, padding
     return None
-
-
-def _usual_bytes(calls: Sequence[Call]) -> int:
-    """Bytes of an element of the inputs of convolutions."""
-    return 2 if any(call.arguments["input"].dtype in ("c10::Half", "c10::BFloat16") for call in calls) else 4
 
 
 def _id(value: Any) -> str:

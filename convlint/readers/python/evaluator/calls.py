@@ -751,9 +751,7 @@ class Calls:
     def fields_of(self, instance: Instance) -> list[Value] | None:
         """Return the items of a loop over a named tuple; None if the object is none."""
         cls = instance.cls
-        if not isinstance(cls, Class) or cls.fields is None:
-            return None
-        if not _derives(cls, (_TUPLE,)):
+        if not isinstance(cls, Class) or cls.fields is None or not _derives(cls, (_TUPLE,)):
             return None
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 

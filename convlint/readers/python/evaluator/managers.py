@@ -97,16 +97,13 @@ def _of_value(scope: Scope, value: Value) -> Answer:
             if isinstance(leave, Function):
                 return _of_exit(leave)
             bases = [base for base in cls.order or () if not isinstance(base, Class)]
-            return None if leave is not None else any_true([_of_base(base) for base in bases])
+            answers = [_of_name(base.name) if isinstance(base, Name) else None for base in bases]
+            return None if leave is not None else any_true(answers)
         case Instance(cls=Name(name=name)) | Name(name=name):
             return _of_name(name)
         case Unknown() | List() | Partial():
             return None
     return False
-
-
-def _of_base(base: Value) -> Answer:
-    return _of_name(base.name) if isinstance(base, Name) else None
 
 
 def _of_exit(leave: Function) -> Answer:

@@ -252,7 +252,7 @@ class LoopChanges:
 
     @cached_property
     def _found(self) -> tuple[set[str], set[str], set[tuple[str, str]]]:
-        return (names_of.bound(self._nodes), *names_of.changed(self._nodes))
+        return (names_of.BodyNames(self._nodes).bound, *names_of.changed(self._nodes))
 
     def blur(self, scope: Scope, why: str) -> None:
         """Make the variables and lists that the loop changes unknown, so that one round stands for all."""
