@@ -53,7 +53,7 @@ ALIKE = frozenset({"Dropout", "MaxPool"})
 
 
 # Hand on what they read, without a kernel.
-_VIEWS = frozenset(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+_VIEWS = RESHAPES | {"Dropout", "Identity"}
 _WORK: Mapping[str, WorkKind] = {
     "BatchNormalization": "batch norm", "InstanceNormalization": "group norm", "GroupNormalization": "group norm",
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "MeanVarianceNormalization", "LRN"), "layer norm"),
@@ -431,7 +431,7 @@ class GraphConv(NamedTuple):
 
 
 # What runtimes do before a dequantization instead of behind it: it changes no number, or picks the largest
-_COMMUTING = frozenset(("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "MaxPool"))
+_COMMUTING = RESHAPES | {"Identity", "Transpose", "MaxPool"}
 
 
 class GraphWalk:

@@ -146,7 +146,7 @@ def _larger(name: str, call: OperatorCall) -> Effect:
     return _pointwise(name, call) if call.tensors > 1 else OPAQUE
 
 
-def _kept(_: str, call: OperatorCall) -> Effect:
+def _unchanged(_: str, call: OperatorCall) -> Effect:
     return _IDENTITY if _alone(call) and call.reads[0] == call.written else OPAQUE
 
 
@@ -247,7 +247,7 @@ _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
-    **dict.fromkeys(_KEPT.split(), _kept),
+    **dict.fromkeys(_KEPT.split(), _unchanged),
     **dict.fromkeys(VIEWED, _viewed),
     **dict.fromkeys(_SPATIAL, _spatial),
     **dict.fromkeys(("mean", "sum", "amax", "amin"), _reduced),

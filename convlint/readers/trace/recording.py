@@ -164,7 +164,7 @@ class _Reading:
                 self.kernel_begin.append(float(begin))
                 self.kernel_device.append(device if is_count(device) else 0)
                 self.kernel_us.append(float(length))
-                self.kernel_name.append(self._named(name[:2000]))
+                self.kernel_name.append(self._number_of_name(name[:2000]))
             return
         thread = self._thread(event.get("pid"), event.get("tid"))
         if category in ("cpu_op", "Operator"):
@@ -181,7 +181,7 @@ class _Reading:
             if _STEP.fullmatch(name) is not None or _WARM_UP.search(name) is not None:
                 self.annotations.append((begin, end, name))
 
-    def _named(self, name: str) -> int:
+    def _number_of_name(self, name: str) -> int:
         """The number of a name."""
         if len(self.names) >= _MOST_NAMES and name not in self.names:
             raise InputFault(f"a trace with more than {_MOST_NAMES:,} names is not read")
@@ -247,7 +247,7 @@ class _Reading:
             return
         self.frame_count += 1
         if self.frame_count <= _MOST_FRAMES:
-            self.frames.setdefault(thread, Spans()).add(begin, end, self._named(name[:500]))
+            self.frames.setdefault(thread, Spans()).add(begin, end, self._number_of_name(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
         """The recording of all events."""

@@ -149,11 +149,11 @@ def _written(function: Function, node: ast.expr, depth: int) -> Answer:
     """Whether a manager that a function's body names swallows errors."""
     if not isinstance(node, ast.Call) or depth >= _DEEPEST:
         return False if _passes(node) else None
-    return _of_call(function.scope, node.func, _named(function.scope, node.func), unknown("call"), depth + 1)
+    return _of_call(function.scope, node.func, _evaluated(function.scope, node.func), unknown("call"), depth + 1)
 
 
-def _named(scope: Scope, node: ast.expr) -> Value:
+def _evaluated(scope: Scope, node: ast.expr) -> Value:
     if isinstance(node, ast.Name):
         return scope.machine.modules.lookup(scope, node.id)
-    return scope.machine.attribute(_named(scope, node.value), node.attr) if isinstance(node, ast.Attribute) \
+    return scope.machine.attribute(_evaluated(scope, node.value), node.attr) if isinstance(node, ast.Attribute) \
         else unknown("call")  # fmt: skip

@@ -445,11 +445,11 @@ def data_sets(reached: Iterable[Segment]) -> list[Data]:
     sets: list[Data] = []
     for segment in reached:
         if b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words):
-            sets += segment.once(_made)
+            sets += segment.once(_constructed)
     return sets
 
 
-def _made(segment: Segment) -> list[Data]:
+def _constructed(segment: Segment) -> list[Data]:
     """Return the data sets that a segment constructs."""
     unit, sets = segment.unit, []
     if unit is None:

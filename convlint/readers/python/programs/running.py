@@ -233,7 +233,7 @@ class Runs(Library):
 
     def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
         """Run an imported module that makes settings, and add its records here."""
-        for path in dict.fromkeys(self._named(node, file.path)):
+        for path in dict.fromkeys(self._imported_files(node, file.path)):
             records = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
             have = {(record.thing.name, record.thing.at) for record in machine.recorded if record.thing.imported}
             conditions, doubts = tuple(machine.conditions), tuple(machine.doubts)
@@ -260,7 +260,7 @@ class Runs(Library):
         self._by_import[path] = records
         return records
 
-    def _named(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
+    def _imported_files(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
         resolve = self._imports.resolve
         names, level = [alias.name for alias in node.names], 0
         if isinstance(node, ast.ImportFrom):
