@@ -182,7 +182,7 @@ class Runs(Library):
         self.machine = _Machine(imports.project, self)
         self.machine.skips = relevant.skips
         self.machine.left_of_run = STEPS_OF_ALL
-        self._made: dict[Event, Event] = {}
+        self._event_once: dict[Event, Event] = {}
         self._handed: set[ast.AST] = set()
         self._of_handed: dict[object, list[Recorded]] = {}  # records of functions that were passed to other code
         self._by_import: dict[str, list[Recorded]] = {}
@@ -205,7 +205,7 @@ class Runs(Library):
     def _record(self, machine: Machine, sets: Iterable[Set], at: Location) -> bool:
         events = [Event(name, _plain(value), at) for name, value in sets]
         for event in events:
-            machine.record(self._made.setdefault(event, event))  # equal ones are one, as memory tells them apart
+            machine.record(self._event_once.setdefault(event, event))  # equal ones are one, as memory tells them apart
         return bool(events)
 
     # What the evaluator asks its library
