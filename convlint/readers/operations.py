@@ -141,11 +141,10 @@ class Operations:
         return MOST_SIZELESS * self._worked >= self._sizeless
 
     def opaque(
-        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, axis: int = 1,
-        work: Work | None = None,
-    ) -> int:  # fmt: skip
+        self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None
+    ) -> int:
         """Adds an operation that may do anything; returns its number."""
-        return self.add(Effect("reshape", axis), name, inputs, shape, where, work)
+        return self.add(Effect("reshape"), name, inputs, shape, where, work)
 
     def worked(
         self, kind: WorkKind, op: str, reads: Sequence[Shape | None], writes: Shape | None,
@@ -261,15 +260,14 @@ def elements(shape: Shape) -> int:
 def axis_fields(
     sizes: Sequence[int | None], taps: Sequence[int | None], strides: Sequence[int], begin: Sequence[int | None],
     end: Sequence[int | None], dilations: Sequence[int], output_padding: Sequence[int],
-    out: Sequence[int | None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The fields of a ConvLayer that belong to its 1 to 3 axes of space; each argument has a value for every axis.
 
-    `begin` and `end` are the padding. Without `out`, the sizes of the output, `with_output` computes them.
+    `begin` and `end` are the padding; `with_output` computes the sizes of the output.
     """
     dims = len(taps)
     fields: dict[str, Any] = {"H": 1, "R": 1} if dims == 1 else {}
-    columns = (sizes, out or (None,) * dims, taps, strides, begin, end, dilations, output_padding)
+    columns = (sizes, (None,) * dims, taps, strides, begin, end, dilations, output_padding)
     for names, values in zip(AXES[3 - dims :], zip(*columns, strict=True), strict=True):
         fields.update(zip(names, values, strict=True))
     return fields

@@ -38,7 +38,10 @@ def work(channel: Channel) -> None:
     with suppress(ImportError):  # `_outcome` reports it, for each model
         _warm_up()
     if FORKS:
-        _adopt_descendants()
+        import ctypes
+
+        # The parent of orphans can end what a model's code leaves, also as daemons.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     channel.send(READY)
     while (request := channel.receive()) is not None:
         _, reference, options = decode_request(request)
@@ -98,13 +101,6 @@ def _in_a_fork(reference: str, options: ReadOptions, channel: Channel) -> bytes:
     if _complete(received):
         return bytes(received[FRAME.size :])
     return encode((None, (InputError(path=reference, message=_ending(os.waitstatus_to_exitcode(status or 0))),)))
-
-
-def _adopt_descendants() -> None:
-    """Makes this process the parent of orphans, so that it can end what a model's code leaves, also as daemons."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_descendants() -> None:

@@ -71,10 +71,11 @@ class ModelOperations(Operations):
     def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
         """The work of a call; None for views, and for layers that run in training alone."""
         module = layer.get("module")
-        foreign = module is not None and not module.text().startswith("keras")
-        done = "unknown" if foreign else _kind_of_work(kind)
-        if done is None:
+        known = kind if module is None or module.text().startswith("keras") else ""
+        if known in _NO_WORK:
             return None
+        same = known in SAME or known in _SAME_OPS.split() or known in _ADD or known in _ADD_OPS
+        done = _WORK.get(known, "activation" if same else "unknown")
         before = [tensor.shape for tensor in given]
         constants: list[Shape] = []
         axis = self.axis(before[0])
@@ -124,13 +125,6 @@ _NO_WORK = frozenset(
      "InputLayer", "Reshape", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "StopGradient", "RandomFlip",
      "RandomRotation", "RandomTranslation", "RandomZoom", "RandomBrightness", "RandomContrast")
 )  # fmt: skip
-
-
-def _kind_of_work(kind: str) -> WorkKind | None:
-    if kind in _NO_WORK:
-        return None
-    same = kind in SAME or kind in _SAME_OPS.split() or kind in _ADD or kind in _ADD_OPS
-    return _WORK.get(kind, "activation" if same else "unknown")
 
 
 Rule = Callable[[ModelOperations, Node, Shape | None, Shape | None], Effect | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 
 from convlint.model.layer import output_size
@@ -133,10 +134,6 @@ def _pad(config: Node, shape: Shape, dims: int, key: str = "padding", sign: int 
     return _map(config, shape, lambda i, size: size + sign * margins[i])
 
 
-def _crop(config: Node, shape: Shape, dims: int) -> Shape:
-    return _pad(config, shape, dims, "cropping", -1)
-
-
 def _resize(config: Node, shape: Shape, _: int) -> Shape:
     sizes = config.at("height").integer(), config.at("width").integer()
     axes = spatial_axes(config, len(shape))
@@ -183,7 +180,7 @@ _RULES: Mapping[str, Rule] = {
     **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"UpSampling{n}D": _over(n, _upsample) for n in (1, 2, 3)},
     **{f"ZeroPadding{n}D": _over(n, _pad) for n in (1, 2, 3)},
-    **{f"Cropping{n}D": _over(n, _crop) for n in (1, 2, 3)},
+    **{f"Cropping{n}D": _over(n, partial(_pad, key="cropping", sign=-1)) for n in (1, 2, 3)},
     "Concatenate": _concatenate,
     "Dense": _dense,
     "Flatten": _flatten,

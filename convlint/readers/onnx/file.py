@@ -112,18 +112,16 @@ class _Slimmer:
             if body is None:
                 pieces.append(bytes(view[head:after]))
             elif child is not None:
-                if child == "node":
-                    self._count_node()
+                self.nodes += child == "node"
+                if self.nodes > MOST_NODES:
+                    raise InputFault(
+                        f"the graph has more than {MOST_NODES:,} nodes; no network that convlint can judge has"
+                    )
                 parts = self.message(view, body, after, child, depth + 1)
                 pieces += [_varint(number << 3 | 2), _varint(sum(map(len, parts))), *parts]
             elif after - body <= (LARGE_FIELD if kind == "tensor" and number in _TENSOR_DATA else LARGE_TEXT):
                 pieces.append(bytes(view[head:after]))
         return [b"".join(pieces)]
-
-    def _count_node(self) -> None:
-        self.nodes += 1
-        if self.nodes > MOST_NODES:
-            raise InputFault(f"the graph has more than {MOST_NODES:,} nodes; no network that convlint can judge has")
 
     def _walk(self, view: memoryview, start: int, end: int) -> Iterator[tuple[int, int, int | None, int]]:
         """The fields of a message: number, start of the tag, start of the body if that is length-delimited, end."""
@@ -346,7 +344,8 @@ def _integers_of(
     if not inputs or None in inputs:
         return None
     first, *others = [values for values in inputs if values is not None]
-    if node.op_type in ("Unsqueeze", "Squeeze", "Identity") or _is_to_int64(node, attributes):
+    is_cast = node.op_type == "Cast" and "to" in attributes and attributes["to"].i == _INT64
+    if is_cast or node.op_type in ("Unsqueeze", "Squeeze", "Identity"):
         return first
     if node.op_type == "Concat":
         return [value for values in (first, *others) for value in values]
@@ -362,10 +361,6 @@ def _integers_of(
     if node.op_type == "Div" and not (min(first) >= 0 < min(second)):  # onnx rounds towards zero, Python down
         return None
     return [apply(first[i % len(first)], second[i % len(second)]) for i in range(count)]
-
-
-def _is_to_int64(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> bool:
-    return node.op_type == "Cast" and "to" in attributes and attributes["to"].i == _INT64
 
 
 _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": add, "Sub": sub, "Mul": mul, "Div": floordiv}

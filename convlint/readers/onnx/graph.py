@@ -53,7 +53,7 @@ ALIKE = frozenset({"Dropout", "MaxPool"})
 
 
 # Hand on what they read, without a kernel.
-_VIEWS = frozenset(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+_VIEWS = RESHAPES | {"Dropout", "Identity"}
 _WORK: Mapping[str, WorkKind] = {
     "BatchNormalization": "batch norm", "InstanceNormalization": "group norm", "GroupNormalization": "group norm",
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "MeanVarianceNormalization", "LRN"), "layer norm"),
@@ -67,13 +67,6 @@ _WORK: Mapping[str, WorkKind] = {
          "SpaceToDepth", "Split", "Tile", "Transpose"), "copy",
     ),
 }  # fmt: skip
-
-
-def kind_of_work(op: str) -> WorkKind | None:
-    """The kind of work of a node of this operator; None where it runs no kernel."""
-    if op in _VIEWS:
-        return None
-    return _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
 
 
 class GraphScope:
@@ -363,9 +356,10 @@ class GraphOperations(Operations):
         shapes: Sequence[Shape | None],
     ) -> Work | None:  # fmt: skip
         """The work of a node: a map that it reads twice counts twice; in a foreign domain its kind is unknown."""
-        kind = kind_of_work(node.op_type) if node.domain in STANDARD_DOMAINS else "unknown"
-        if kind is None:
+        op = node.op_type if node.domain in STANDARD_DOMAINS else ""
+        if op in _VIEWS:
             return None
+        kind = _WORK.get(op, "activation" if op in SAME or op in ELEMENTWISE else "unknown")
         maps = set(read)
         constants = [shape for name in node.input if name not in maps and (shape := scope.shape(name))]
         if kind == "product" and any(len(shape) == 2 for shape in constants):
@@ -437,7 +431,7 @@ class GraphConv(NamedTuple):
 
 
 # What runtimes do before a dequantization instead of behind it: it changes no number, or picks the largest
-_COMMUTING = frozenset(("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "MaxPool"))
+_COMMUTING = RESHAPES | {"Identity", "Transpose", "MaxPool"}
 
 
 class GraphWalk:

@@ -147,16 +147,12 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         overridden=overridden,
         kept=kept,
         unread_files=dict(sorted(fault for part in parts for fault in part.unread_files.items())),
-        unread_cells=tuple(sorted((cell for part in parts for cell in part.unread_cells), key=_path_of_cell)),
+        unread_cells=tuple(sorted((cell for part in parts for cell in part.unread_cells), key=attrgetter("at.path"))),
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
         bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
     )
-
-
-def _path_of_cell(cell: UnreadCell) -> str:
-    return cell.at.path
 
 
 def _notebooks(

@@ -38,7 +38,7 @@ class SourceFile:
     @cached_property
     def nodes(self) -> Nodes:
         """The nodes of the tree by type, without leaves; collected once, as several readers ask for them."""
-        return by_kind(walked([self.tree]))
+        return by_kind(walked(self.tree))
 
     @cached_property
     def text(self) -> str:

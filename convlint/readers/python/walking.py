@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Nodes = Mapping[type[ast.AST], list[Any]]
@@ -64,18 +64,12 @@ def every(node: ast.AST) -> list[ast.AST]:
     return nodes
 
 
-def walked(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes and all their descendants but leaves, breadth first, as `ast.walk` orders them."""
-    waiting = list(nodes)
-    for node in waiting:  # which grows meanwhile
-        yield node
-        for name in _holding[node.__class__]:
-            child = getattr(node, name, None)
-            kind = child.__class__
-            if kind is list:
-                waiting += [item for item in child if item.__class__ not in LEAVES]  # type: ignore[union-attr]
-            elif kind not in LEAVES:
-                waiting.append(child)  # type: ignore[arg-type]
+def walked(node: ast.AST) -> list[ast.AST]:
+    """Return the node and all its descendants but leaves, breadth first, as `ast.walk` orders them."""
+    nodes = [node]
+    for inner in nodes:  # which grows meanwhile
+        nodes += below(inner)
+    return nodes
 
 
 def by_kind(nodes: Iterable[ast.AST]) -> Nodes:

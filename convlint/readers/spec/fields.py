@@ -160,13 +160,13 @@ def axes(name: str, value: Value, dims: int, *, minimum: int, neutral: int | Non
     return padded[0], padded[1], padded[2]
 
 
-def tensor_sizes(name: str, value: Value, dims: int) -> tuple[int | None, int | None, int | None]:
-    """Reads the sizes of a tensor like `axes`; each may be `unknown`, which is None."""
+def tensor_sizes(value: Value, dims: int) -> tuple[int | None, int | None, int | None]:
+    """Reads `size`, the sizes of a tensor, like `axes`; each may be `unknown`, which is None."""
     items = value.data if isinstance(value.data, list) else [value] * dims
     hidden = [item.data == UNKNOWN for item in items]
     # A 1 stands in for each unknown size, so that `axes` checks the others and their number.
     stated = [Value("1", item.span, plain=True) if item.data == UNKNOWN else item for item in items]
-    known = axes(name, Value(stated, value.span), dims, minimum=1, neutral=1)
+    known = axes("size", Value(stated, value.span), dims, minimum=1, neutral=1)
     unknown = [False] * (3 - dims) + (hidden * dims if len(hidden) == 1 else hidden)
     depth, height, width = (None if unknown[axis] else known[axis] for axis in range(3))
     return depth, height, width

@@ -225,7 +225,7 @@ class Repeats:
 
     def share(self, name: str, of: Value, index: int, layers: Sequence[ConvLayer]) -> int:
         """Lets `index` share the weights of the layer named by `of`; returns the first with them. Raises InputFault."""
-        known = self._named(of, before=index)
+        known = self._first_run(of, before=index)
         layer, other = layers[index], layers[known.layer]
         for axis in ("K", "C", "groups"):
             own, its = getattr(layer, axis), getattr(other, axis)
@@ -242,7 +242,7 @@ class Repeats:
         """The shape that another run of a layer hands on; adds its producers to the layer's edge. Raises InputFault."""
         if of is None:
             raise fault(f"{name}: op: {AGAIN} needs weights: the name of a convolution before it", span)
-        known = self._named(of, before=len(layers))
+        known = self._first_run(of, before=len(layers))
         if len(inputs) > 1:
             raise fault(f"{name}: a convolution reads one tensor; join its inputs with op: concat or add", span)
         layer = layers[known.layer]
@@ -258,7 +258,7 @@ class Repeats:
         self.names[known.layer].append(name)
         return replace(known.shape, source=name)
 
-    def _named(self, of: Value, before: int) -> _First:
+    def _first_run(self, of: Value, before: int) -> _First:
         name = word("weights", of)
         known = self._first.get(name)
         if known is None or known.layer >= before:
@@ -508,7 +508,7 @@ class SpecGraph:
                 what = "names no layer" if not items else "names too many layers"
                 self.errors.fail(fault(f"{keys[0]}: {what}", value.span))
                 return []
-            shapes = [self.errors.attempt(lambda item=item: self._named(item), None) for item in items]  # type: ignore[misc]
+            shapes = [self.errors.attempt(lambda item=item: self._shape_of(item), None) for item in items]  # type: ignore[misc]
             return [shape for shape in shapes if shape is not None]
         previous = self.previous
         if previous is None or op.carrier == "input":
@@ -519,7 +519,7 @@ class SpecGraph:
         one_dimensional = (dims or previous.dims or self.defaults.dims) == 1
         return [] if given.issuperset("CW" if one_dimensional else "CHW") else [previous]
 
-    def _named(self, item: Value) -> Shape:
+    def _shape_of(self, item: Value) -> Shape:
         name = word("input", item)
         shape = self.shapes.get(name)
         if shape is None:

@@ -196,7 +196,7 @@ def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
 
 
 def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
-    D, H, W = (1, 1, 1) if size is None else tensor_sizes("size", size, dims)
+    D, H, W = (1, 1, 1) if size is None else tensor_sizes(size, dims)
     return replace(base, D=D, H=H, W=W)
 
 

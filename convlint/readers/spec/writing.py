@@ -304,7 +304,7 @@ class _Wiring:
         operations = network.operations
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.views = self._views()
-        self.told = network.whole and self._tells_a_step()  # the spec has all operations of a step
+        self.states_step = network.whole and self._tells_a_step()  # the spec has all operations of a step
         norms = [operation for operation in operations if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in norm.inputs}
         self.at: list[list[Shape]] = []
@@ -316,7 +316,7 @@ class _Wiring:
         """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
         for number, use in enumerate(uses(self.operations, self.channels)):
-            if self.told:
+            if self.states_step:
                 use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
             if use == "written":
@@ -419,7 +419,7 @@ class _Wiring:
         """Writes the item of an operation that is no convolution, if it needs one."""
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
         inputs = [shape for index in operation.inputs for shape in self.at[index]]
-        work = operation.work if self.told else None
+        work = operation.work if self.states_step else None
         if work is not None and work.kind == "layer norm" and kind == "reshape":
             return self.items.put(operation.name, _word_of(work), inputs)
         if work is not None and work.kind == "linear":

@@ -146,7 +146,7 @@ def _larger(name: str, call: OperatorCall) -> Effect:
     return _pointwise(name, call) if call.tensors > 1 else OPAQUE
 
 
-def _kept(_: str, call: OperatorCall) -> Effect:
+def _unchanged(_: str, call: OperatorCall) -> Effect:
     return _IDENTITY if _alone(call) and call.reads[0] == call.written else OPAQUE
 
 
@@ -158,10 +158,6 @@ def _viewed(_: str, call: OperatorCall) -> Effect:
 def _spatial(name: str, call: OperatorCall) -> Effect:
     """Pooling and interpolation, whose names have the number of axes of space."""
     return _RESIZED if _alone(call) and f"{len(call.written) - 2}d" in name else OPAQUE
-
-
-def _expanded(_: str, call: OperatorCall) -> Effect:
-    return _RESIZED if _alone(call) else OPAQUE
 
 
 def _padded(_: str, call: OperatorCall) -> Effect:
@@ -251,7 +247,7 @@ _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
-    **dict.fromkeys(_KEPT.split(), _kept),
+    **dict.fromkeys(_KEPT.split(), _unchanged),
     **dict.fromkeys(VIEWED, _viewed),
     **dict.fromkeys(_SPATIAL, _spatial),
     **dict.fromkeys(("mean", "sum", "amax", "amin"), _reduced),
@@ -259,7 +255,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
-    "expand": _expanded,
+    "expand": lambda _, call: _RESIZED if _alone(call) else OPAQUE,
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 

@@ -209,7 +209,7 @@ class TracedOperations:
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
         # becomes an operation when it first is.
         self._aside: dict[Hashable, tuple[int, Shape, str]] = {}
-        self._given: Counter[str] = Counter()  # how often each name was given
+        self._uses_of_name: Counter[str] = Counter()
         self._reads = 0
         self._outputs: set[int] | None = None
 
@@ -364,8 +364,8 @@ class TracedOperations:
         if number >= MOST_NOTED:
             return number - 1
         self._reads += len(inputs)
-        count = self._given[name]
-        self._given[name] = count + 1
+        count = self._uses_of_name[name]
+        self._uses_of_name[name] = count + 1
         C: int | None = None
         dims, D, H, W = 2, None, None, None
         if 3 <= len(shape) <= 5:

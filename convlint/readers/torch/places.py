@@ -243,11 +243,12 @@ class LayoutChanges:
             layout, cause = layout_of(tensor), earlier
             if layout == home:
                 cause = None
-            elif layout is not None and cause is None and not _is_view(tensor, read):
+            elif layout is not None and cause is None and not is_view(read, [tensor]):
                 cause = change()
             self._known[id(tensor)] = tensor, home, cause
 
 
-def _is_view(tensor: Any, read: Iterable[Any]) -> bool:
-    storage = tensor.untyped_storage()._cdata
-    return any(other.untyped_storage()._cdata == storage for other in read)
+def is_view(read: Iterable[Any], written: Iterable[Any]) -> bool:
+    """Whether all of the written tensors lie in the memory of tensors that were read."""
+    storages = {tensor.untyped_storage()._cdata for tensor in read}
+    return all(tensor.untyped_storage()._cdata in storages for tensor in written)

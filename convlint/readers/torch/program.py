@@ -163,11 +163,11 @@ class Reads:
             return [single.at("name").text()]
         nested = argument.get("as_nested_tensors")
         if nested is not None:
-            return [name for inner in nested.elements(MOST_READS) for name in self._named(argument, inner)]
+            return [name for inner in nested.elements(MOST_READS) for name in self._names_in(argument, inner)]
         tensor_list = argument.get("as_tensors") or argument.get("as_optional_tensors")
-        return [] if tensor_list is None else self._named(argument, tensor_list)
+        return [] if tensor_list is None else self._names_in(argument, tensor_list)
 
-    def _named(self, argument: Node, tensor_list: Node) -> list[str]:
+    def _names_in(self, argument: Node, tensor_list: Node) -> list[str]:
         elements = tensor_list.elements(MOST_READS)
         self._counted(argument, len(elements))
         tensors = [element.get("as_tensor") or element for element in elements if not _absent(element)]

@@ -24,6 +24,7 @@ from convlint.readers.torch.places import (
     LayoutChanges,
     UserLines,
     frames,
+    is_view,
     layout_of,
     line_at,
     line_of,
@@ -248,7 +249,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.operations.note(
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
             partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
-            constants=constants, built=_built, view=not writes and _is_view(arguments, written),
+            constants=constants, built=_built, view=not writes and is_view(arguments, written),
         )  # fmt: skip
 
     def _change(self, operator: str) -> LayoutChange | None:
@@ -303,12 +304,6 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self._note(result, origin)
         self._changes.start(result)
         return result
-
-
-def _is_view(arguments: Iterable[Any], written: Iterable[Any]) -> bool:
-    """Whether all results lie in the memory of arguments."""
-    storages = {tensor.untyped_storage()._cdata for tensor in arguments}
-    return all(tensor.untyped_storage()._cdata in storages for tensor in written)
 
 
 def _wrong_channels(name: str, args: Any) -> str:

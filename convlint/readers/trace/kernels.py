@@ -86,7 +86,7 @@ def backward_parts(kernels: Sequence[KernelRun], passes: Sequence[Pass]) -> dict
         is_back = _SUM.search(kernel.name) is not None
         is_back = is_back or (part == "transpose" and _TO_NCHW.search(kernel.name) is not None)
         which = "wgrad" if part == "bias" and "wgrad" in by_pass else last if is_back and last is not None else after
-        if part == "convolution" and not is_certain and len(passes) > 1 and _said(kernel.name) is None:
+        if part == "convolution" and not is_certain and len(passes) > 1 and _pass_in_name(kernel.name) is None:
             part = "other"
         by_pass[which][part] = by_pass[which].get(part, 0.0) + kernel.us
     return by_pass
@@ -99,7 +99,7 @@ def _owners(
     owners: list[Pass | None] = [None] * len(kernels)
     unnamed = []
     for number, (kernel, part) in enumerate(zip(kernels, parts, strict=True)):
-        named_pass = _said(kernel.name)
+        named_pass = _pass_in_name(kernel.name)
         if _SUM.search(kernel.name) or _BEFORE.search(kernel.name):
             continue
         if named_pass in passes:
@@ -114,7 +114,7 @@ def _owners(
     return owners, is_certain
 
 
-def _said(name: str) -> Pass | None:
+def _pass_in_name(name: str) -> Pass | None:
     """The pass that a kernel's name states; None where it states none."""
     return "wgrad" if _WGRAD.search(name) else "dgrad" if _DGRAD.search(name) else None
 

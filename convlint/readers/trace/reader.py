@@ -99,7 +99,7 @@ def _network(path: str, recording: TraceRecording, errors: list[str]) -> Network
     if recording.has_kernels:
         layers = [_measured(layer, calls, gpu, trains) for layer, calls in zip(layers, groups.values(), strict=True)]
     return Network(
-        path=path, layers=tuple(_named(layers)), runtime=runtime, mode="training" if trains else "inference",
+        path=path, layers=tuple(_with_names(layers)), runtime=runtime, mode="training" if trains else "inference",
         targets=() if gpu is None else (gpu.id,), notes=tuple(notes),
         recorded=_recorded(recording, steps, unknown if sized else (), layers, "training" if trains else "inference"),
     )  # fmt: skip
@@ -315,7 +315,7 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
     )  # fmt: skip
 
 
-def _named(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
+def _with_names(layers: Sequence[ConvLayer]) -> Iterator[ConvLayer]:
     """The layers with unique names: those of their modules, else a description, numbered."""
     names: dict[str, int] = {}
     for layer in layers:

@@ -22,6 +22,7 @@ _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
 _MOST_KEPT = 20_000  # distinct arguments
 _TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
+_OF_TWO_BYTES = ("c10::Half", "c10::BFloat16")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
 
@@ -163,7 +164,7 @@ class _Reading:
                 self.kernel_begin.append(float(begin))
                 self.kernel_device.append(device if is_count(device) else 0)
                 self.kernel_us.append(float(length))
-                self.kernel_name.append(self._named(name[:2000]))
+                self.kernel_name.append(self._number_of_name(name[:2000]))
             return
         thread = self._thread(event.get("pid"), event.get("tid"))
         if category in ("cpu_op", "Operator"):
@@ -180,7 +181,7 @@ class _Reading:
             if _STEP.fullmatch(name) is not None or _WARM_UP.search(name) is not None:
                 self.annotations.append((begin, end, name))
 
-    def _named(self, name: str) -> int:
+    def _number_of_name(self, name: str) -> int:
         """The number of a name."""
         if len(self.names) >= _MOST_NAMES and name not in self.names:
             raise InputFault(f"a trace with more than {_MOST_NAMES:,} names is not read")
@@ -246,7 +247,7 @@ class _Reading:
             return
         self.frame_count += 1
         if self.frame_count <= _MOST_FRAMES:
-            self.frames.setdefault(thread, Spans()).add(begin, end, self._named(name[:500]))
+            self.frames.setdefault(thread, Spans()).add(begin, end, self._number_of_name(name[:500]))
 
     def result(self, file: TraceFile) -> TraceRecording:
         """The recording of all events."""
@@ -278,7 +279,7 @@ class _Reading:
         kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, names)
         works = self.operators.works(
             self.launches, kernels, by_correlation, marked, warm if any(not call.warm_up for call in calls) else (),
-            _usual_bytes(calls),
+            2 if any(call.arguments["input"].dtype in _OF_TWO_BYTES for call in calls) else 4,
         )  # fmt: skip
         return TraceRecording(
             calls=calls, steps=marked, device=device, fault=file.fault, has_kernels=len(self.kernel_of) > 0,
@@ -420,11 +421,6 @@ def _step(size: int, filters: int, output: int) -> tuple[int, int] | None:
         if padding < filters and (size + 2 * padding - filters) // stride + 1 == output:
             return stride, padding
     return None
-
-
-def _usual_bytes(calls: Sequence[Call]) -> int:
-    """Bytes of an element of the inputs of convolutions."""
-    return 2 if any(call.arguments["input"].dtype in ("c10::Half", "c10::BFloat16") for call in calls) else 4
 
 
 def _id(value: Any) -> str:

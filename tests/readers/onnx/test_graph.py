@@ -531,18 +531,18 @@ def test_each_node_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_a_product_of_activations_has_its_batch(tmp_path: Path) -> None:
-    graph = Graph((2, 4, 6, 6))
-    network = graph.read(tmp_path, graph.conv(graph.node("MatMul", "x", "x"), 4, 4))
+@pytest.mark.parametrize(
+    ("left", "width", "expected"),
+    [("x", 6, ("product", 0, (8, 6, 6, 6))), ("weights", 5, ("linear", 36, (8, 6, 5, 6)))],
+)
+def test_a_product_has_its_batch_whatever_stands_at_the_left(
+    tmp_path: Path, left: str, width: int, expected: tuple[str, int, tuple[int, ...]]
+) -> None:
+    graph = Graph((2, 4, 6, width))
+    operand = graph.constant(6, 6) if left == "weights" else left
+    network = graph.read(tmp_path, graph.conv(graph.node("MatMul", operand, "x"), 4, 4))
     (work,) = [one.work for one in network.operations if one.work is not None]
-    assert (work.kind, work.product) == ("product", (8, 6, 6, 6))
-
-
-def test_weights_may_stand_at_the_left(tmp_path: Path) -> None:
-    graph = Graph((2, 4, 6, 5))
-    network = graph.read(tmp_path, graph.conv(graph.node("MatMul", graph.constant(6, 6), "x"), 4, 4))
-    (work,) = [one.work for one in network.operations if one.work is not None]
-    assert (work.kind, work.weights, work.product) == ("linear", 36, (8, 6, 5, 6))
+    assert (work.kind, work.weights, work.product) == expected
 
 
 def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:

@@ -507,23 +507,21 @@ def test_functions_without_end(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../b", "..\\up.bin", "C:\\w.bin"])
-def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+def with_weights_at(folder: Path, location: str) -> str:
     tensor = weight("w", [8, 3, 3, 3])
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value=location)
-    path = save(tmp_path, model([conv_node("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
-    assert "outside the model's folder" in message(path)
+    return save(folder, model([conv_node("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "a/../../b", "..\\up.bin", "C:\\w.bin"])
+def test_external_data_outside_the_folder_is_refused(tmp_path: Path, location: str) -> None:
+    assert "outside the model's folder" in message(with_weights_at(tmp_path, location))
 
 
 def test_weights_outside_the_file_are_not_needed(tmp_path: Path) -> None:
-    tensor = weight("w", [8, 3, 3, 3])
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="not-there.bin")
-    path = save(tmp_path, model([conv_node("x", "y")], [value("x", [2, 3, 8, 8])], ["y"], [tensor]))
-    assert one(path).layers[0].K == 8
+    assert one(with_weights_at(tmp_path, "not-there.bin")).layers[0].K == 8
 
 
 @pytest.mark.parametrize("cut", [0, 1, 10, 1000, 40000, 79000])

@@ -34,7 +34,7 @@ match a:
 @pytest.mark.parametrize("path", FILES[::5], ids=lambda path: path.name)
 def test_all_but_leaves_in_the_order_of_the_standard_library(path: Path) -> None:
     tree = ast.parse(path.read_bytes())
-    assert list(walked([tree])) == [node for node in ast.walk(tree) if node.__class__ not in LEAVES]
+    assert walked(tree) == [node for node in ast.walk(tree) if node.__class__ not in LEAVES]
 
 
 def test_leaves_hold_nothing() -> None:

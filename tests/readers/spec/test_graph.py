@@ -459,14 +459,17 @@ def test_a_spec_with_an_error_has_no_step() -> None:
     assert found is None or not found.whole
 
 
-@pytest.mark.parametrize("op", ["norm", "layernorm", "groupnorm, groups: 4"])
-def test_any_norm_alone_tells_of_a_step(op: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "whole"),
+    [
+        ("norm", True),
+        ("layernorm", True),
+        ("groupnorm, groups: 4", True),
+        ("batchnorm", False),
+    ],  # which carries sizes on
+)
+def test_any_norm_alone_tells_of_a_step(op: str, whole: bool) -> None:
+    """In contrast to an op that is written for the sizes that it carries on."""
     text = STEP.replace("op: norm", f"op: {op}").replace("op: activation", "op: identity")
     found, _ = read_spec(text.replace("  - { name: t, op: attention }\n", ""), "net.yaml")
-    assert found.whole
-
-
-def test_a_spec_that_only_carries_sizes_on_has_no_step() -> None:
-    text = STEP.replace("op: norm", "op: batchnorm").replace("op: activation", "op: identity")
-    found, _ = read_spec(text.replace("  - { name: t, op: attention }\n", ""), "net.yaml")
-    assert not found.whole
+    assert found.whole is whole

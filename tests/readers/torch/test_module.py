@@ -163,6 +163,12 @@ def message(reference: str, shape: str = "2x3x8x8", **options: Any) -> str:
     return refusal(read, reference, inputs={"": shape} if shape else {}, **options)
 
 
+def net(made: str, *forward: str) -> str:
+    """A class, by the last line of its constructor and the lines of its forward pass."""
+    run = "".join(f"        {line}\n" for line in forward)
+    return f"class Net(nn.Module):\n def __init__(self):\n  super().__init__()\n  {made}\n def forward(self, x):\n{run}"
+
+
 def line_of(mark: str) -> int:
     lines = Path(torch_nets.__file__).read_text().splitlines()
     return next(number for number, text in enumerate(lines, 1) if f"# line: {mark}" in text)
@@ -404,16 +410,9 @@ def test_a_generator_of_one_pixel_has_the_layout_that_it_writes(project):
 
 def test_maps_of_one_pixel_have_no_layout(project):
     """Squeeze-and-excite in a channels_last network: nothing is transposed in front of its 1x1 maps."""
-    project(
-        "squeeze",
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.a, self.squeeze, self.b = nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)\n"
-        "    def forward(self, x):\n"
-        "        x = self.a(x)\n"
-        "        return self.b(x * self.squeeze(x.mean((2, 3), keepdim=True)))\n",
-    )
+    made = "self.a, self.squeeze, self.b = nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3)"
+    gate = "return self.b(x * self.squeeze(x.mean((2, 3), keepdim=True)))"
+    project("squeeze", net(made, "x = self.a(x)", gate))
     layers = one("squeeze:Net", "2x8x16x16:fp16:channels_last").layers
     assert {layer.name: layer.layout for layer in layers} == {"a": "NHWC", "squeeze": "auto", "b": "NHWC"}
 
@@ -610,15 +609,8 @@ def test_an_image_without_a_batch_has_the_widths_of_one_in_a_batch_of_one():
 
 
 def test_a_convolution_without_a_batch_inside_says_nothing_of_the_input(project):
-    project(
-        "inside",
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv1d(8, 8, 1)\n"
-        "    def forward(self, x):\n"
-        "        return self.b(self.a(x)[0].flatten(1))\n",
-    )
+    made = "self.a, self.b = nn.Conv2d(3, 8, 3), nn.Conv1d(8, 8, 1)"
+    project("inside", net(made, "return self.b(self.a(x)[0].flatten(1))"))
     assert one("inside:Net", "8x3x32x32").unbatched == ""
 
 
@@ -673,15 +665,8 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
 @pytest.mark.parametrize("product", ["nn.LayerNorm(62)", "nn.Linear(62, 62)"])
 def test_the_spec_of_a_product_over_the_width_of_a_map_takes_it_for_no_channels(project, product):
     """As many channels as positions in a row: its layers must not become free to change."""
-    project(
-        "across",
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        f"        self.a, self.norm, self.b = nn.Conv2d(3, 62, 3, padding=1), {product}, nn.Conv2d(62, 62, 3)\n"
-        "    def forward(self, x):\n"
-        "        return self.b(self.norm(self.a(x)).relu())\n",
-    )
+    made = f"self.a, self.norm, self.b = nn.Conv2d(3, 62, 3, padding=1), {product}, nn.Conv2d(62, 62, 3)"
+    project("across", net(made, "return self.b(self.norm(self.a(x)).relu())"))
     network = one("across:Net", "32x3x62x62:fp16")
     found = read_spec(spec_text(network), "across.yaml")[0]
     assert found is not None

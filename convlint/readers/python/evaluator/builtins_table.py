@@ -187,7 +187,7 @@ def _range(_: Machine, call: LibraryCall) -> Value | None:
     return Items("range", [Const(number, stated) for number in over])
 
 
-def _made(kind: str) -> Known:
+def _cast(kind: str) -> Known:
     def run(machine: Machine, call: LibraryCall) -> Value | None:
         if not call.args:
             return machine.sequence(kind, [])
@@ -207,7 +207,7 @@ def _made(kind: str) -> Known:
 def _deque(machine: Machine, call: LibraryCall) -> Value | None:
     """Evaluate `collections.deque`; one with a `maxlen` drops items, which is not followed."""
     bound = call.args[1] if len(call.args) > 1 else call.keywords.get("maxlen", NONE)
-    return _made("list")(machine, call) if isinstance(bound, Const) and bound.value is None else None
+    return _cast("list")(machine, call) if isinstance(bound, Const) and bound.value is None else None
 
 
 def _entries(machine: Machine, call: LibraryCall, args: list[Value]) -> Entries:
@@ -718,14 +718,14 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
     "builtins.all": _logic(all_true), "builtins.any": _logic(any_true),
-    "builtins.len": _len, "builtins.range": _range, "builtins.list": _made("list"), "builtins.tuple": _made("tuple"),
-    "builtins.set": _made("set"), "builtins.frozenset": _made("set"), "builtins.dict.fromkeys": _from_keys,
+    "builtins.len": _len, "builtins.range": _range, "builtins.list": _cast("list"), "builtins.tuple": _cast("tuple"),
+    "builtins.set": _cast("set"), "builtins.frozenset": _cast("set"), "builtins.dict.fromkeys": _from_keys,
     **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
        for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
     "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
     "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
-    "torch.Size": _made("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
+    "torch.Size": _cast("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
     "itertools.islice": _islice, "itertools.pairwise": _pairwise,
     "inspect.isclass": lambda _, call: _known_truth(_is_class(call.args[0]) if len(call.args) == 1 else None),

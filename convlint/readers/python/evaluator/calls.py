@@ -80,7 +80,7 @@ class Calls:
         machine = self.machine
         match value:
             case Name():
-                return self._named(value.name, call)
+                return self._call_name(value.name, call)
             case Function():
                 if not self._trying:
                     for arg in call.values:
@@ -192,7 +192,7 @@ class Calls:
             machine.height = height
             machine.stack.pop()
 
-    def _named(self, name: str, call: LibraryCall) -> Value:
+    def _call_name(self, name: str, call: LibraryCall) -> Value:
         machine = self.machine
         # A bound method of a value outside the source is a partial of such a name.
         if name.startswith("convlint.method."):
@@ -236,14 +236,14 @@ class Calls:
         match receiver:  # most often an object
             case Instance():
                 attribute = self._of_instance(receiver, name)
-                return self.apply(attribute, call) if attribute is not None else self._asked(receiver, name, call)
+                return self.apply(attribute, call) if attribute is not None else self._by_library(receiver, name, call)
             case Items() | Table() | Const():
                 result = builtin_types.method(machine, receiver, name, call)
                 if result is None:
                     machine.give_away(call.values)
                 return result or undecided(*call.values)
             case Tensor():
-                return self._asked(receiver, name, call)
+                return self._by_library(receiver, name, call)
             case Module() if name in _CHANGES_NAMES and isinstance(
                 machine.modules.member(receiver.path, name), Unknown
             ):
@@ -251,7 +251,7 @@ class Calls:
                 return unknown("call")
         return self.apply(self.attribute(receiver, name), call)
 
-    def _asked(self, receiver: Value, name: str, call: LibraryCall) -> Value:
+    def _by_library(self, receiver: Value, name: str, call: LibraryCall) -> Value:
         """Return the result of a method that the source does not define, as the library knows it."""
         machine, args = self.machine, call.args
         if isinstance(receiver, Instance) and name == "__setattr__" and len(args) == 2:
@@ -668,7 +668,7 @@ class Calls:
         if name == "__init__":
             self.initialize(of, start, call, certain=certain)
             return NONE
-        return self._asked(of, name, call)
+        return self._by_library(of, name, call)
 
     def initialize(self, instance: Instance, after: Class | None, call: LibraryCall, *, certain: bool) -> None:
         """Run the `__init__` of a base that is not in the source, the first one behind `after`."""
@@ -752,9 +752,7 @@ class Calls:
     def fields_of(self, instance: Instance) -> list[Value] | None:
         """Return the items of a loop over a named tuple; None if the object is none."""
         cls = instance.cls
-        if not isinstance(cls, Class) or cls.fields is None:
-            return None
-        if not _derives(cls, (_TUPLE,)):
+        if not isinstance(cls, Class) or cls.fields is None or not _derives(cls, (_TUPLE,)):
             return None
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 

@@ -392,7 +392,7 @@ def _table(compiler: Compiler, node: ast.Dict, name: str) -> Eval:
 def _comprehension(compiler: Compiler, node: Any, name: str) -> Eval:
     """Compile a comprehension or generator expression, which has a scope of its own."""
     first = compiler.expression(node.generators[0].iter, name)
-    own = frozenset(names_of.bound([part.target for part in node.generators]))
+    own = frozenset(names_of.BodyNames([part.target for part in node.generators]).bound)
     inner = Compiler(compiler.file, own)
     # A comprehension adds Python frames of its own when it runs.
     inner.depth = compiler.depth + 2

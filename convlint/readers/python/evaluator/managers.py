@@ -97,16 +97,13 @@ def _of_value(scope: Scope, value: Value) -> Answer:
             if isinstance(leave, Function):
                 return _of_exit(leave)
             bases = [base for base in cls.order or () if not isinstance(base, Class)]
-            return None if leave is not None else any_true([_of_base(base) for base in bases])
+            answers = [_of_name(base.name) if isinstance(base, Name) else None for base in bases]
+            return None if leave is not None else any_true(answers)
         case Instance(cls=Name(name=name)) | Name(name=name):
             return _of_name(name)
         case Unknown() | List() | Partial():
             return None
     return False
-
-
-def _of_base(base: Value) -> Answer:
-    return _of_name(base.name) if isinstance(base, Name) else None
 
 
 def _of_exit(leave: Function) -> Answer:
@@ -152,11 +149,11 @@ def _written(function: Function, node: ast.expr, depth: int) -> Answer:
     """Whether a manager that a function's body names swallows errors."""
     if not isinstance(node, ast.Call) or depth >= _DEEPEST:
         return False if _passes(node) else None
-    return _of_call(function.scope, node.func, _named(function.scope, node.func), unknown("call"), depth + 1)
+    return _of_call(function.scope, node.func, _evaluated(function.scope, node.func), unknown("call"), depth + 1)
 
 
-def _named(scope: Scope, node: ast.expr) -> Value:
+def _evaluated(scope: Scope, node: ast.expr) -> Value:
     if isinstance(node, ast.Name):
         return scope.machine.modules.lookup(scope, node.id)
-    return scope.machine.attribute(_named(scope, node.value), node.attr) if isinstance(node, ast.Attribute) \
+    return scope.machine.attribute(_evaluated(scope, node.value), node.attr) if isinstance(node, ast.Attribute) \
         else unknown("call")  # fmt: skip

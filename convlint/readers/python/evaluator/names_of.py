@@ -64,11 +64,6 @@ class BodyNames:
                     self.yields = True
 
 
-def bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that statements bind."""
-    return BodyNames(nodes).bound
-
-
 def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
     """Return the names whose objects statements change, and the attributes of names that they set."""
     objects: set[str] = set()

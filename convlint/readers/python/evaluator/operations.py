@@ -376,7 +376,7 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
         case Items():
             return _item(machine, receiver, key)
         case Table():
-            return _held(machine, receiver, key, node, file)
+            return _item_at_key(machine, receiver, key, node, file)
         case Const(value=str() as text) if isinstance(key, Const) and isinstance(key.value, int):
             at = place_in(text, key)
             return Const(text[at], receiver.stated) if at is not None else unknown("call")
@@ -390,7 +390,7 @@ def get(machine: Machine, receiver: Value, key: Value, node: ast.Subscript, file
             return receiver  # a generic one with its parameters
         case Instance():
             return _of_instance(machine, receiver, key, node, file)
-    return _asked(machine, receiver, "__getitem__", [key], node, file)
+    return _by_library(machine, receiver, "__getitem__", [key], node, file)
 
 
 def _item(machine: Machine, receiver: Items, key: Value) -> Value:
@@ -409,7 +409,7 @@ def place_in(items: Sequence[object], key: Value) -> int | None:
     return at if isinstance(at, int) and -len(items) <= at < len(items) else None
 
 
-def _held(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
+def _item_at_key(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
     cell = receiver.cell
     if isinstance(key, Unknown):
@@ -441,14 +441,14 @@ def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Sub
     method = machine.calls.method_of(receiver, "__getitem__")
     if method is not None:
         return machine.call(method, [key], {}, machine.no_call(node), file)
-    item = _asked(machine, receiver, "__getitem__", [key], node, file)
+    item = _by_library(machine, receiver, "__getitem__", [key], node, file)
     if not isinstance(item, Unknown):
         return item
     items = machine.library.items(machine, receiver)
     return _item(machine, Items("tuple", items), key) if items is not None else item
 
 
-def _asked(
+def _by_library(
     machine: Machine, receiver: Value, name: str, args: list[Value], node: ast.AST, file: SourceFile
 ) -> Value:  # fmt: skip
     call = LibraryCall(machine.no_call(node), file, args, {})
@@ -516,10 +516,10 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
-            _asked(machine, receiver, "__setitem__", [key, value], node, file)
+            _by_library(machine, receiver, "__setitem__", [key, value], node, file)
         case Tensor():
             machine.lost(value)
-            _asked(machine, receiver, "__setitem__", [key, value], node, file)
+            _by_library(machine, receiver, "__setitem__", [key, value], node, file)
         case _:
             machine.lost(value)
             machine.set_outside(receiver, key, value, node, file)
@@ -542,7 +542,7 @@ def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: S
         else:
             cell.complete = False
     elif isinstance(receiver, Instance):
-        _asked(machine, receiver, "__delitem__", [key], node, file)
+        _by_library(machine, receiver, "__delitem__", [key], node, file)
     elif isinstance(receiver, Unknown):
         machine.heap.changed_by_another_name()
 

@@ -251,13 +251,13 @@ class LoopChanges:
         self._nodes = nodes
 
     @cached_property
-    def _found(self) -> tuple[set[str], set[str], set[tuple[str, str]]]:
-        return (names_of.bound(self._nodes), *names_of.changed(self._nodes))
+    def _changes(self) -> tuple[set[str], set[str], set[tuple[str, str]]]:
+        return (names_of.BodyNames(self._nodes).bound, *names_of.changed(self._nodes))
 
     def blur(self, scope: Scope, why: str) -> None:
         """Make the variables and lists that the loop changes unknown, so that one round stands for all."""
         heap, variables = scope.heap, scope.variables
-        names, objects, attributes = self._found
+        names, objects, attributes = self._changes
         for name in objects & variables.keys():
             # `a |= other` changes what `a` is, which may have other names; what tables hold is found by running it
             if name in names or isinstance(variables[name], List):

@@ -368,8 +368,6 @@ class _Joining(Struct, eq=False):
 
     def cells(self, first: Any, second: Any, depth: int = 0) -> Any:
         """Join the cells of one object."""
-        if first is second:
-            return first
         if isinstance(first, Items):
             return self._items(first, second, depth)
         # In a Sequential, a part that only one path added changes what every later part means.

@@ -384,7 +384,8 @@ def _side(path: str, body: Sequence[ast.stmt]) -> Side:
 def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
     """Compile `match`: the first case that fits, or all that may fit, each on a path of its own."""
     subject = compiler.expression(node.subject)
-    cases = [(item.pattern, _pattern_values(compiler, item.pattern),
+    cases = [(item.pattern, {node.value: compiler.expression(node.value)
+                             for node in every(item.pattern) if isinstance(node, ast.MatchValue)},
               compiler.expression(item.guard) if item.guard is not None else None,
               compiler.block(item.body), f"case {ast.unparse(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
 
@@ -397,7 +398,7 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         if fits is False:
             return case(scope, value, at + 1)
         # Without a sure match, the names may be bound to any part of the subject.
-        bound = captures if fits else dict.fromkeys(names_of.bound([pattern]), unknown("branch"))
+        bound = captures if fits else dict.fromkeys(names_of.BodyNames([pattern]).bound, unknown("branch"))
 
         def inside(inner: Scope) -> int | None:
             for name, part in bound.items():
@@ -412,11 +413,6 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         return inside(scope)
 
     return lambda scope: case(scope, subject(scope), 0)
-
-
-def _pattern_values(compiler: BodyCompiler, pattern: ast.pattern) -> dict[ast.expr, Eval]:
-    return {node.value: compiler.expression(node.value)
-            for node in every(pattern) if isinstance(node, ast.MatchValue)}  # fmt: skip
 
 
 def _fits(
@@ -726,7 +722,8 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
         for member in cls.namespace.values():
             if isinstance(member, Function) and member.owner is None:
                 member.owner = cls
-        machine.calls.finish_class(cls, is_record=any(_is_record(make(scope)) for make, _ in decorators))
+        is_record = any(isinstance(made := make(scope), Name) and made.name in _RECORDS for make, _ in decorators)
+        machine.calls.finish_class(cls, is_record=is_record)
         above, _ = machine.calls.find(cls, "__init_subclass__", cls)
         if isinstance(above, Function):
             machine.call(above.to(cls), [], given, machine.no_call(node), scope.file)
@@ -736,10 +733,6 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
         put(scope, value)
 
     return run
-
-
-def _is_record(value: Value) -> bool:
-    return isinstance(value, Name) and value.name in _RECORDS
 
 
 # Imports: a module of the repository is run when one of its names is read; any other is only a name

@@ -195,7 +195,7 @@ class _Uses:
 
     def block(self, statements: Sequence[ast.stmt], safe: _Layers) -> None:
         """Visit statements in order; one that leaves the block if a bias is None makes it safe for the rest."""
-        safe = _kept(safe, statements)
+        safe = _still_safe(safe, statements)
         for at, statement in enumerate(statements, 1):
             start = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", ()))])
             first = bisect_left(self._lines, start)
@@ -204,9 +204,9 @@ class _Uses:
                 self._visit(statement, safe)
             match statement:
                 case ast.If(test=test, body=[*_, ast.Return() | ast.Continue() | ast.Break() | ast.Raise()]):
-                    safe |= _kept(self._safe(test, False), statements[at:])
+                    safe |= _still_safe(self._safe(test, False), statements[at:])
                 case ast.Assert(test=test):
-                    safe |= _kept(self._safe(test, True), statements[at:])
+                    safe |= _still_safe(self._safe(test, True), statements[at:])
 
     def _visit(self, node: ast.AST, safe: _Layers, *, asked: bool = False) -> None:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
@@ -220,11 +220,11 @@ class _Uses:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._function = node
                 # A function may run later, when the tests around it no longer hold.
-                there = _kept(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
+                there = _still_safe(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
                 if isinstance(node, ast.ClassDef):
                     self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
                 elif self._autograd and before[1] and isinstance(node, ast.FunctionDef):
-                    there |= _kept(frozenset(parameter.arg for parameter in node.args.args[:1]), node.body)
+                    there |= _still_safe(frozenset(parameter.arg for parameter in node.args.args[:1]), node.body)
                 self._children(node, there)
                 self._own, self._in_class, self._function, self._autograd = before
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
@@ -244,7 +244,7 @@ class _Uses:
                     if isinstance(part, list):
                         self.block(part, there)
                     else:
-                        self._visit(part, _kept(there, [part]), asked=asked)
+                        self._visit(part, _still_safe(there, [part]), asked=asked)
             case ast.BoolOp(op=op, values=values):
                 for value in values:
                     self._visit(value, safe, asked=asked or value is not values[-1])
@@ -258,7 +258,7 @@ class _Uses:
                         self._visit(expression, safe, asked=ast.unparse(others[-1]) == "None")
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 tests = [test for loop in node.generators for test in loop.ifs]
-                safe = _kept(safe, [node]).union(*(self._safe(test, True) for test in tests))
+                safe = _still_safe(safe, [node]).union(*(self._safe(test, True) for test in tests))
                 for loop in node.generators:
                     self._visit(loop.iter, safe)
                 for expression in tests:
@@ -293,7 +293,7 @@ class _Uses:
             case ast.Constant() if _is_word(node):
                 self.nodes.append(node)
             case _:
-                self._children(node, _kept(safe, [node]))
+                self._children(node, _still_safe(safe, [node]))
 
     def _annotated(self, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> _Layers:
         """Return the parameters whose annotation is a layer that is no convolution."""
@@ -301,7 +301,7 @@ class _Uses:
             return _NONE
         typed = (parameter.arg for parameter in parameters(node)
                  if parameter.annotation is not None and self._is_other_kind(parameter.annotation))  # fmt: skip
-        return _kept(frozenset(typed), node.body)
+        return _still_safe(frozenset(typed), node.body)
 
     def _children(self, node: ast.AST, safe: _Layers) -> None:
         for _, value in ast.iter_fields(node):
@@ -338,7 +338,7 @@ class _Uses:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._safe(operand, not truth)
             case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None)]):
-                holder = _asked(left) if isinstance(op, (ast.IsNot, ast.NotEq)) is truth else None
+                holder = _tested_holder(left) if isinstance(op, (ast.IsNot, ast.NotEq)) is truth else None
             case _ if not truth:
                 return _NONE
             case (
@@ -359,7 +359,7 @@ class _Uses:
             ):
                 holder = layer if self._is_other_kind(kinds) else None
             case _:
-                holder = _asked(test)
+                holder = _tested_holder(test)
         return _NONE if holder is None else frozenset((ast.unparse(holder),))
 
     def _is_other_kind(self, kinds: ast.expr) -> bool:
@@ -403,7 +403,7 @@ def _holder(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _asked(node: ast.expr) -> ast.expr | None:
+def _tested_holder(node: ast.expr) -> ast.expr | None:
     """Return what `_holder` returns, and `m` for `getattr(m, "bias", None)` too."""
     match node:
         case ast.Call(func=ast.Name(id="getattr"), args=[holder, ast.Constant(value="bias"), _]):
@@ -448,7 +448,7 @@ def _binds(node: ast.AST) -> bool:
     return isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
 
 
-def _kept(safe: _Layers, nodes: Iterable[ast.AST]) -> _Layers:
+def _still_safe(safe: _Layers, nodes: Iterable[ast.AST]) -> _Layers:
     """Return the layers whose text has no name or attribute that the nodes bind."""
     if not safe:
         return safe

@@ -107,7 +107,7 @@ class Frameworks(Library):
         self.recording = Recording()
         self.of_modules: dict[str, Recording] = {}
         self._base = cache(base_of)
-        self._order_told = cache(keras.order_told)
+        self._order_in_code = cache(keras.order_in_code)
 
     def begin_module(self) -> Recording:
         """Begin a recording of its own."""
@@ -158,7 +158,7 @@ class Frameworks(Library):
         if full in ("keras.Input", "keras.layers.Input"):
             return keras.input_of(Arguments.of(call), keras.usual_order(call.file))
         if full in keras.ASKS_ORDER:
-            return self._order_told(call.file, machine.project)
+            return self._order_in_code(call.file, machine.project)
         function = _FUNCTIONS.get(full.partition(".")[0])
         return None if function is None else function(full, Arguments.of(call), machine.around())
 

@@ -49,7 +49,7 @@ def usual_order(file: SourceFile) -> Value:
     return usual
 
 
-def order_told(file: SourceFile, project: Project) -> Value:
+def order_in_code(file: SourceFile, project: Project) -> Value:
     """Return what `image_data_format()` gives in a file: as its layers are read, and unknown if other files differ."""
     usual = usual_order(file)
     if _sets_order(file.content):

@@ -274,7 +274,7 @@ _GLUON_KINDS: dict[Kind, str] = {
     "other norm": "LayerNorm GroupNorm",
     "opaque": "Dense Flatten Lambda HybridLambda Embedding MaxPool#D AvgPool#D GlobalMaxPool2D GlobalAvgPool2D",
 }
-_LINEN_KINDS: dict[Kind, str] = {  # of Flax' linen and nnx; what Flax and Haiku have besides is unknown
+_JAX_KINDS: dict[Kind, str] = {  # of Haiku and of Flax' linen and nnx; what they have besides is unknown
     "module": "Module",
     "sequential": "Sequential",
     "pointwise": "Dropout PReLU",
@@ -282,15 +282,8 @@ _LINEN_KINDS: dict[Kind, str] = {  # of Flax' linen and nnx; what Flax and Haiku
     "other norm": "GroupNorm LayerNorm RMSNorm",
     "opaque": """
         Dense DenseGeneral Linear LinearGeneral Einsum Embed SelfAttention MultiHeadDotProductAttention
-        MultiHeadAttention
+        MultiHeadAttention Flatten
     """,
-}
-_HAIKU_KINDS: dict[Kind, str] = {
-    "module": "Module",
-    "sequential": "Sequential",
-    "norm": "BatchNorm InstanceNorm",
-    "other norm": "GroupNorm LayerNorm RMSNorm",
-    "opaque": "Linear Embed MultiHeadAttention Flatten",
 }
 _MODELS = frozenset(("Model", "Sequential"))  # of Keras itself, not of its layers
 
@@ -303,7 +296,7 @@ _KINDS: dict[str, Kind] = {
     **{name.lower(): kind for name, kind in _by_name("torch.nn", _TORCH_KINDS).items()},
     **{name.lower(): kind for name, kind in _by_name("paddle.nn", _TORCH_KINDS).items()},
     **_by_name("mxnet.gluon.nn", _GLUON_KINDS),
-    **_by_name("flax.linen", _LINEN_KINDS), **_by_name("flax.nnx", _LINEN_KINDS), **_by_name("haiku", _HAIKU_KINDS),
+    **_by_name("flax.linen", _JAX_KINDS), **_by_name("flax.nnx", _JAX_KINDS), **_by_name("haiku", _JAX_KINDS),
     "equinox.Module": "module", "keras.Model": "module",
     "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
     **dict.fromkeys(COMPOSITES, "sequential"), **dict.fromkeys(_MODULES_OF_LIBRARIES, "module"),

@@ -184,10 +184,10 @@ def container_of(machine: Machine, modules: list[Value], like: FrameworkLayer | 
     return owner
 
 
-def everything(owner: Instance, depth: int = 0) -> list[tuple[str, Instance]]:
+def everything(owner: Instance) -> list[tuple[str, Instance]]:
     """Return the module and all its descendants with their names, each once."""
     modules: dict[int, tuple[str, Instance]] = {id(owner): ("", owner)}
-    _below(owner, "", modules, depth)
+    _below(owner, "", modules, 0)
     return list(modules.values())
 
 

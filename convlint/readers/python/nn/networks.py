@@ -119,9 +119,9 @@ def find_networks(paths: Sequence[str], root: str) -> NetworksRead:
             elif isinstance(callee, Class) or _PROGRAMS.match(callee.name):
                 continue
             if callee.name.isidentifier() and not callee.name.startswith("_") and relevance.may_construct(callee):
-                maker = _made(machine, library, callee, "", inner, best)
+                maker = _maker_of(machine, library, callee, "", inner, best)
                 if maker is None and isinstance(callee, Function):
-                    tries = (_made(machine, library, *choice, inner, best) for choice in _choices(callee))
+                    tries = (_maker_of(machine, library, *choice, inner, best) for choice in _choices(callee))
                     maker = next(filter(None, tries), None)
                 makers += [maker] if maker is not None else []
     calls, handed = _uses(project, read, makers, relevance)
@@ -141,7 +141,7 @@ def _bases(cls: Class, depth: int = 0) -> Iterator[Part]:
             yield from _bases(base, depth + 1)
 
 
-def _made(
+def _maker_of(
     machine: Machine, library: Frameworks, root: Function | Class, chosen: str, inner: set[Part],
     best: dict[Part, _Maker],
 ) -> _Maker | None:  # fmt: skip

@@ -178,8 +178,8 @@ def run_forward(
         result = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
         _hand_out([result], "caller" if entry is not None else "returned")
         for _, earlier, now in machine.heap.changed_since(before):  # attributes, lists and dicts that are older
-            known = set(map(id, _held(earlier)))
-            _hand_out((value for value in _held(now) if id(value) not in known), "kept")
+            known = set(map(id, _contents(earlier)))
+            _hand_out((value for value in _contents(now) if id(value) not in known), "kept")
     except (Exhausted, RecursionError):
         cut = True
     machine.charge(file.path, start - machine.steps - machine.remembered)
@@ -190,7 +190,7 @@ def run_forward(
     return recorded
 
 
-def _held(cell: Cell) -> Iterable[Value]:
+def _contents(cell: Cell) -> Iterable[Value]:
     return cell.items if isinstance(cell, Items) else cell.items.values()
 
 

@@ -140,7 +140,7 @@ class Relevance:
         self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path
         self._foreign: dict[str, Words] = {}
         self._leads: dict[Part, bool] = {}
-        self._names_one, self.referred, self._top = cache(self._may_name_one), cache(self._named), cache(self._defined)
+        self._names_one, self.referred, self._top = cache(self._may_name_one), cache(self._uses), cache(self._defined)
 
     def may_construct(self, root: Function | Class) -> bool:
         """Whether anything that a root refers to, directly or not, may construct a convolution."""
@@ -206,7 +206,7 @@ class Relevance:
         top = self._top(path)
         return top.get(name, frozenset()) if name else frozenset().union(*top.values())
 
-    def _named(self, part: Part) -> tuple[Part, ...]:
+    def _uses(self, part: Part) -> tuple[Part, ...]:
         """Return the parts to which the words of a part refer."""
         if part[1].startswith(_IMPORT):
             return ()

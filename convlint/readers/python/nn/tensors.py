@@ -231,11 +231,11 @@ def collect(values: Iterable[Value], depth: int = 0) -> list[TensorPath]:
         if value.__class__ is Tensor:
             tensors.append(value.data)
         elif value.__class__ is not Const and depth < _DEEPEST:  # most are constants
-            tensors += collect(_held(value), depth + 1)
+            tensors += collect(_contents(value), depth + 1)
     return tensors
 
 
-def _held(value: Value) -> Iterable[Value]:
+def _contents(value: Value) -> Iterable[Value]:
     match value:
         case Items():
             return value.items

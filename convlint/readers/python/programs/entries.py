@@ -342,4 +342,5 @@ def _torch(body: list[ast.stmt]) -> str:
 
 def _binds(function: Definition, name: str) -> bool:
     """Whether a function binds the name to something else."""
-    return name in names_of.bound(function.body) or any(node.arg == name for node in names_of.parameters(function))
+    parameters = {parameter.arg for parameter in names_of.parameters(function)}
+    return name in names_of.BodyNames(function.body).bound | parameters

@@ -201,7 +201,7 @@ def _sets_size(segment: Segment) -> bool:
 def _stated(segment: Segment) -> frozenset[str]:
     """Return the names in the sizes of a segment's transforms."""
     calls = (call for call in parts(segment) if isinstance(call, ast.Call) and last_name(call.func) in _SIZING)
-    return frozenset(name for call in calls for name in _names(_given(call)))
+    return frozenset(name for call in calls for name in _names(_sizes_passed(call)))
 
 
 def _loops(segment: Segment) -> list[tuple[list[ast.Call], frozenset[str]]]:
@@ -217,7 +217,7 @@ def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
     """Yield the arguments of a call that are sizes of images."""
     name = last_name(call.func)
     if name in _SIZING:
-        yield from _given(call)
+        yield from _sizes_passed(call)
     elif name in functions:
         function, sized = functions[name]
         parameters = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
@@ -227,7 +227,7 @@ def _sizes(call: ast.Call, functions: Sized) -> Iterator[ast.expr]:
         yield from (keyword.value for keyword in call.keywords if keyword.arg in sized)
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
+def _sizes_passed(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *_keywords(call, ("size", "height", "width"))]
 
 
@@ -285,7 +285,7 @@ def size_after(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tu
         return ("unknown", node) if doubtful else (before, None)
     if name == "Resize" and unit.full_name(node.func).startswith("albumentations") and len(node.args) > 1:
         return "fixed", node  # torchvision's second argument is no width
-    given = [*_given(node), *_keywords(node, ("output_size",))]
+    given = [*_sizes_passed(node), *_keywords(node, ("output_size",))]
     if name in _VARYING or _expands(name, node) or any(map(_drawn, given)):
         return "varying", node
     if name == "create_transform" or (name in _CROPS and (given or node.keywords)):
@@ -445,11 +445,11 @@ def data_sets(reached: Iterable[Segment]) -> list[Data]:
     sets: list[Data] = []
     for segment in reached:
         if b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words):
-            sets += segment.once(_made)
+            sets += segment.once(_constructed)
     return sets
 
 
-def _made(segment: Segment) -> list[Data]:
+def _constructed(segment: Segment) -> list[Data]:
     """Return the data sets that a segment constructs."""
     unit, sets = segment.unit, []
     if unit is None:

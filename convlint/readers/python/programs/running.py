@@ -182,7 +182,7 @@ class Runs(Library):
         self.machine = _Machine(imports.project, self)
         self.machine.skips = relevant.skips
         self.machine.left_of_run = STEPS_OF_ALL
-        self._made: dict[Event, Event] = {}
+        self._event_once: dict[Event, Event] = {}
         self._handed: set[ast.AST] = set()
         self._of_handed: dict[object, list[Recorded]] = {}  # records of functions that were passed to other code
         self._by_import: dict[str, list[Recorded]] = {}
@@ -205,7 +205,7 @@ class Runs(Library):
     def _record(self, machine: Machine, sets: Iterable[Set], at: Location) -> bool:
         events = [Event(name, _plain(value), at) for name, value in sets]
         for event in events:
-            machine.record(self._made.setdefault(event, event))  # equal ones are one, as memory tells them apart
+            machine.record(self._event_once.setdefault(event, event))  # equal ones are one, as memory tells them apart
         return bool(events)
 
     # What the evaluator asks its library
@@ -233,7 +233,7 @@ class Runs(Library):
 
     def imported(self, machine: Machine, node: ast.Import | ast.ImportFrom, file: SourceFile) -> None:
         """Run an imported module that makes settings, and add its records here."""
-        for path in dict.fromkeys(self._named(node, file.path)):
+        for path in dict.fromkeys(self._imported_files(node, file.path)):
             records = self._set_by_import(path) if path != file.path and self._relevant.module(path) else []
             have = {(record.thing.name, record.thing.at) for record in machine.recorded if record.thing.imported}
             conditions, doubts = tuple(machine.conditions), tuple(machine.doubts)
@@ -260,7 +260,7 @@ class Runs(Library):
         self._by_import[path] = records
         return records
 
-    def _named(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
+    def _imported_files(self, node: ast.Import | ast.ImportFrom, path: str) -> Iterator[str]:
         resolve = self._imports.resolve
         names, level = [alias.name for alias in node.names], 0
         if isinstance(node, ast.ImportFrom):

@@ -45,7 +45,7 @@ class Segment:
         self._units, self.path, self.name, self.cls, self.kind, self.line = units, path, name, cls, kind, line
         self.lines: list[bytes] = []
         self.decorators: list[bytes] = []
-        self._found: dict[re.Pattern[bytes], bool] = {}
+        self._matches: dict[re.Pattern[bytes], bool] = {}
         self._seen: dict[Callable[[Segment], Any], Any] = {}
 
     def once(self, look: Callable[[Segment], Result]) -> Result:
@@ -93,9 +93,9 @@ class Segment:
 
     def has(self, pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in it, searched once, as programs share their files."""
-        if pattern not in self._found:
-            self._found[pattern] = pattern.search(self.content) is not None
-        return self._found[pattern]
+        if pattern not in self._matches:
+            self._matches[pattern] = pattern.search(self.content) is not None
+        return self._matches[pattern]
 
     @property
     def unit(self) -> SourceUnit | None:

@@ -221,5 +221,5 @@ def literal(node: ast.expr | None) -> tuple[LiteralValue] | None:
 
 def local_names(function: Definition, unit: SourceUnit) -> frozenset[str]:
     """Return the names that a function binds, without those it imports."""
-    own = names_of.bound(function.body) | {parameter.arg for parameter in names_of.parameters(function)}
+    own = names_of.BodyNames(function.body).bound | {parameter.arg for parameter in names_of.parameters(function)}
     return frozenset(own - {binding.name for binding in unit.imports})

@@ -205,6 +205,16 @@ def test_a_network_is_judged_on_a_gpu(tmp_path: Path) -> None:
         module("for n in [40]:\n    setattr(self, f'c{n}', nn.Conv2d(3, n, 3))"),
         "from collections import OrderedDict\ndef use():\n"
         "    return nn.Sequential(OrderedDict([('a', nn.Conv2d(3, 40, 3))]))\n",
+        # a class decorator that asks for a class
+        "import inspect\ndef logged(cls):\n    if inspect.isclass(cls):\n        init = cls.__init__\n"
+        "        def wrapper(self, *args, **kwargs):\n            init(self, *args, **kwargs)\n"
+        "        cls.__init__ = wrapper\n    return cls\n@logged\n" + module("self.conv = nn.Conv2d(3, 40, 3)"),
+        # a star import of anything, which leaves builtins as they are
+        *(
+            f"from {package} import *\n"
+            + module("self.convs = nn.ModuleList([nn.Conv2d(3, int(40 * 1.0), 3) for _ in range(2)])")
+            for package in ("fastai.basics", "unknown", "spconv.pytorch")
+        ),
     ],
 )
 def test_constructions_in_other_words(tmp_path: Path, text: str) -> None:
@@ -597,28 +607,6 @@ def test_a_script_leaves_the_framework_to_what_it_imports(tmp_path: Path) -> Non
     assert [each.layer.C for each in read.layers] == [60]
 
 
-def test_a_class_decorator_may_ask_for_a_class(tmp_path: Path) -> None:
-    text = (
-        "import inspect\ndef logged(cls):\n    if inspect.isclass(cls):\n        init = cls.__init__\n"
-        "        def wrapper(self, *args, **kwargs):\n            init(self, *args, **kwargs)\n"
-        "        cls.__init__ = wrapper\n    return cls\n"
-        "@logged\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.conv = nn.Conv2d(64, 60, 3)\n"
-    )
-    layer = one(read(tmp_path, text)).layer
-    assert (layer.C, layer.K) == (64, 60)
-
-
-@pytest.mark.parametrize("module", ["fastai.basics", "unknown", "spconv.pytorch"])
-def test_a_star_import_of_anything_leaves_builtins_as_they_are(tmp_path: Path, module: str) -> None:
-    text = (
-        f"from {module} import *\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.convs = nn.ModuleList([nn.Conv2d(64, int(60 * 1.0), 3) for _ in range(2)])\n"
-    )
-    layer = one(read(tmp_path, text)).layer
-    assert (layer.C, layer.K) == (64, 60)
-
-
 BY_DEFAULT = """
 def up(c, norm={default}):
     layers = [nn.Conv2d(c, c, 3)]
@@ -773,8 +761,10 @@ def test_what_a_result_holds_is_read_by_callers(tmp_path: Path, returned: str) -
     assert one(read(tmp_path, before + layers)).layer.norm_follows is False
 
 
-def test_a_head_whose_output_a_dict_holds_is_one(tmp_path: Path) -> None:
-    forward = "return {'out': self.last(self.conv(x))}"
+@pytest.mark.parametrize(
+    "forward", ["return {'out': self.last(self.conv(x))}", "self.out = self.last(self.conv(x))\nreturn self.out"]
+)
+def test_a_head_whose_output_a_dict_or_an_attribute_holds_is_one(tmp_path: Path, forward: str) -> None:
     found = read(tmp_path, module("self.conv = nn.Conv2d(8, 16, 3)\nself.last = nn.Conv2d(16, 19, 1)", forward))
     assert [each.layer.head for each in found.layers] == [False, True]
 
@@ -785,12 +775,6 @@ def test_a_hook_reads_the_output_of_its_convolution(tmp_path: Path) -> None:
     for layer, follows in (("conv", None), ("bn", True)):
         found = read(tmp_path, module(held.format(layer), forward))
         assert one(found).layer.norm_follows is follows
-
-
-def test_a_head_that_an_attribute_keeps_is_one(tmp_path: Path) -> None:
-    forward = "self.out = self.head(self.conv(x))\nreturn self.out"
-    found = read(tmp_path, module("self.conv = nn.Conv2d(8, 16, 3)\nself.head = nn.Conv2d(16, 19, 1)", forward))
-    assert [each.layer.head for each in found.layers] == [False, True]
 
 
 def test_a_norm_that_a_helper_makes_rests_on_the_default_too(tmp_path: Path) -> None:

@@ -278,23 +278,20 @@ def test_what_becomes_of_a_batch_before_the_model_reads_it(tmp_path: Path, line:
     assert found.fixed_input_size is fixed
 
 
-@pytest.mark.parametrize("method", ["forward", "features"])
-def test_what_a_network_scales_is_not_its_input(tmp_path: Path, method: str) -> None:
-    net = (
-        "class Net(nn.Module):\n"
-        f"    def {method}(self, x, side):\n        for f in self.parts:\n            x = F.interpolate(x, size=side)\n"
-    )
+@pytest.mark.parametrize(
+    ("method", "fixed"),
+    [
+        ("forward(self, x, side):\n        for f in self.parts:\n            x = F.interpolate(x, size=side)", True),
+        ("features(self, x, side):\n        for f in self.parts:\n            x = F.interpolate(x, size=side)", True),
+        ("forward(self, x):\n        x = F.interpolate(x, size=random.choice([24, 32]))", None),
+    ],
+)
+def test_what_a_network_scales_is_not_its_input_unless_at_random(
+    tmp_path: Path, method: str, fixed: bool | None
+) -> None:
+    net = f"class Net(nn.Module):\n    def {method}\n"
     found = program(tmp_path, HEAD + net + "Net()\ndata = datasets.CIFAR10('d')\n" + LOOP)
-    assert found.fixed_input_size is True
-
-
-def test_a_network_that_scales_its_input_at_random(tmp_path: Path) -> None:
-    net = (
-        "class Net(nn.Module):\n"
-        "    def forward(self, x):\n        side = random.choice([24, 32])\n        x = F.interpolate(x, size=side)\n"
-    )
-    found = program(tmp_path, HEAD + net + "Net()\ndata = datasets.CIFAR10('d')\n" + LOOP)
-    assert found.fixed_input_size is None
+    assert found.fixed_input_size is fixed
 
 
 def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
