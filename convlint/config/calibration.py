@@ -47,7 +47,9 @@ def read_calibration(path: str, shown_path: str) -> CalibrationFile:
     values = _keys(source.values, _TOP, top)
     if values["format"] != FORMAT or isinstance(values["format"], bool):
         top.below("format").fail(f"must be {FORMAT}: this convlint reads no other form")
-    readers: dict[str, Callable[[Any, Spot], Any]] = {"device": _text, "framework": _text, "date": _date}
+    readers: dict[str, Callable[[Any, Spot], Any]] = {
+        "device": _text, "framework": _text, "date": lambda value, at: date_of(value, at, "2026-01-31").isoformat(),
+    }  # fmt: skip
     readers |= dict.fromkeys(_VERSIONS, _version)
     origin = CalibrationOrigin(
         **{name: read(values[name], top.below(name)) for name, read in readers.items() if name in values}
@@ -165,10 +167,6 @@ def _version(value: Any, at: Spot) -> Version:
         return Version(_text(value, at))
     except ValueError:
         at.fail('must be a version such as "9.1"')
-
-
-def _date(value: Any, at: Spot) -> str:
-    return date_of(value, at, "2026-01-31").isoformat()
 
 
 def _rows(value: Any, at: Spot, most: int = _MOST_ROWS) -> int:

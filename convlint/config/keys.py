@@ -349,10 +349,6 @@ def _allow(value: Any, at: Spot) -> tuple[Allowance, ...]:
     return tuple(dict.fromkeys(choice_of(word.text, word.at, ALLOWANCES) for word in texts_of(value, at)))
 
 
-def _folders(value: Any, at: Spot, folder: str) -> tuple[str, ...]:
-    return tuple(word.text for word in _files(value, at, folder))
-
-
 def _files(value: Any, at: Spot, folder: str) -> tuple[Word, ...]:
     return tuple(Word(os.path.normpath(os.path.join(folder, word.text)), word.at) for word in texts_of(value, at))
 
@@ -386,7 +382,7 @@ _READERS: Mapping[Kind, Callable[[Any, Spot], Any]] = {
 _BESIDE_FOLDER: Mapping[Kind, Callable[[Any, Spot, str], Any]] = {  # with paths that start in a folder
     "models": models_of,
     "source": source_of,
-    "folders": _folders,
+    "folders": lambda value, at, folder: tuple(word.text for word in _files(value, at, folder)),
     "files": _files,
     "versions": _versions,
     "patterns": _patterns,

@@ -30,7 +30,7 @@ from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
 from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
-from convlint.engine.joint import FoundSteps, Promise, settled
+from convlint.engine.joint import FoundSteps, Joint, Promise
 from convlint.engine.levers import (
     KINDS,
     NO_LIMITS,
@@ -201,11 +201,12 @@ class _NetworkCheck:
     ) -> None:  # fmt: skip
         """Passes the baseline the hits that show once its own are mended, so that it does not count them as gone."""
         known, self.known = self.known, None
+        assert known is not None  # it has taken hits out
         identities, self.identities = self.identities, self.identities.copied()
         again = self._promise(hits, exclusions, timing, facts, (), on_host, anew=True)
         self.known, self.identities = known, identities
-        for hit in again.settled.hits if known is not None else ():
-            if hit.emerged and known is not None:
+        for hit in again.settled.hits:
+            if hit.emerged:
                 for index, identity in zip(hit.indices, hit.identities, strict=True):
                     layer_hit = replace(hit, indices=(index,), names=(self.network.layers[index].name,), follows="")
                     known(finding_of(layer_hit, _gpu(hit.rule, facts), identity))
@@ -241,7 +242,7 @@ class _NetworkCheck:
             silenced["dtype"] = frozenset(range(len(layers)))
             search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
             best = search.best(flaws)
-        joint = settled(hits, best, search, advice, self.coupling, playing, new_hit)
+        joint = Joint(hits, best, search, advice, self.coupling, playing, new_hit).result()
         return Promise(best, search, advice, joint, estimates)
 
     def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Exclusions, facts: TargetFacts) -> list[Hit]:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from convlint import __version__
-from convlint.engine.hits import COUNT, LAYERS, Hit, Price, joins
+from convlint.engine.hits import COUNT, LAYERS, Hit, Price, added
 from convlint.estimate.host import Hosted
 from convlint.estimate.memory import parameters
 from convlint.facts.network import MemoryFacts, shortened
@@ -168,13 +168,18 @@ def lacking(layer: ConvLayer, runtime: Runtime, mode: Mode, gpus: Mapping[str, G
     return {label: lack.says for label, lack in lacks.items() if lack is not None}
 
 
+def flops_of(layers: Sequence[ConvLayer]) -> int | None:
+    """FLOPs of one forward pass through the layers; None where a size is unknown."""
+    work = [None if (own := flops(layer)) is None else own * layer.calls for layer in layers]
+    return None if None in work else sum(count or 0 for count in work)
+
+
 def network_report(
     network: Network, label: str, gpu: Gpu, mode: Mode, memory: MemoryFacts, on_host: Hosted,
     times: LayerTimes | None = None, step_after_us: float | None = None, *, details: bool = True,
 ) -> NetworkReport:  # fmt: skip
     """The network on `gpu`, called `label`, its memory there and its time; the largest batch only with `details`."""
     batches = {layer.N for layer in network.layers}
-    work = [None if (own := flops(layer)) is None else own * layer.calls for layer in network.layers]
     needs = memory.needs or memory.needs_state
     return NetworkReport(
         path=network.path,
@@ -184,7 +189,7 @@ def network_report(
         times=times,
         batch=batches.pop() if len(batches) == 1 else None,
         parameters=parameters(network.layers),
-        flops=None if None in work else sum(count or 0 for count in work),
+        flops=flops_of(network.layers),
         memory={} if needs else asdict(memory.memory),
         memory_needs=needs,
         capacity_bytes=gpu.memory_bytes,
@@ -253,7 +258,7 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
         join = hit.rule.join
         key: tuple[str, ...] | None = None
         is_advice_for_many = bool(hit.follows) and hit.price.advised
-        if join is not None and hit.flaw.join and _may_join(hit, join.share) and not is_advice_for_many:
+        if join is not None and hit.flaw.join and may_join(hit, join.share) and not is_advice_for_many:
             # What one finding says must be true of all its layers: same words, same fix, good or not.
             fix = () if join.share == "all" and not hit.emerged else (hit.flaw.describe,)
             advised = "advised" if hit.price.advised else ""
@@ -270,9 +275,10 @@ def joined(hits: Sequence[Hit], applicable: Mapping[str, int]) -> list[Hit]:
     return result
 
 
-def _may_join(hit: Hit, share: Literal["all", "any", "info"]) -> bool:
+def may_join(hit: Hit, share: Literal["all", "any", "info"]) -> bool:
+    """Whether it may be said together with others: of `info`, one that is advised keeps its own line."""
     is_advised = hit.price.advised if hit.rule.loss != "none" else hit.severity != "info"
-    return joins(share, is_advised=is_advised)
+    return share != "info" or not is_advised
 
 
 def _is_joined(group: Sequence[Hit], later: int, applicable: int | None) -> bool:
@@ -320,10 +326,10 @@ def _join(group: list[Hit]) -> Hit:
 def _sum(prices: list[Price], *, one_change: bool) -> Price:
     """What they cost together; None where one has no price. Another batch is one change for all."""
     return Price(
-        lost_us=_total_loss([price.lost_us for price in prices]),
-        alone_us=_total_loss([price.alone_us for price in prices]),
-        capacity_us=_total_loss([price.capacity_us for price in prices]),
-        change_us=prices[0].change_us if one_change else _total_loss([price.change_us for price in prices]),
+        lost_us=added([price.lost_us for price in prices]),
+        alone_us=added([price.alone_us for price in prices]),
+        capacity_us=added([price.capacity_us for price in prices]),
+        change_us=prices[0].change_us if one_change else added([price.change_us for price in prices]),
         advised=any(price.advised for price in prices),
         pays_with=tuple(sorted({code for price in prices for code in price.pays_with})),
         basis=_basis(prices),
@@ -337,11 +343,6 @@ def _basis(prices: Sequence[Price]) -> Basis | None:
         if price.basis is not None:
             lost[price.basis] = lost.get(price.basis, 0.0) + (price.lost_us or 0.0)
     return max(lost, key=lambda basis: lost[basis], default=None)
-
-
-def _total_loss(parts: list[float | None]) -> float | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
 
 
 class Identities:

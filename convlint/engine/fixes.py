@@ -27,11 +27,10 @@ _SAMPLE = 100  # the same, of a network with more than _MOST_KINDS
 
 
 class BatchPlan(Struct, frozen=True):
-    """The batches to advise, one larger and one smaller at most, the preferred one first; times per image, in us."""
+    """The batches to advise, one larger and one smaller at most, the preferred one first; an image takes `now_us`."""
 
     batches: tuple[int, ...]
     now_us: float
-    best_us: float
 
 
 class Batches:
@@ -86,7 +85,7 @@ class Batches:
         plans = {
             now: self.plan(now, [N for N, _ in sorted(votes.items(), key=lambda item: (-item[1], item[0]))])
             if now in heeded
-            else BatchPlan((), 0.0, 0.0)
+            else BatchPlan((), 0.0)
             for now, votes in all_votes.items()
         }
         return [hit if at is None else self._with(hit, at, plans[at]) for hit, at in zip(hits, present, strict=True)]
@@ -129,8 +128,7 @@ class Batches:
         A network has one batch: what matters is the time per image of all layers that share it.
         """
         if self.waits and now > 1:
-            present = self.us_per_image(now, now)
-            return BatchPlan((), present, present)
+            return BatchPlan((), self.us_per_image(now, now))
         most = 2 * now if now > 1 else max(wanted, default=1)  # more is another way to work; but one image is none
         below = [N for N in wanted if now / 2 <= N < now]
         above = [N for N in wanted if now < N <= most]
@@ -148,7 +146,7 @@ class Batches:
             if self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
         best.sort(key=lambda N: (now > N, abs(N - now)))  # a lower one takes work away
-        return BatchPlan(tuple(best), present, min((self.us_per_image(now, N) for N in best), default=present))
+        return BatchPlan(tuple(best), present)
 
     def us_per_image(self, now: int, N: int) -> float:
         """Time per image, in us, of all layers whose batch is `now`, at batch `N`; unknown times count as 0."""

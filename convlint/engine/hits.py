@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ _SHAPELESS = frozenset(
     ("N", "C", "K", "groups", "dtype", "layout", "bias", "copies_input", "unfolded")
 )  # leave the output's size alone
 _CHANNELS_ALONE = frozenset(("C", "K"))
+# P, Q and Z are always the computed ones; what a fix changes is what the spec states
 _DECLARED = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
 
 
@@ -224,6 +225,12 @@ class Price(Struct, frozen=True):
 UNPRICED = Price()
 
 
+def added(parts: Sequence[float | None]) -> float | None:
+    """The sum; None where a part is unknown."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
 class Hit(Struct, frozen=True):
     """A flaw where it was found: one layer, the network (no index), or all the layers that share it."""
 
@@ -288,10 +295,6 @@ def _is_ours(rule: Rule) -> bool:
     return rule.path.startswith(builtin_folder())
 
 
-# P, Q and Z are always the computed ones; what a fix changes is what the spec states
-_PRESENT = {"P": "declared_P", "Q": "declared_Q", "Z": "declared_Z"}
-
-
 def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]:
     """Only what differs from the layer's present value; 0 stands for "there is none"."""
     if not new:
@@ -300,7 +303,7 @@ def _changes(new: Mapping[str, Scalar], values: LayerFacts) -> dict[str, Scalar]
         name: value
         for name, value in new.items()
         if (name.startswith(("Pad", "OutPad")) or value is False or value != 0)
-        and ("." in name or not _same(values[_PRESENT.get(name, name)], value))
+        and ("." in name or not _same(values[_DECLARED.get(name, name)], value))
     }
     for name in new:  # one side of a padding alone would read as both
         if name.startswith("Pad") and (name.removesuffix("_end") in changed or f"{name}_end" in changed):
@@ -397,10 +400,8 @@ class Evaluator:
         spoken = tuple([flaw for flaw in flaws if not _is_silenced(flaw, violations)])
         return Evaluation(flaws=spoken, skipped=tuple(skipped), applicable=tuple(applicable))
 
-    def broken(
-        self, facts: LayerFacts, codes: Collection[str] | None = None
-    ) -> list[tuple[Rule, Case, tuple[str, ...]]]:
-        """The rules that a hypothetical layer breaks, silenced or not, each with its case and places.
+    def broken(self, facts: LayerFacts, codes: Collection[str] | None = None) -> list[Violation]:
+        """The rules that a hypothetical layer breaks, silenced or not.
 
         Rules that cannot be checked are left out; with `codes`, only those rules are asked.
         """
@@ -410,7 +411,7 @@ class Evaluator:
                 right = rule.decision.evaluate(facts)
                 if right is not None and not right:
                     case = _case(rule, facts)
-                    violations.append((rule, case, places_of(case, facts)))
+                    violations.append(Violation(rule, case, places_of(case, facts)))
             except (UnknownValue, ExprError):
                 continue
         return violations
@@ -514,13 +515,3 @@ def priced_by_step(
 def _is_weighed(hit: Hit) -> bool:
     """Whether its price decides: it is no error, and its rule has a price."""
     return hit.severity != "error" and bool(hit.indices) and hit.rule.loss != "none"
-
-
-def joins(share: Literal["all", "any", "info"], *, is_advised: bool) -> bool:
-    """Whether a finding may be said together with others: of `info`, one that is advised keeps its own line."""
-    return share != "info" or not is_advised
-
-
-def overridden(_decided: Severity, wanted: Severity) -> Severity:
-    """What the user wants for a rule stands, whatever was decided before: an error too may become info."""
-    return wanted

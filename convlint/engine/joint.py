@@ -33,12 +33,9 @@ class Deal(Struct, frozen=True):
     after_us: float
 
 
-def dealt(best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> Deal:
-    """The stakes of the members of `best`; `codes` are the rules that report its settings."""
-    return _Dealing(best, search, advice, codes).deal()
-
-
 class _Dealing:
+    """The stakes of the members of `best`; `codes` are the rules that report its settings."""
+
     def __init__(self, best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> None:
         self.best, self.search, self.advice, self.codes = best, search, advice, codes
         self.kinds = list(best.choices)
@@ -150,15 +147,9 @@ class Settled(Struct, frozen=True):
     deal: Deal
 
 
-def settled(
-    hits: Sequence[Hit], best: Optimum, search: Search, advice: Advice, coupling: Coupling, playing: set[int],
-    new_hit: NewHit,
-) -> Settled:  # fmt: skip
+class Joint:
     """The hits of a network whose B is `best`; `playing` are the numbers of those whose flaws may play."""
-    return _Joint(hits, best, search, advice, coupling, playing, new_hit).result()
 
-
-class _Joint:
     def __init__(
         self, hits: Sequence[Hit], best: Optimum, search: Search, advice: Advice, coupling: Coupling,
         playing: set[int], new_hit: NewHit,
@@ -180,7 +171,7 @@ class _Joint:
                 self.of_layer[hit.indices[0], hit.key] = hit
         self.widths = {lever.group: lever.width for lever in best.levers.values() if lever.group is not None}
         self.owners = {kind: self._owner(choice) for kind, choice in best.choices.items()}
-        self.deal = dealt(best, search, advice, self.owners)
+        self.deal = _Dealing(best, search, advice, self.owners).deal()
         self.stakes: dict[int, Stake] = {}
         self.bases: dict[int, Basis] = {}
         self.in_place_of: dict[int, list[Hit]] = {}  # by the number of a hit: what stands there instead
@@ -579,12 +570,10 @@ class Promise(FoundSteps, frozen=True):
             then_us = timing.time_us(best.setting, index, after.get(index, NOTHING))
             ideal_us = self._ideal_us(index, after.get(index, NOTHING))
             fixed_us = timing.time_us(fixed_setting, index, fixed.get(index, NOTHING))
-            known = time_us is not None and then_us is not None and ideal_us is not None
-            times.append(
-                LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us)
-                if known and time_us is not None and then_us is not None and ideal_us is not None
-                else None
-            )
+            if time_us is None or then_us is None or ideal_us is None:
+                times.append(None)
+            else:
+                times.append(LayerTimes(time_us=time_us, after_us=then_us, ideal_us=ideal_us, after_fix_us=fixed_us))
         return times
 
     def _ideal_us(self, index: int, changes: Changes) -> float | None:
@@ -599,16 +588,13 @@ class Promise(FoundSteps, frozen=True):
         self, on_host: Hosted, after: Sequence[LayerEstimate | None], fixed: Sequence[LayerEstimate | None]
     ) -> list[LayerTimes | None]:
         """The same where the host is known: the GPU may wait for it now, after the advice, or both."""
-        times: list[LayerTimes | None] = []
-        for now, then, written in zip(on_host.estimates, after, fixed, strict=True):
-            if now is None or then is None or written is None:
-                times.append(None)
-                continue
-            ideal_us = min(then.unquantized_us, then.time_us)
-            times.append(
-                LayerTimes(time_us=now.time_us, after_us=then.time_us, ideal_us=ideal_us, after_fix_us=written.time_us)
+        return [
+            None if now is None or then is None or written is None else LayerTimes(
+                time_us=now.time_us, after_us=then.time_us, ideal_us=min(then.unquantized_us, then.time_us),
+                after_fix_us=written.time_us,
             )
-        return times
+            for now, then, written in zip(on_host.estimates, after, fixed, strict=True)
+        ]  # fmt: skip
 
     def _hosted(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> tuple[LayerEstimate | None, ...]:
         timing, numbers = self.search.timing, range(len(setting.running))

@@ -22,7 +22,6 @@ from convlint.model.channels import ChannelGroup, Channels, channels_of, least_w
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, flops, layer_identity
 from convlint.model.network import Network
-from convlint.model.runtime import Runtime
 from convlint.model.text import Text, joined
 from convlint.rulebook.rule import Rule
 
@@ -126,7 +125,7 @@ class Coupling:
             changed = LayerFacts(values.context, with_fix(layer, {side: width}), None, (), None)
             if layer.groups == 1 and values.context.is_unaligned(layer.dtype, width):
                 continue
-            if not any(side in places for _, _, places in alone.broken(changed)):
+            if not any(side in violation.places for violation in alone.broken(changed)):
                 return width
         return 0
 
@@ -355,14 +354,13 @@ class Advice:
         rules = list(rules)
         own = [rule for rule in rules if rule.scope == "layer"]
         self._on_tiles = Evaluator(own) if "narrower" in allow else None
-        self._timing, self._facts, self._coupling, self._is_wanted = timing, facts, coupling, is_wanted
+        self._timing, self._facts, self.coupling, self._is_wanted = timing, facts, coupling, is_wanted
         self._limits = limits
         playing = _playing(rules)
         self._evaluator = Evaluator(playing)
         # What the rest of the rulebook silences as things are, these rules find.
         self._silenced_alike = codes is None or all(code in codes for rule in playing for code in rule.yields_to)
         self._known: dict[object, Sequence[Flaw]] = {}  # what was found, by all that decides it
-        self._contexts: dict[Runtime, TargetFacts] = {}
         self._now: dict[int, list[Flaw]] | None = None  # what was found in each layer as things are, once it is known
         self.out_of_play: set[tuple[str, int]] = set()  # rules and groups of which a member is silenced or known
 
@@ -406,16 +404,16 @@ class Advice:
     def _narrow(self, levers: dict[Key, Lever], flaws: Iterable[tuple[int, Flaw]]) -> None:
         """Adds the narrower sizes that flaws of tiles name, where nothing asks for wider ones."""
         for index, flaw in flaws:
-            layer = self._coupling.layers[index]
+            layer = self.coupling.layers[index]
             less, key = narrowing(flaw, layer), _key(index, flaw)
             if not less or key in levers or not self._is_allowed(index, replace(flaw, set=less)):
                 continue
             if flaw.group is None:
                 levers[key] = Lever(key, (index,), ((index, flaw),), changes=less)
                 continue
-            group, side = self._coupling.group(flaw.group), next(iter(less))
+            group, side = self.coupling.group(flaw.group), next(iter(less))
             width = int(less[side]) // group.multiple_of * group.multiple_of
-            if self._coupling.group_of(index, side) == flaw.group and 0 < width < group.width:
+            if self.coupling.group_of(index, side) == flaw.group and 0 < width < group.width:
                 levers[key] = Lever(key, group.layers, ((index, flaw),), flaw.group, width)
 
     def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
@@ -431,23 +429,11 @@ class Advice:
                 widths[lever.group] = lever.width
                 grouped.update(dict.fromkeys(lever.layers))
         for index in grouped:
-            sizes = self._coupling.channels.changes_of(index, self._coupling.layers[index], widths)
+            sizes = self.coupling.channels.changes_of(index, self.coupling.layers[index], widths)
             by_layer[index] = {**by_layer.get(index, {}), **sizes}
         if layers is None:
             return by_layer
         return {index: by_layer[index] for index in layers if index in by_layer}
-
-    def group(self, number: int) -> ChannelGroup:
-        """The group of that number."""
-        return self._coupling.group(number)
-
-    def own_group(self, index: int, changes: Changes) -> int | None:
-        """The group that is the one size which changes in a layer; None where more does, or the layer is not wired."""
-        return self._coupling.number_of(index, next(iter(changes))) if len(changes) == 1 else None
-
-    def widened(self, network: Network, widths: Mapping[int, int]) -> Network:
-        """The network with these groups as wide as that."""
-        return self._coupling.channels.widened(network, widths)
 
     def _flaws(
         self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes],
@@ -457,7 +443,7 @@ class Advice:
 
         With `on_tiles`, those that name narrower sizes.
         """
-        context, evaluator = self._context(setting.runtime), on_tiles or self._evaluator
+        context, evaluator = self._facts.with_runtime(setting.runtime), on_tiles or self._evaluator
         known = self._known if on_tiles is None else {}
         for index in indices:
             layer = setting.layers[index]
@@ -481,7 +467,7 @@ class Advice:
                 plays = may_play if on_tiles is None else narrowing
                 known[key] = [flaw for flaw in flaws if plays(flaw, layer)]
             for flaw in known[key]:
-                for side in self._coupling.split(index, flaw, values):
+                for side in self.coupling.split(index, flaw, values):
                     if side.set and (self._is_wanted is None or self._is_wanted(index, side)):
                         yield index, side
 
@@ -490,13 +476,6 @@ class Advice:
         timing = self._timing
         alone = setting.number == timing.now.number and index not in timing.edges
         return alone and setting.running[index] is timing.network.layers[index]
-
-    def _context(self, runtime: Runtime) -> TargetFacts:
-        if runtime is self._facts.runtime:
-            return self._facts
-        if runtime not in self._contexts:
-            self._contexts[runtime] = self._facts.with_runtime(runtime)
-        return self._contexts[runtime]
 
     def _add(
         self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
@@ -516,7 +495,8 @@ class Advice:
                     return False
                 levers[key] = replace(known, changes=more, asking=(*known.asking, (index, flaw)))
                 return True
-            clashing = [other for other in forms.get(index, ()) if other in levers and _clash(other, key)]
+            # two forms of one layer that set the same field
+            clashing = [other for other in forms.get(index, ()) if other in levers and set(other[1:]) & set(key[1:])]
             if clashing and not again:
                 return True  # the rule that comes first has it
             for other in clashing:
@@ -528,9 +508,9 @@ class Advice:
             forms.setdefault(index, []).append(key)
             levers[key] = Lever(key, (index,), ((index, flaw),), changes=own)
             return True
-        width = self._coupling.width(flaw.group, flaw.width)
+        width = self.coupling.width(flaw.group, flaw.width)
         if known is None:
-            layers = self._coupling.group(flaw.group).layers
+            layers = self.coupling.group(flaw.group).layers
             levers[key] = Lever(key, layers, ((index, flaw),), flaw.group, width)
             return True
         if again and width <= known.width:
@@ -540,7 +520,7 @@ class Advice:
 
     def _own(self, index: int, flaw: Flaw) -> Changes:
         """What a flaw changes in a layer: of a head, whose K the task fixes, the rest."""
-        if "K" not in flaw.set or not self._coupling.layers[index].head:
+        if "K" not in flaw.set or not self.coupling.layers[index].head:
             return flaw.set
         return {name: value for name, value in flaw.set.items() if name != "K"}
 
@@ -551,8 +531,8 @@ class Advice:
             return False
         if flaw.group is None:
             own = self._own(index, flaw)
-            return bool(own) and self._coupling.is_free(index, own)
-        group = self._coupling.group(flaw.group)
+            return bool(own) and self.coupling.is_free(index, own)
+        group = self.coupling.group(flaw.group)
         if group.fixed and not group.only_input:
             return False
         return (flaw.rule.info.code, flaw.group) not in self.out_of_play
@@ -560,11 +540,6 @@ class Advice:
 
 def _key(index: int, flaw: Flaw) -> Key:
     return ("group", flaw.group) if flaw.group is not None else (index, *sorted(flaw.set))
-
-
-def _clash(key: Key, other: Key) -> bool:
-    """Whether two forms of one layer set the same field."""
-    return not set(key[1:]).isdisjoint(other[1:])
 
 
 def _playing(rules: Iterable[Rule]) -> list[Rule]:
@@ -602,7 +577,6 @@ class Validity:
         judging = [rule for rule in in_force if rule.scope == "layer" and rule.loss != "wave"]
         self._all = Evaluator(judging)
         self._grave = Evaluator([rule for rule in judging if rule.loss != "tile"])
-        self._targets: dict[Runtime, TargetFacts] = {}
 
     def objections(
         self, index: int, changes: Changes, rule: Rule, *, mends: bool = True, predicted: bool = True
@@ -625,7 +599,7 @@ class Validity:
         return frozenset(new)
 
     def _after(self, index: int, changes: Changes, about_capacity: bool, predicted: bool) -> Broken:
-        facts = self._target_after(changes)
+        facts = self._facts.with_runtime(with_settings(self._facts.runtime, changes))
         layer, running = self._layers[index], self._running[index]
         same = layer is running
         layer = with_fix(layer, changes)
@@ -638,17 +612,9 @@ class Validity:
     def _broken(self, values: LayerFacts, about_capacity: bool, codes: Collection[str] | None = None) -> Broken:
         judging = self._all if about_capacity else self._grave
         return frozenset(
-            (rule.info.code, place)
-            for rule, case, places in judging.broken(values, codes)
-            if about_capacity or case.severity != "info"
-            for place in places or (_LAYER,)
+            (violation.rule.info.code, place)
+            for violation in judging.broken(values, codes)
+            if about_capacity or violation.case.severity != "info"
+            for place in violation.places or (_LAYER,)
             if place != "N"
         )
-
-    def _target_after(self, changes: Changes) -> TargetFacts:
-        runtime = with_settings(self._facts.runtime, changes)
-        if runtime is self._facts.runtime:
-            return self._facts
-        if runtime not in self._targets:
-            self._targets[runtime] = self._facts.with_runtime(runtime)
-        return self._targets[runtime]

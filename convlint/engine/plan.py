@@ -13,8 +13,8 @@ from typing import Protocol, get_args
 from msgspec.structs import replace
 
 from convlint.engine.check import OnPromise, Target, check_network
-from convlint.engine.findings import NetworkResult
-from convlint.engine.hits import NOT_WRITTEN, Hit, with_fix, with_settings
+from convlint.engine.findings import NetworkResult, flops_of
+from convlint.engine.hits import NOT_WRITTEN, Hit, added, with_fix, with_settings
 from convlint.engine.joint import Promise
 from convlint.engine.levers import NO_LIMITS, Lever, Limits
 from convlint.engine.optimum import SettingChoice
@@ -35,7 +35,8 @@ from convlint.engine.steps import (
 )
 from convlint.estimate.memory import parameters
 from convlint.facts.network import shortened
-from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, Mode, flops
+from convlint.files.languages import plural
+from convlint.model.layer import OF_STEPS, ConvLayer, Dtype, Loss, Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding, LayerTimes, Scalar
 from convlint.rulebook.book import Rulebook
@@ -160,8 +161,7 @@ class _Planning:
         setting, timing = self.search.setting(members.choices), self.search.timing
         changes = self.promise.advice.changes(members.levers)
         parts = [timing.ideal_us(setting, index, changes.get(index, {})) for index in range(len(setting.layers))]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        return added(parts)
 
     def _steps(self, steps: list[Members], now_us: float) -> tuple[list[Members], list[State], bool | None]:
         """(steps to take, states before, between and after them, whether they reach the time or None: none given)."""
@@ -207,7 +207,7 @@ class _Planning:
             grade=None,
             step_us=self.promise.step_us(*members),
             parameters=_moved(parameters(self.network.layers), parameters(before), parameters(layers)),
-            flops=_moved(_flops(self.network.layers), _flops(before), _flops(layers)),
+            flops=_moved(flops_of(self.network.layers), flops_of(before), flops_of(layers)),
         )
 
     def _of_whole_step(
@@ -330,7 +330,7 @@ class _Planning:
         number = group_of(self.promise, lever)
         if number is None:
             return lever.changes.keys() == {"C"} and self.network.layers[lever.layers[0]].first
-        return self.promise.advice.group(number).only_input
+        return self.promise.advice.coupling.group(number).only_input
 
     def _described(self, parts: Sequence[SettingChoice | Lever]) -> str:
         """All of them in words, or the first of very many."""
@@ -346,7 +346,7 @@ class _Planning:
             sizes = ", ".join(f"{name}={value}" for name, value in part.changes.items())
             in_words = not NOT_WRITTEN.isdisjoint(part.changes)  # what is no size has no number to show
             return f"{part.asking[0][1].describe}" if in_words else f"{sizes} in {layers[0].name}"
-        group, width = self.promise.advice.group(number), part.width or int(part.changes["C"])
+        group, width = self.promise.advice.coupling.group(number), part.width or int(part.changes["C"])
         readers = [reader.layer for reader in group.readers]
         if group.only_input:
             return (
@@ -483,16 +483,9 @@ def _counted(findings: Iterable[Finding]) -> str:
     for finding in findings:
         names = finding.layers or (() if finding.layer is None else (finding.layer,))
         places.setdefault(finding.rule.code, set()).update(names)
-    texts = [
-        f"{code} in {len(names)} layer{'s' * (len(names) != 1)}" if names else code
-        for code, names in sorted(places.items())
-    ]
-    return ", ".join(texts)
-
-
-def _flops(layers: Sequence[ConvLayer]) -> int | None:
-    work = [None if (own := flops(layer)) is None else own * layer.calls for layer in layers]
-    return None if None in work else sum(count or 0 for count in work)
+    return ", ".join(
+        f"{code} in {plural(len(names), 'layer')}" if names else code for code, names in sorted(places.items())
+    )
 
 
 def _moved(whole: int | None, before: int | None, after: int | None) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -55,29 +56,18 @@ def of_width(width: Width) -> Location:
     of one. Literals at the caller's come before the construction's.
     """
     stated = [literal for literal in width.literals if not (literal.quiet or literal.bound)]
-    best = min((_blame(literal, width, stated) for literal in stated), default=None)
-    return of_layer((), width.record) if best is None or best[0] == _NONE else best[-1].place
-
-
-class _Unordered:
-    """A location that breaks no tie: what comes before it in a key is compared."""
-
-    __slots__ = ("place",)
-
-    def __init__(self, place: Location) -> None:
-        self.place = place
-
-    def __lt__(self, other: object) -> bool:
-        return False
+    keys = [(_blame(literal, width, stated), literal.at) for literal in stated]
+    blame, place = min(keys, key=itemgetter(0), default=((_NONE,), None))
+    return width.record.layer.locate() if place is None or blame[0] == _NONE else place
 
 
 def _blame(
     literal: StatedLiteral, width: Width, stated: Sequence[StatedLiteral]
-) -> tuple[int, bool, float, str, int, int, _Unordered]:  # fmt: skip
+) -> tuple[int, bool, float, str, int, int]:  # fmt: skip
     """A sort key of literals: the one with the lowest is to blame."""
     at = literal.at
     rank, size = _rank(literal.value, width.value or 0, [value for other in stated if (value := _whole(other))])
-    return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0, _Unordered(at)
+    return rank, is_inside(at, width.record), size, at.path, at.line or 0, at.column or 0
 
 
 def _rank(value: object, number: int, literals: Sequence[int]) -> tuple[int, float]:
@@ -104,11 +94,6 @@ def _whole(literal: StatedLiteral) -> int | None:
 def _power(value: int) -> int:
     """The highest power of two that divides it."""
     return value & -value
-
-
-def of_layer(places: Sequence[str], record: SourceLayer) -> Location:
-    """What a construction says for the first of `places` that it says anything for; else the construction."""
-    return record.layer.locate(*places)
 
 
 def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Location, ...]:
@@ -204,7 +189,7 @@ def _at_site(pairs: Sequence[_Broken]) -> RuleStatement:
     members = {FindingMember(record.layer.name, record.layer.path) for record in records}
     literals = [literal for which in records for group in which.stated.values() for literal in group]
     worded = _with(flaw, proviso(record, literals), records)
-    return RuleStatement(flaw=worded, at=of_layer(flaw.places, record), members=tuple(sorted(members)))
+    return RuleStatement(flaw=worded, at=record.layer.locate(*flaw.places), members=tuple(sorted(members)))
 
 
 def _with(flaw: Flaw, provisos: str, records: Iterable[SourceLayer]) -> Flaw:
@@ -308,7 +293,7 @@ def _doubt(record: SourceLayer) -> tuple[bool, str]:
 
 def _worst(width: Width) -> tuple[int, int]:
     value = width.value or 0
-    return value & -value, value
+    return _power(value), value
 
 
 def _is_literal(width: Width, at: Location) -> bool:

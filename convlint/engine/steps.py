@@ -167,7 +167,7 @@ def changed(network: Network, promise: Promise, members: Members) -> Network:
     }  # fmt: skip
     edges = tuple(_after(edge, network, layers, is_laid_out=edge.consumer in laid_out) for edge in network.edges)
     after = replace(network, layers=tuple(layers), edges=edges, runtime=setting.runtime)
-    return promise.advice.widened(after, widths) if widths else after
+    return promise.advice.coupling.channels.widened(after, widths) if widths else after
 
 
 def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid_out: bool) -> Edge:
@@ -181,7 +181,7 @@ def group_of(promise: Promise, lever: Lever) -> int | None:
     """The group of channels that a lever is; also one that is a single layer's own, as far as the network is wired."""
     if lever.group is not None:
         return lever.group
-    return promise.advice.own_group(lever.layers[0], lever.changes)
+    return promise.advice.coupling.number_of(lever.layers[0], *lever.changes) if len(lever.changes) == 1 else None
 
 
 Kind = Literal["runtime", "dtype", "layout", "channels"]  # of a change

@@ -10,7 +10,7 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from convlint.engine.hits import UNPRICED, Hit, Price, with_fix
+from convlint.engine.hits import UNPRICED, Hit, Price, added, with_fix
 from convlint.estimate import estimate_layer, time_us, unquantized_us
 from convlint.estimate.host import (
     LEAST_CALLS,
@@ -234,9 +234,8 @@ def compiled_step(network: Network, layers: Sequence[ConvLayer], gpu: Gpu, mode:
 
     runtime = replace(runtime, compile=True)
     running = as_laid_out(network, mode, layers, runtime)
-    times = [time_us(layer, gpu, runtime, mode) for layer in running]
-    known = [time for time in times if time is not None]
-    return None if len(known) < len(times) else step_of(Steps(network, running, sum(known), runtime, mode), gpu)
+    us = added([time_us(layer, gpu, runtime, mode) for layer in running])
+    return None if us is None else step_of(Steps(network, running, us, runtime, mode), gpu)
 
 
 def host_of(network: Network, gpu: Gpu, mode: Mode) -> Host:
@@ -521,9 +520,7 @@ def _is_remark(hit: Hit) -> bool:
 
 def _change_us(hit: Hit, pricer: Pricer) -> float | None:
     """The change in time by its fix alone; None where that is not predictable."""
-    parts = [pricer.change_us(index, own) for index, own in zip(hit.indices, hit.sets, strict=True)]
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
+    return added([pricer.change_us(index, own) for index, own in zip(hit.indices, hit.sets, strict=True)])
 
 
 def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price:
@@ -550,5 +547,4 @@ def _price(hit: Hit, stake: Stake | None, pricer: Pricer, *, few: bool) -> Price
 def _capacity(hit: Hit, pricer: Pricer) -> float | None:
     """What its layers pay for what they do not fill; of layers that share channels, those where the rule fired."""
     capacities = [pricer.capacity_us(index, hit.rule) for index in hit.fired or hit.indices]
-    known = [capacity for capacity in capacities if capacity is not None]
-    return sum(known) if known and len(known) == len(capacities) else None
+    return added(capacities) if capacities else None

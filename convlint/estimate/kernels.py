@@ -355,6 +355,14 @@ def calibrated(priced: Priced, factor: float, transposes: float | None = None) -
     )
 
 
+def with_copy(priced: Priced, time_us: float, bytes_: int = 0) -> Priced:
+    """The same with another copy, which takes so long and keeps so many bytes."""
+    copied = replace(
+        priced.copies, transposes_us=priced.copies.transposes_us + time_us, bytes=priced.copies.bytes + bytes_
+    )
+    return replace(priced, time_us=priced.time_us + time_us, copies=copied)
+
+
 def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
     """The same, behind a copy of the layer's input into the layout that the kernel reads.
 
@@ -363,9 +371,7 @@ def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: b
     """
     elements = problem.pixels_out * problem.K if transposed else problem.pixels_in * problem.C
     added = input_copy(elements * problem.element_bytes, board)
-    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + added.transposes_us,
-                     bytes=priced.copies.bytes + added.bytes)  # fmt: skip
-    return replace(priced, time_us=priced.time_us + added.transposes_us, copies=copied)
+    return with_copy(priced, added.transposes_us, added.bytes)
 
 
 def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
@@ -375,9 +381,8 @@ def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: b
     for wgrad. A copy moves element by element, so that 16 bits take the time of 32.
     """
     elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
-    time = problem.norm_copies * (elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us)
-    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + time)
-    return replace(priced, time_us=priced.time_us + time, copies=copied)
+    copy_us = elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us
+    return with_copy(priced, problem.norm_copies * copy_us)
 
 
 def with_columns(priced: Priced, problem: Problem) -> Priced:
@@ -392,9 +397,7 @@ def unfolding(priced: Priced, problem: Problem, board: Board) -> Priced:
     The framework's own copy, element by element; wgrad reads what fprop has kept.
     """
     elements = problem.pixels_in * problem.C
-    time = elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us
-    copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + time)
-    return replace(priced, time_us=priced.time_us + time, copies=copied)
+    return with_copy(priced, elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us)
 
 
 def workspace_bytes(priced: Priced) -> int:

@@ -16,6 +16,7 @@ from convlint.estimate.kernels import (
     calibrated,
     unfolding,
     with_columns,
+    with_copy,
     without_quantization,
 )
 from convlint.estimate.price import Situation, Tiling, cheapest, described, tiling_of, with_bias
@@ -340,29 +341,34 @@ class _Passes:
         if self.lacks(which):
             return None
         if which not in self.priced:
-            turned = _turned(which, self.op)
-            priced = cheapest(self.problem, turned, self.board, self.situation)
-            if priced is not None and self.board.groups and not self.scales:
-                group = self.board.groups.get((kind_of(self.problem), self.situation.compute, turned))
-                if group is not None and group.factor is not None:
-                    priced = calibrated(priced, group.factor)
-            if priced is not None and self.runs_without_cudnn():
-                priced = with_columns(calibrated(priced, const.VOLUMES_WITHOUT_CUDNN), self.problem)
-            if priced is not None and self.refused:
-                priced = with_columns(calibrated(priced, const.DILATED_WITHOUT_CUDNN), self.problem)
-            if priced is not None and self.unfolded and which != "wgrad":
-                priced = unfolding(priced, self.problem, self.board)
-            if priced is not None and self._copies(which):
-                priced = behind_copy(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
-            if priced is not None and self.problem.norm_copies and which != "dgrad":
-                priced = before_norm(priced, self.problem, self.board, transposed=self.op == "conv_transpose")
-            if priced is not None and self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
-                priced = with_bias(priced, self.problem, which, self.board, transposed=self.op == "conv_transpose")
-            if priced is not None and which in self.scales:
-                self.predicted[which] = priced.time_us
-                priced = self._as_measured(priced, self.scales[which])
-            self.priced[which] = priced
+            self.priced[which] = self._priced(which)
         return self.priced[which]
+
+    def _priced(self, which: Pass) -> Priced | None:
+        problem, board, turned, transposed = self.problem, self.board, _turned(which, self.op), self.op != "conv"
+        priced = cheapest(problem, turned, board, self.situation)
+        if priced is None:
+            return None
+        if board.groups and not self.scales:
+            group = board.groups.get((kind_of(problem), self.situation.compute, turned))
+            if group is not None and group.factor is not None:
+                priced = calibrated(priced, group.factor)
+        if self.runs_without_cudnn():
+            priced = with_columns(calibrated(priced, const.VOLUMES_WITHOUT_CUDNN), problem)
+        if self.refused:
+            priced = with_columns(calibrated(priced, const.DILATED_WITHOUT_CUDNN), problem)
+        if self.unfolded and which != "wgrad":
+            priced = unfolding(priced, problem, board)
+        if self._copies(which):
+            priced = behind_copy(priced, problem, board, transposed=transposed)
+        if problem.norm_copies and which != "dgrad":
+            priced = before_norm(priced, problem, board, transposed=transposed)
+        if self.has_bias and which != "dgrad" and not self._adds_it_itself(which):
+            priced = with_bias(priced, problem, which, board, transposed=transposed)
+        if which in self.scales:
+            self.predicted[which] = priced.time_us
+            priced = self._as_measured(priced, self.scales[which])
+        return priced
 
     def _as_measured(self, priced: Priced, scale: MeasuredScale) -> Priced:
         """The pass with its times scaled as a trace measured them, also where layout or dtype differ from what ran."""
@@ -372,9 +378,7 @@ class _Passes:
         priced = calibrated(priced, scale.others, scale.transposes)
         if not alike or not scale.unpredicted:
             return priced
-        added = (priced.time_us - priced.copies.transposes_us) * scale.unpredicted
-        copied = replace(priced.copies, transposes_us=priced.copies.transposes_us + added)
-        return replace(priced, copies=copied, time_us=priced.time_us + added)
+        return with_copy(priced, (priced.time_us - priced.copies.transposes_us) * scale.unpredicted)
 
     def _adds_it_itself(self, which: Pass) -> bool:
         """Whether PyTorch's own depthwise kernel runs fprop, which has the bias in it; cuDNN's has it nowhere."""

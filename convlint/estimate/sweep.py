@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -489,7 +490,18 @@ def figure_sweep(number: int) -> Sweep:
         setting=f"{target[1].name.removeprefix('NVIDIA ')}, fp16, CUDA {RUNTIME.cuda}, cuDNN {RUNTIME.cudnn}",
         parameter=figure.vary,
         x_label=figure.x_label,
-        series=tuple(_series(figure, line, target) for line in figure.lines),
+        series=tuple(
+            series(
+                line.label,
+                line.which,
+                figure.values,
+                partial(figure_layer, figure, line),
+                target,
+                RUNTIME,
+                marks=line.marks,
+            )
+            for line in figure.lines
+        ),
         notes=(
             f"Predicted, not measured. Source of the setting: {GUIDE}, {figure.section}, Figure {number}.",
             f"The guide gives: {figure.given}.",
@@ -497,10 +509,3 @@ def figure_sweep(number: int) -> Sweep:
         ),
         log_x=geometric(figure.values),
     )
-
-
-def _series(figure: Figure, line: Line, target: tuple[str, Gpu]) -> Series:
-    return series(
-        line.label, line.which, figure.values, lambda value: figure_layer(figure, line, value),
-        target, RUNTIME, marks=line.marks,
-    )  # fmt: skip

@@ -427,6 +427,7 @@ class TargetFacts:
         self.step_us: float | None = None  # where all operations are known
         self.network: NetworkFacts | None = None
         self._precision: dict[Dtype, tuple[Dtype, int, bool]] = {}
+        self._others: dict[Runtime, TargetFacts] = {}  # by runtime
         self.of_kinds: dict[object, dict[str, Any]] = {}  # the facts that few values of a layer decide, by these
         self.shared: dict[str, Any] = {
             "mode": mode,
@@ -448,8 +449,15 @@ class TargetFacts:
         return dtype is not None and channels % self.precision(dtype)[1] != 0
 
     def with_runtime(self, runtime: Runtime) -> TargetFacts:
-        """The same network on the same GPU under other settings; its times are left as they are."""
-        other = TargetFacts(
+        """The same network on the same GPU under other settings; its times are left as they are.
+
+        Each runtime is worked out once: so the network has to be there before.
+        """
+        if runtime is self.runtime:
+            return self
+        if runtime in self._others:
+            return self._others[runtime]
+        self._others[runtime] = other = TargetFacts(
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
         )  # fmt: skip
         other.time_us, other.network_us, other.network = self.time_us, self.network_us, self.network

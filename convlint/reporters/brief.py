@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean, clean_path
 from convlint.model.report import NetworkReport, NetworkTotal, Report
-from convlint.reporters import ink, words
+from convlint.reporters import Style, ink, words
 from convlint.reporters.causes import Cause, overlap, ranked, saving
 from convlint.reporters.summary import brief_notes, verdict_lines
 
@@ -20,9 +20,9 @@ _LEAST_NAME = 24  # columns of a network's name
 _NUMBER = "   "  # columns of an entry's number
 
 
-def brief_lines(report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Glyphs, width: int) -> list[str]:
+def brief_lines(report: Report, style: Style, width: int) -> list[str]:
     """The verdict, the causes and the notes, without heading and last line."""
-    brief = _Brief(report, paint, link, glyphs, width)
+    brief = _Brief(report, style, width)
     ranking = ranked(report)
     brief.verdict()
     brief.listed(say("errors"), ranking.errors, len(ranking.errors))
@@ -31,18 +31,16 @@ def brief_lines(report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Gl
     brief.listed(say("also, not in the total"), ranking.beside, _OTHERS, saves=True)
     if not (report.layers or brief.lines):  # of source alone, nearly all that is said is an info
         brief.listed(say("infos"), ranking.infos, _OTHERS)
-    notes = list(ink.note_lines(brief_notes(report), glyphs, width))
+    notes = list(brief.note_lines(brief_notes(report)))
     if notes and brief.lines:
         brief.lines.append("")
     return brief.lines + notes
 
 
-class _Brief:
-    """The lines written so far."""
-
-    def __init__(self, report: Report, paint: ink.Paint, link: ink.Link, glyphs: ink.Glyphs, width: int) -> None:
-        self.lines: list[str] = []
-        self.report, self.paint, self.link, self.glyphs, self.width = report, paint, link, glyphs, width
+class _Brief(ink.Page):
+    def __init__(self, report: Report, style: Style, width: int) -> None:
+        super().__init__(style, width)
+        self.report = report
         self.targets: Sequence[str] = report.targets
         known = [estimate for entry in report.layers for estimate in entry.estimates.values() if estimate is not None]
         self._extrapolated = all(estimate.basis == "extrapolated" for estimate in known)
@@ -67,7 +65,7 @@ class _Brief:
             return
         for total, text in list(words.verdicts(self.report))[:1]:  # of several, none is known
             for line in (*words.step_lines(total), text):
-                self.lines += verdict_lines(total, line, self.paint, self.glyphs, self.width)
+                self.lines += verdict_lines(total, line, self)
 
     def _table(self, every: Sequence[NetworkTotal]) -> None:
         modes = len({total.mode for total in every}) > 1
@@ -81,7 +79,7 @@ class _Brief:
 
     def _rows(self, rows: Sequence[Sequence[str]], dropped: Sequence[int]) -> None:
         """Adds heads and rows without columns that are empty or do not fit; long names in the first keep their ends."""
-        rows = [[ink.shown(cell, self.glyphs) for cell in cells] for cells in rows]
+        rows = [[self.shown(cell) for cell in cells] for cells in rows]
         places = [place for place in range(len(rows[0])) if place == 0 or any(cells[place] for cells in rows[1:])]
         widths = ink.column_sizes(rows)
         least = min(widths[0], _LEAST_NAME)
@@ -115,7 +113,7 @@ class _Brief:
         self._rows(rows, [place for place in _DROPPED_OF_NETWORKS if place != _CONVOLUTIONS or not stepless])
         if len(order) > shown:
             more = say("and {count} more: --output json", count=len(order) - shown)
-            self.lines.append(f"  {ink.shown(more, self.glyphs)}")
+            self.lines.append(f"  {self.shown(more)}")
         self._but_compiled()
 
     def first(self, found: Sequence[Cause]) -> None:
@@ -129,15 +127,15 @@ class _Brief:
         with_share = alone and (of_step or all(finding.lost_step_percent is None for finding in findings))
         cells = [[saving(cause, gpu, with_share=with_share) for gpu in gpus] for cause in found]
         saves = say("saves, of the step") if with_share and of_step else say("saves")
-        heads = [ink.shown(head, self.glyphs) for head in (self.targets if len(self.targets) > 1 else (saves,))]
+        heads = [self.shown(head) for head in (self.targets if len(self.targets) > 1 else (saves,))]
         sizes = ink.column_sizes([heads, *cells])
         room = self.width - sum(sizes) - 2 * len(sizes) - 2
         beside = room >= _LEAST_ROOM
-        head = ink.shown(say("do first"), self.glyphs)
+        head = self.shown(say("do first"))
         self._title(f"{ink.padded(head, room + 2)}  {ink.row(heads, sizes, 'r' * len(sizes))}" if beside else head)
         for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
             fits = (room if beside else self.width - 2) - len(_NUMBER)
-            lines = ink.wrap(ink.shown(cause.change, self.glyphs), fits)
+            lines = ink.wrap(self.shown(cause.change), fits)
             first, *rest = [ink.shorten(line, fits, self.glyphs.more) for line in lines]
             if beside:
                 first = f"{ink.padded(first, fits)}  {ink.row(own, sizes, 'r' * len(sizes))}"
@@ -158,20 +156,20 @@ class _Brief:
         """Adds a line for each cause: rule, place and message; with `saves`, also the fix and what it saves."""
         if not found:
             return
-        self._title(ink.shown(title, self.glyphs))
+        self._title(self.shown(title))
         for cause in found[:most]:
             text = self._identity(cause, with_what=True)
             if cause.severity == "error" and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
             elif saves:
                 text = say("{what}; {fix}, {time} faster", what=text, fix=cause.change, time=duration(cause.beside_us))
-            first, *rest = ink.wrap(ink.shown(text, self.glyphs), self.width - 4)
+            first, *rest = ink.wrap(self.shown(text), self.width - 4)
             code = cause.rule.code
             first = first.replace(code, self.link(words.page_of(cause.rule), self.paint(cause.severity, code)), 1)
             self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
         if len(found) > most:
             more = say("and {count} more: --verbose", count=len(found) - most)
-            self.lines.append(f"  {ink.shown(more, self.glyphs)}")
+            self.lines.append(f"  {self.shown(more)}")
 
     def _identity(self, cause: Cause, *, with_what: bool) -> str:
         """`CL401 model.py:12:9, 53 layers: NCHW in 53 layers`."""
@@ -195,7 +193,7 @@ class _Brief:
         return text
 
     def _more(self, text: str, cause: Cause | None = None) -> None:
-        first, *rest = ink.wrap(ink.shown(text, self.glyphs), self.width - 2 - len(_NUMBER))
+        first, *rest = ink.wrap(self.shown(text), self.width - 2 - len(_NUMBER))
         if cause is not None:
             first = first.replace(cause.rule.code, self.link(words.page_of(cause.rule), cause.rule.code), 1)
         self.lines += [f"  {_NUMBER}{self.paint('faint', line)}" for line in (first, *rest)]

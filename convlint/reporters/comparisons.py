@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from convlint import __version__
-from convlint.files.languages import duration
+from convlint.files.languages import duration, plural
 from convlint.files.safe import clean, clean_path, fields, number, plain
 from convlint.reporters import Style
 from convlint.reporters.ink import Paint, column_sizes, error_lines, finished, painter, row, wrapped
@@ -92,8 +92,7 @@ def verdict(comparison: Comparison) -> str:
     """The result of the comparison in one line."""
     words = [_verdict(comparison)] if comparison.pairs else []
     if comparison.broken:
-        broken = sum(len(pair.broken) for pair in comparison.broken)
-        words.insert(0, f"{broken} new error{'s' * (broken > 1)}")
+        words.insert(0, plural(sum(len(pair.broken) for pair in comparison.broken), "new error"))
     unpriced = dict.fromkeys(entry.code for pair in comparison.pairs for entry in pair.appeared if not entry.priced)
     if codes := ", ".join(clean(rule) for rule in unpriced if rule):
         words.append(f"now said without a price: {codes}")
@@ -115,12 +114,8 @@ def _verdict(comparison: Comparison) -> str:
         return f"{words}; {limit} more is the limit" if slower else words
     known = sum(pair.change is not None for pair in pairs)
     if slower:
-        return f"{len(slower)} of {_networks(known)} slower by more than {limit}"
+        return f"{len(slower)} of {plural(known, 'network')} slower by more than {limit}"
     return f"no network slower by more than {limit}, of {known}" if known else "no time that could be compared"
-
-
-def _networks(number_: int) -> str:
-    return "1 network" if number_ == 1 else f"{number_} networks"
 
 
 def only_lines(comparison: Comparison) -> Iterator[str]:
@@ -147,7 +142,7 @@ def render_text(comparison: Comparison, style: Style) -> str:
         lines += [f"and {len(pairs) - _MOST} more networks that changed; --output json has all of them", ""]
     same = len(comparison.pairs) - len(pairs)
     if same and len(comparison.pairs) > 1:
-        lines += [f"{_networks(same)} as before", ""]
+        lines += [f"{plural(same, 'network')} as before", ""]
     for line in only_lines(comparison):
         lines += [*wrapped(line, width), ""]
     for error in comparison.errors:

@@ -107,46 +107,46 @@ def _total_of(report: Report, layers: Sequence[LayerReport], label: str, mode: M
     return sums
 
 
-def closing_lines(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
+def closing_lines(report: Report, totals: Totals, page: ink.Page) -> list[str]:
     """The totals per GPU, what could not be read or predicted, and the last line: what was covered."""
     lines: list[str] = []
     for total in totals.values():
         if not total.time_us:
             continue
         letter = (total.whole and total.whole.grade) or "-"
-        name, rate = ink.shown(total.label, glyphs), total.flops / total.time_us * 1e-6
+        name, rate = page.shown(total.label), total.flops / total.time_us * 1e-6
         most = " or more" if total.without_time else ""
         text = f"{name}: {clock(total.time_us)}{most} of convolutions per {words.step(total.mode)}, grade {letter}, "
         text += f"{figures(rate)} TFLOPS, {total.hardware}"
-        first, *rest = ink.wrap(text, width)
+        first, *rest = ink.wrap(text, page.width)
         if first.startswith(name):
-            first = paint("strong", name) + first[len(name) :]
-        graded = first.replace(f" {letter},", f" {paint(ink.GRADE_INKS.get(letter, 'strong'), letter)},", 1)
+            first = page.paint("strong", name) + first[len(name) :]
+        graded = first.replace(f" {letter},", f" {page.paint(ink.GRADE_INKS.get(letter, 'strong'), letter)},", 1)
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
-        lines += [f"  {line}" for line in ink.wrap(shares, width - 2)]
+        lines += [f"  {line}" for line in ink.wrap(shares, page.width - 2)]
         for text in () if total.whole is None else words.step_lines(total.whole):
-            lines += [f"  {line}" for line in ink.wrap(ink.shown(text, glyphs), width - 2)]
+            lines += [f"  {line}" for line in ink.wrap(page.shown(text), page.width - 2)]
     if len(totals) > 1:
         lines.append("")
     calibrated = words.calibration_notes(report.calibrations, several=len(report.targets) > 1)
     of_times = (*calibrated, *words.host_notes(report), *words.step_notes(report), *words.batch_notes(report),
                 *words.layout_notes(report), *words.dtype_notes(report), *words.basis_notes(report))  # fmt: skip
-    lines += ink.note_lines((*words.network_notes(report), *of_times), glyphs, width)
+    lines += page.note_lines((*words.network_notes(report), *of_times))
     if report.errors:
         lines.append("")
     for error in report.errors:
-        lines += ink.error_lines(ink.shown(f"error: {words.fault(error)}", glyphs), width - 2, paint)
-    return [*lines, "", _coverage(report, totals, paint, glyphs), ""]
+        lines += ink.error_lines(page.shown(f"error: {words.fault(error)}"), page.width - 2, page.paint)
+    return [*lines, "", _coverage(report, totals, page), ""]
 
 
-def operation_lines(report: Report, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
+def operation_lines(report: Report, page: ink.Page) -> list[str]:
     """Each operation between the convolutions: what it does, its part of the step, its time and its bytes."""
     lines: list[str] = []
     for network in report.networks:
         step = network.step
         if network.recorded is not None:
-            lines += _recorded_lines(network.recorded, paint, glyphs, width)
+            lines += _recorded_lines(network.recorded, page)
             continue
         if step is None:
             continue
@@ -155,8 +155,8 @@ def operation_lines(report: Report, paint: ink.Paint, glyphs: ink.Glyphs, width:
             work = operation.work
             if work is None:
                 continue
-            name = ink.shown(clean(operation.name or work.op), glyphs)
-            does = ink.shown(clean(work.op), glyphs)
+            name = page.shown(clean(operation.name or work.op))
+            does = page.shown(clean(work.op))
             if estimate is None or not estimate.kernels:
                 why = "not priced" if estimate is None else "in a kernel above"
                 rows.append((name, does, why, "-", "-", "-"))
@@ -171,21 +171,19 @@ def operation_lines(report: Report, paint: ink.Paint, glyphs: ink.Glyphs, width:
                 rows.append((name, "-", part, clock(rest), f"{100 * rest / step.time_us:.1f} %", "-"))
         several_networks = len(report.networks) > 1
         title = f"{clean_path(network.path)} on {network.gpu}" if several_networks else "beside the convolutions"
-        lines += _table(title, rows, "mllrrr", paint, glyphs, width)
+        lines += _table(title, rows, "mllrrr", page)
     return lines
 
 
-def _table(
-    title: str, rows: Sequence[Sequence[str]], sides: str, paint: ink.Paint, glyphs: ink.Glyphs, width: int
-) -> list[str]:
+def _table(title: str, rows: Sequence[Sequence[str]], sides: str, page: ink.Page) -> list[str]:
     """The rows below their title, the first of them the heads of columns, of which the first gets what room is left."""
     sizes = ink.column_sizes(rows)
-    sizes[0] = max(_LEAST_SHAPE, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes)))
-    head, *others = [ink.row(cells, sizes, sides, glyphs.more) for cells in rows]
-    return ["", paint("strong", ink.shown(title, glyphs)), paint("faint", ink.shown(head, glyphs)), *others]
+    sizes[0] = max(_LEAST_SHAPE, min(sizes[0], page.width - sum(sizes[1:]) - 2 * len(sizes)))
+    head, *others = [ink.row(cells, sizes, sides, page.glyphs.more) for cells in rows]
+    return ["", page.paint("strong", page.shown(title)), page.paint("faint", page.shown(head)), *others]
 
 
-def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs, width: int) -> list[str]:
+def _recorded_lines(recorded: RecordedStep, page: ink.Page) -> list[str]:
     """The operators of a trace's step, the slowest first, with their products, measured times and predicted ones."""
     merged: dict[tuple[str, tuple[int, ...], Part], list[RecordedWork]] = {}
     for work in recorded.works:
@@ -196,7 +194,7 @@ def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs
     for (op, product, part), works in ordered[:_MOST_OPERATORS]:
         known = [work.predicted_us for work in works if work.predicted_us is not None]
         predicted = clock(sum(known)) if len(known) == len(works) else "-"
-        shape, us = ink.shown("×".join(map(str, product)) or "-", glyphs), sum(work.us for work in works)
+        shape, us = page.shown("×".join(map(str, product)) or "-"), sum(work.us for work in works)
         calls = f"{sum(work.calls for work in works):g}"
         rows.append((clean(op), shape, part, calls, clock(us), f"{100 * us / total:.1f} %", predicted))
     rest = sum(work.us for _, works in ordered[_MOST_OPERATORS:] for work in works)
@@ -205,7 +203,7 @@ def _recorded_lines(recorded: RecordedStep, paint: ink.Paint, glyphs: ink.Glyphs
             (f"{len(ordered) - _MOST_OPERATORS} more", "-", "-", "-", clock(rest), f"{100 * rest / total:.1f} %", "-")
         )
     title = f"kernels of a step by operator{f', as recorded on {recorded.gpu}' if recorded.gpu else ''}"
-    return _table(title, rows, "mrlrrrr", paint, glyphs, width)
+    return _table(title, rows, "mrlrrrr", page)
 
 
 _MOST_OPERATORS = 40  # lines
@@ -217,7 +215,7 @@ def _shares(times: dict[str, float]) -> str:
     return ", ".join(f"{name} {100 * time / total:.0f} %" for name, time in ordered)
 
 
-def _coverage(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyphs) -> str:
+def _coverage(report: Report, totals: Totals, page: ink.Page) -> str:
     line = f"{plural(len(report.layers), 'layer')} in {plural(report.files, 'file')}"
     if report.targets:
         line += f" on {', '.join(report.targets)}"
@@ -236,7 +234,7 @@ def _coverage(report: Report, totals: Totals, paint: ink.Paint, glyphs: ink.Glyp
         line += ": complete"
     elif not unknown and not unread:
         line += ": incomplete"
-    return paint("poor" if report.errors else "good", ink.shown(line, glyphs))
+    return page.paint("poor" if report.errors else "good", page.shown(line))
 
 
 # GEMM dimensions are those of one group; times in us of one call, layer_time_us of all calls and passes.
@@ -321,27 +319,22 @@ _DROPPED_FIRST = ("FLOP/B", "split", "tiles", "peak %", "tile %", "waves", "wave
 
 def render_table(report: Report, style: Style, *, operations: bool = False) -> str:
     """The whole table; the same words with and without colour. `operations`: those between the convolutions too."""
-    page = _EstimateText(report, style)
+    page = _EstimatePage(report, style)
     if report.layers and len(report.targets) > 1:
         page.side_by_side()
     elif report.layers:
         page.detailed()
-    others = operation_lines(report, page.paint, page.glyphs, page.width) if operations else []
-    lines = [*page.lines, *others, *closing_lines(report, page.totals, page.paint, page.glyphs, page.width)]
+    others = operation_lines(report, page) if operations else []
+    lines = [*page.lines, *others, *closing_lines(report, page.totals, page)]
     return ink.finished(lines, unicode=style.unicode)
 
 
-class _EstimateText:
-    """The lines written so far, and how the terminal wants them."""
-
+class _EstimatePage(ink.Page):
     def __init__(self, report: Report, style: Style) -> None:
+        super().__init__(style, style.table_width)
         self.report = report
-        self.paint = ink.painter(style.color)
-        self.glyphs = ink.UNICODE if style.unicode else ink.ASCII
-        self.width = style.table_width
         self._bar_width = 11 if self.width < 100 else 19
         self._verdict_width = 18 + self._bar_width
-        self.lines: list[str] = []
         self.totals = totals_of(report)
         self._several_files = len({entry.layer.path for entry in report.layers}) > 1
         self._path: str | None = None
@@ -441,7 +434,7 @@ class _EstimateText:
             self.lines.append(self.paint("frame", f"{self.glyphs.line * 2} {path}"))
 
     def _name(self, layer: ConvLayer, room: int) -> str:
-        name = ink.shown(layer.name, self.glyphs) or "(no name)"
+        name = self.shown(layer.name) or "(no name)"
         calls = f" {self.glyphs.times}{layer.calls}" if layer.calls > 1 else ""
         return ink.shorten(name, room - len(calls), self.glyphs.more) + calls
 

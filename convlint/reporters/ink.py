@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 
 from convlint.files.safe import ascii_only, clean
+from convlint.reporters import Style
 
 _TAB = 4  # columns a tab advances to
 _LEAD = 3  # a window opens a third of its width before the value
@@ -281,17 +282,25 @@ def row(cells: Sequence[str], sizes: Sequence[int], sides: str, more: str = UNIC
     return "  ".join(placed)
 
 
-def shown(text: str, glyphs: Glyphs) -> str:
-    """The text, made harmless, and in ASCII where the frames are."""
-    text = clean(text)
-    return ascii_only(text) if glyphs.line.isascii() else text
+class Page:
+    """The lines written so far of a report, and how the terminal wants them."""
 
+    def __init__(self, style: Style, width: int) -> None:
+        self.lines: list[str] = []
+        self.width = width
+        self.paint, self.link = painter(style.color), linker(style.links)
+        self.glyphs = UNICODE if style.unicode else ASCII
 
-def note_lines(notes: Iterable[str], glyphs: Glyphs, width: int) -> Iterator[str]:
-    """Notes below a table: each in lines of at most `width` columns, set in, further lines more than the first."""
-    for note in notes:
-        first, *rest = wrap(shown(note, glyphs), width - 4)
-        yield from (f"  {first}", *(f"    {line}" for line in rest))
+    def shown(self, text: str) -> str:
+        """The text, made harmless, and in ASCII where the frames are."""
+        text = clean(text)
+        return ascii_only(text) if self.glyphs is ASCII else text
+
+    def note_lines(self, notes: Iterable[str]) -> Iterator[str]:
+        """Notes below a table: each in lines of the page's width, set in, further lines more than the first."""
+        for note in notes:
+            first, *rest = wrap(self.shown(note), self.width - 4)
+            yield from (f"  {first}", *(f"    {line}" for line in rest))
 
 
 def finished(lines: Iterable[str], *, unicode: bool) -> str:

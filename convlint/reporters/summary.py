@@ -10,7 +10,7 @@ from convlint.files.safe import clean
 from convlint.model.report import SEVERITIES, Finding, NetworkTotal, Report, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell, UnreadFile
 from convlint.reporters import words
-from convlint.reporters.ink import GRADE_INKS, UNICODE, Glyphs, Paint, columns, note_lines, row, shorten, shown, wrap
+from convlint.reporters.ink import GRADE_INKS, UNICODE, Page, columns, row, shorten, wrap
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
 _OF_LAYERS = frozenset((
@@ -131,11 +131,11 @@ _WAYS = {
 }
 
 
-def summary_lines(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def summary_lines(report: Report, page: Page) -> list[str]:
     """The summary without its heading; empty where there is nothing to sum up."""
-    lines = _table(report, paint, glyphs, width)
-    texts = [*_about_times(report), *words.basis_notes(report), *_free(report), *_gaps(report, glyphs)]
-    below = [*_verdicts(report, paint, glyphs, width), *note_lines(texts, glyphs, width)]
+    lines = _table(report, page)
+    texts = [*_about_times(report), *words.basis_notes(report), *_free(report), *_gaps(report, page.glyphs.more)]
+    below = [*_verdicts(report, page), *page.note_lines(texts)]
     if lines and below:
         lines.append("")
     return lines + below
@@ -198,13 +198,12 @@ def _fixable(report: Report) -> list[str]:
 
 def notes(report: Report) -> list[str]:
     """What the times rest on, and what was not checked, not read or suppressed, one line each, for a page."""
-    texts = (*_about_times(report), *words.basis_notes(report), *_gaps(report, UNICODE))
-    return [shown(text, UNICODE) for text in texts]
+    return [clean(text) for text in (*_about_times(report), *words.basis_notes(report), *_gaps(report, UNICODE.more))]
 
 
-def _gaps(report: Report, glyphs: Glyphs) -> list[str]:
+def _gaps(report: Report, more: str) -> list[str]:
     """What --fix would mend, and what was not checked, not read or suppressed."""
-    return [*_fixable(report), *_not_checked(report, glyphs), *_not_read(report), *_suppressed(report)]
+    return [*_fixable(report), *_not_checked(report, more), *_not_read(report), *_suppressed(report)]
 
 
 def coverage_ink(report: Report) -> str:
@@ -214,7 +213,7 @@ def coverage_ink(report: Report) -> str:
     return "fair" if report.count("warning") else "good"
 
 
-def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def _table(report: Report, page: Page) -> list[str]:
     """One row per rule that fired, in order of appearance, with the time lost to it on each target."""
     by_rule: dict[str, list[Finding]] = {}
     for finding in report.findings:
@@ -228,33 +227,34 @@ def _table(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str
         losses = {code: own for code, findings in by_rule.items() if (own := _lost(findings, gpus))}
     heads = []
     if losses:
-        heads = [shown(say("lost, {gpu}", gpu=gpu) if several_targets else say("lost"), glyphs) for gpu in gpus]
-    rule, findings_title = shown(say("rule"), glyphs), shown(say("findings"), glyphs)
+        heads = [page.shown(say("lost, {gpu}", gpu=gpu) if several_targets else say("lost")) for gpu in gpus]
+    rule, findings_title = page.shown(say("rule")), page.shown(say("findings"))
     worst = {code: words.gravest_first(findings)[0].severity for code, findings in by_rule.items()}
-    severity_words = {severity: shown(words.severity_word(severity), glyphs) for severity in SEVERITIES}
+    severity_words = {severity: page.shown(words.severity_word(severity)) for severity in SEVERITIES}
     graves = max(7, *(columns(severity_words[severity]) for severity in worst.values()))
     sizes = [max(8, columns(findings_title)), *(max(9, columns(head)) for head in heads)]
-    room = width - 8 - graves - sum(sizes) - 2 * len(sizes)
+    room = page.width - 8 - graves - sum(sizes) - 2 * len(sizes)
     beside = room >= (_LEAST_TITLE if several_targets else _LEAST_CODE)  # else the times stand below their rule
     if not beside:
         heads, sizes = [], sizes[:1]
-        room = width - 10 - graves - sizes[0]
+        room = page.width - 10 - graves - sizes[0]
     titles = {
-        code: shorten(shown(f"{code}  {findings[0].rule.name}", glyphs), room, glyphs.more)
+        code: shorten(page.shown(f"{code}  {findings[0].rule.name}"), room, page.glyphs.more)
         for code, findings in by_rule.items()
     }
     sizes = [max(map(columns, (rule, *titles.values()))), *sizes]
     sides = "l" + "r" * (len(sizes) - 1)
-    lines = [paint("faint", f"  {'':{graves}}  {row([rule, findings_title, *heads], sizes, sides, glyphs.more)}")]
+    head = row([rule, findings_title, *heads], sizes, sides, page.glyphs.more)
+    lines = [page.paint("faint", f"  {'':{graves}}  {head}")]
     for code, findings in by_rule.items():
         severity, own = worst[code], losses.get(code, {})
-        word = paint(severity, severity_words[severity]) + " " * (graves - columns(severity_words[severity]))
+        word = page.paint(severity, severity_words[severity]) + " " * (graves - columns(severity_words[severity]))
         cells = [titles[code], str(len(findings)), *(own.get(gpu, "-") for gpu in gpus if heads)]
-        lines.append(f"  {word}  {row(cells, sizes, sides, glyphs.more)}")
+        lines.append(f"  {word}  {row(cells, sizes, sides, page.glyphs.more)}")
         if own and not beside:
             times = say(", ").join(say("{time} on {gpu}", time=own[gpu], gpu=gpu) for gpu in gpus if gpu in own)
-            text = shown(say("lost: {each}", each=times), glyphs)
-            lines += [f"{'':11}{line}" for line in wrap(text, width - 11)]
+            text = page.shown(say("lost: {each}", each=times))
+            lines += [f"{'':11}{line}" for line in wrap(text, page.width - 11)]
     return lines
 
 
@@ -269,22 +269,22 @@ def _lost(findings: Sequence[Finding], gpus: Sequence[str]) -> dict[str, str]:
     return {gpu: duration(us) for gpu, us in lost_us.items()}
 
 
-def _verdicts(report: Report, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def _verdicts(report: Report, page: Page) -> list[str]:
     """Time, grade, and what all advice makes of it: a line for each target and mode, named where there are several."""
     lines = []
     several_targets = len(report.targets) > 1
     for total, text in words.verdicts(report):
         for line in (text, *words.step_lines(total)):
             verdict = say("on {gpu}: {verdict}", gpu=total.gpu, verdict=line) if several_targets else line
-            lines += verdict_lines(total, verdict, paint, glyphs, width)
+            lines += verdict_lines(total, verdict, page)
     return lines
 
 
-def verdict_lines(total: NetworkTotal, text: str, paint: Paint, glyphs: Glyphs, width: int) -> list[str]:
+def verdict_lines(total: NetworkTotal, text: str, page: Page) -> list[str]:
     """A sentence on a total, set in and broken to the width, its grade in its colour."""
-    first, *rest = note_lines([text], glyphs, width)
+    first, *rest = page.note_lines([text])
     if total.grade is not None:
-        letter = paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
+        letter = page.paint(GRADE_INKS.get(total.grade, "strong"), total.grade)
         before, after = (say("grade {grade}", grade=grade) for grade in (total.grade, letter))
         first = first.replace(before, after, 1)
     return [first, *rest]
@@ -303,7 +303,7 @@ def _about_times(report: Report) -> list[str]:
     ]
 
 
-def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
+def _not_checked(report: Report, more: str) -> list[str]:
     """What was needed, which rules, on how many layers: one entry for the network, one per set of values of layers."""
     rules: dict[tuple[str, ...], dict[str, None]] = {}
     layers: dict[tuple[str, ...], set[tuple[str, str]]] = {}
@@ -315,7 +315,7 @@ def _not_checked(report: Report, glyphs: Glyphs) -> list[str]:
             layers.setdefault(needs, set()).add((skip.path, skip.layer))
     texts = []
     for needs, codes in rules.items():
-        listed = ", ".join(list(codes)[:_CODES]) + (f", {glyphs.more}" if len(codes) > _CODES else "")
+        listed = ", ".join(list(codes)[:_CODES]) + (f", {more}" if len(codes) > _CODES else "")
         where = say(" on {layers}", layers=plural(len(layers[needs]), "layer")) if needs in layers else ""
         texts.append(
             say(

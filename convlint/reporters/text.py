@@ -8,7 +8,7 @@ from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, LayerReport, Report, Severity
 from convlint.reporters import Reporter, Style, words
 from convlint.reporters.brief import brief_lines
-from convlint.reporters.ink import ASCII, GRADE_INKS, UNICODE, columns, excerpt, linker, painter, shorten, wrap
+from convlint.reporters.ink import GRADE_INKS, Page, columns, excerpt, shorten, wrap
 from convlint.reporters.summary import coverage, coverage_ink, summary_lines
 
 _GUTTER = 5  # columns of the line number
@@ -37,10 +37,7 @@ def render(report: Report, style: Style) -> str:
             page.input_error(error)
     if _is_first_contact(report):
         page.lines += [*(page.written(f"  {line}") for line in words.first_steps()), ""]
-    if style.verbose:
-        lines = summary_lines(report, page.paint, page.glyphs, page.width)
-    else:
-        lines = brief_lines(report, page.paint, page.link, page.glyphs, page.width)
+    lines = summary_lines(report, page) if style.verbose else brief_lines(report, style, page.width)
     if lines:
         if style.verbose or page.lines:
             page.heading(say("summary"))
@@ -74,15 +71,11 @@ def _by_layer(report: Report) -> dict[tuple[str | None, ...], list[Finding]]:
     return groups
 
 
-class _TextReport:
-    """The lines written so far, and what has been explained in them."""
+class _TextReport(Page):
+    """A page that knows what has been explained in it."""
 
     def __init__(self, report: Report, style: Style) -> None:
-        self.lines: list[str] = []
-        self.paint = painter(style.color)
-        self.link = linker(style.links)
-        self.glyphs = UNICODE if style.unicode else ASCII
-        self.width = min(max(style.width, _NARROW), _WIDE)
+        super().__init__(style, min(max(style.width, _NARROW), _WIDE))
         self._source_width = max(style.width, _NARROW) - _GUTTER - 3
         self._unicode = style.unicode
         self._report = report

@@ -39,7 +39,6 @@ VOCABULARY: Mapping[str, Type] = {name: quantity.type for name, quantity in QUAN
 GPU_NAMES = frozenset(name for name, quantity in QUANTITIES.items() if quantity.gpu)
 
 # what rules on source code read beside them; each scope what is its own
-SOURCE_MEANINGS: Mapping[str, str] = {name: quantity.meaning for name, quantity in _OF_SOURCE.items()}
 OF_SOURCE: Mapping[str, Type] = {name: quantity.type for name, quantity in _OF_SOURCE.items()}
 _SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "construction": ("source.",), "width": ("source.", "width."), "program": ("program.",),

@@ -10,19 +10,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
-from convlint.engine.hits import overridden
 from convlint.facts.network import shortened
 from convlint.facts.predicted import lacking_for_time, missing_sizes
+from convlint.files.languages import plural
 from convlint.model.errors import UsageError
-from convlint.model.report import SEVERITIES, Finding, InputError, LayerReport, Report, Severity
+from convlint.model.report import SEVERITIES, FailOn, Finding, InputError, LayerReport, Report, Severity
 from convlint.model.source import SourceReport
 from convlint.rulebook.book import Rulebook
 
 if TYPE_CHECKING:
     from convlint.config.keys import PathPattern
-
-
-from convlint.model.report import FailOn
 
 
 class Exemption(Struct, frozen=True, kw_only=True):
@@ -102,9 +99,9 @@ class Selection(Struct, frozen=True, kw_only=True):
     severities: Mapping[str, Severity]
 
     def of(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """The findings of these rules, at the severities that the user wants."""
+        """The findings of these rules, at the severities that the user wants: an error too may become info."""
         return tuple(
-            replace(finding, severity=overridden(finding.severity, self.severities[finding.rule.code]))
+            replace(finding, severity=self.severities[finding.rule.code])
             if finding.rule.code in self.severities
             else finding
             for finding in findings
@@ -150,7 +147,7 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
         names = shortened([entry.layer.name for entry in unpriced], _MOST_NAMED)
         yield _error(
             result,
-            f"{len(unpriced)} of {_layers(len(result.layers))} not priced for want of {missing}: {names}",
+            f"{len(unpriced)} of {plural(len(result.layers), 'layer')} not priced for want of {missing}: {names}",
             unpriced,
         )
     elif result.layers and all(missing_sizes(entry.layer) for entry in result.layers):
@@ -168,10 +165,11 @@ def incompleteness(result: NetworkResult, *, strict: bool) -> Iterator[InputErro
 
 def _unknown(source: SourceReport) -> Iterator[InputError]:
     if unknown := source.constructions - source.known:
-        convolutions = "1 convolution" if source.constructions == 1 else f"{source.constructions} convolutions"
         path, here = _most_frequent(place.at.path for place in source.unread)
         share = f", {here} of them here" if here < unknown else ""
-        yield InputError(path=path, message=f"unknown widths of {unknown} of {convolutions}{share}")
+        yield InputError(
+            path=path, message=f"unknown widths of {unknown} of {plural(source.constructions, 'convolution')}{share}"
+        )
 
 
 def _most_frequent(paths: Iterable[str]) -> tuple[str, int]:
@@ -183,9 +181,8 @@ def _unchecked(result: NetworkResult) -> Iterator[InputError]:
     if result.skipped:
         needs = ", ".join(dict.fromkeys(name for skip in result.skipped for name in skip.needs))
         codes = list(dict.fromkeys(skip.code for skip in result.skipped))
-        count = "1 rule" if len(codes) == 1 else f"{len(codes)} rules"
         path = result.path if result.source is None else _most_frequent(skip.path for skip in result.skipped)[0]
-        message = f"{count} not checked for want of {needs}: {shortened(codes, _MOST_NAMED)}"
+        message = f"{plural(len(codes), 'rule')} not checked for want of {needs}: {shortened(codes, _MOST_NAMED)}"
         yield InputError(path=path, message=message)
 
 
@@ -194,10 +191,6 @@ def _is_explained(result: NetworkResult) -> bool:
     silenced = (entry.finding for entry in result.suppressed)
     findings = (finding for finding in (*result.findings, *silenced) if finding.layer is not None or finding.layers)
     return any(finding.severity == "error" for finding in findings)
-
-
-def _layers(count: int) -> str:
-    return "1 layer" if count == 1 else f"{count} layers"
 
 
 def _error(result: NetworkResult, message: str, layers: list[LayerReport] | None = None) -> InputError:

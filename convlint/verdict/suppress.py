@@ -417,7 +417,7 @@ class Comments:
 
     def reason(self, finding: Finding) -> str | None:
         """Why a comment silences `finding`, which is of one layer or of the network; None where none does."""
-        applying = [entry for sheet in self._sheets for entry in sheet.index.applying(finding)]
+        applying = [entry for sheet in self._sheets for entry in sheet.applying(finding)]
         return _reason_of([entry.rule for entry in applying])
 
     def mentions(self, skipped: Iterable[SkippedRule]) -> list[Mention]:
@@ -433,40 +433,11 @@ class _Entry(Struct, frozen=True):
     layers: set[str]
 
 
-class _Index:
-    """Entries by what they can apply to, so that a thousand comments on ten thousand layers take no time."""
-
-    def __init__(self, entries: Iterable[_Entry], sheet: _Sheet) -> None:
-        self._path, self._is_spec = sheet.path, sheet.is_spec
-        self._of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
-        self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
-        self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
-        for entry in entries:
-            rule = entry.rule
-            for code in () if rule.expired else rule.codes:
-                if rule.comment.whole_file:
-                    self._of_file[code].append(entry)
-                    continue
-                for line in {rule.comment.line, sheet.below(rule.comment)} - {None}:
-                    self._of_line[code, line or 0].append(entry)
-                for layer in entry.layers:
-                    self._of_layer[code, layer].append(entry)
-
-    def applying(self, finding: Finding) -> list[_Entry]:
-        """The entries for the finding's file, for its layer, and for the line that it points at."""
-        code, at = finding.rule.code, finding.location
-        if not self._is_spec and at.path != self._path:
-            return []
-        entries = [*self._of_file.get(code, ())]
-        if finding.layer is not None:
-            entries += self._of_layer.get((code, finding.layer), ())
-        if at.path == self._path and at.line is not None:
-            entries += [entry for entry in self._of_line.get((code, at.line), ()) if entry not in entries]
-        return entries
-
-
 class _Sheet:
-    """One spec or module: which lines are whose, and which comment applies to what."""
+    """One spec or module: which lines are whose, and which comment applies to what.
+
+    Entries are kept by what they can apply to, so that a thousand comments on ten thousand layers take no time.
+    """
 
     def __init__(
         self, path: str, lines: Sequence[str], layers: Iterable[ConvLayer], rulebook: Rulebook, codes: Collection[str],
@@ -483,20 +454,37 @@ class _Sheet:
                 self.standing[line].add(layer.name)
         self.above: tuple[int, int] = (0, 0)  # the lines of comments that were passed over last, end excluded
         self.all: list[_Entry] = []
-        self.index = _Index((), self)
+        self._of_file: defaultdict[str, list[_Entry]] = defaultdict(list)  # code -> entries
+        self._of_layer: defaultdict[tuple[str, str], list[_Entry]] = defaultdict(list)  # code, layer -> entries
+        self._of_line: defaultdict[tuple[str, int], list[_Entry]] = defaultdict(list)  # code, line -> entries
 
     def read(self, comments: Iterable[Comment]) -> None:
         """Takes in what the file's comments say."""
         for comment in comments:
-            if self.is_spec or comment.whole_file or self._layers_at(comment):
-                self.all += self.entries(comment)
-        self.index = _Index(self.all, self)
+            layers = set() if comment.whole_file else self._layers_at(comment)
+            for rule in self.naming.of(comment) if self.is_spec or comment.whole_file or layers else ():
+                entry = _Entry(rule, layers)
+                self.all.append(entry)
+                for code in () if rule.expired else rule.codes:
+                    if comment.whole_file:
+                        self._of_file[code].append(entry)
+                        continue
+                    for line in {comment.line, self._below(comment)} - {None}:
+                        self._of_line[code, line or 0].append(entry)
+                    for layer in layers:
+                        self._of_layer[code, layer].append(entry)
 
-    def entries(self, comment: Comment) -> Iterator[_Entry]:
-        """The rules that a comment names; one without a rule where it cannot be read."""
-        layers = set() if comment.whole_file else self._layers_at(comment)
-        for rule in self.naming.of(comment):
-            yield _Entry(rule, layers)
+    def applying(self, finding: Finding) -> list[_Entry]:
+        """The entries for the finding's file, for its layer, and for the line that it points at."""
+        code, at = finding.rule.code, finding.location
+        if not self.is_spec and at.path != self.path:
+            return []
+        entries = [*self._of_file.get(code, ())]
+        if finding.layer is not None:
+            entries += self._of_layer.get((code, finding.layer), ())
+        if at.path == self.path and at.line is not None:
+            entries += [entry for entry in self._of_line.get((code, at.line), ()) if entry not in entries]
+        return entries
 
     def mention(self, entry: _Entry, skipped: Collection[tuple[str, str | None]]) -> Mention:
         """The entry as the rules on suppressions see it; used where nobody can say that it is not."""
@@ -512,11 +500,11 @@ class _Sheet:
         )
 
     def _layers_at(self, comment: Comment) -> set[str]:
-        below = self.below(comment)
+        below = self._below(comment)
         starting = self.starting.get(below) if below is not None else None
         return starting or self.standing.get(comment.line, set())
 
-    def below(self, comment: Comment) -> int | None:
+    def _below(self, comment: Comment) -> int | None:
         """The line that a comment on a line of its own stands above, other comments between them passed over."""
         if not comment.alone:
             return None
@@ -578,11 +566,11 @@ class Silencer:
 
     def silences(self, finding: Finding) -> bool:
         """Whether a comment or the config silences `finding`, before it has a price; if so, records why."""
-        return self._kept(self._by_comment(finding) or self._by_config(finding))
+        return self._record(self._by_comment(finding) or self._by_config(finding))
 
     def is_known(self, finding: Finding) -> bool:
         """Whether the baseline holds `finding`, once it is weighed; if so, records it."""
-        return self._kept(self._by_baseline(finding))
+        return self._record(self._by_baseline(finding))
 
     def of_comments(self, skipped: tuple[SkippedRule, ...]) -> tuple[Finding, ...]:
         """Findings on the comments themselves, which no comment silences; to be called once all others are judged."""
@@ -590,9 +578,9 @@ class Silencer:
         self.until = min((entry.expires for entry in mentions if entry.expires and not entry.expired), default=None)
         findings = judge_mentions(mentions, self._rulebook)
         chosen = [finding for finding in findings if finding.rule.code in self._silencing.codes]
-        return tuple(entry for entry in chosen if not self._kept(self._by_config(entry) or self._by_baseline(entry)))
+        return tuple(entry for entry in chosen if not self._record(self._by_config(entry) or self._by_baseline(entry)))
 
-    def _kept(self, entry: Suppressed | None) -> bool:
+    def _record(self, entry: Suppressed | None) -> bool:
         """Whether there is an entry; records the first of each finding."""
         if entry is not None:
             self._suppressed.setdefault(entry.finding.fingerprint, entry)

@@ -10,7 +10,16 @@ import pytest
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
 
-from convlint.engine.findings import Identities, NetworkResult, assemble, finding_of, is_of_batch, joined, location_of
+from convlint.engine.findings import (
+    Identities,
+    NetworkResult,
+    assemble,
+    finding_of,
+    is_of_batch,
+    joined,
+    location_of,
+    may_join,
+)
 from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
@@ -316,6 +325,13 @@ def test_what_is_joined_keeps_each_layers_fix_and_identity() -> None:
 def test_what_is_joined_costs_what_its_layers_cost(prices: list[Price], whole: Price) -> None:
     (one,) = joined([hit(index, price=price, rule=DTYPE) for index, price in enumerate(prices)], {})
     assert one.price == whole
+
+
+@pytest.mark.parametrize(("share", "advised", "joins"), [
+    ("all", True, True), ("any", True, True), ("info", False, True), ("info", True, False),
+])  # fmt: skip
+def test_what_is_advised_keeps_its_line_among_infos(share: Any, advised: bool, joins: bool) -> None:
+    assert may_join(hit(0, price=Price(advised=advised), rule=DTYPE), share) is joins
 
 
 def test_what_is_advised_is_not_joined_with_what_is_not() -> None:

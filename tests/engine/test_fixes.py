@@ -380,10 +380,10 @@ def test_what_a_batch_changes_is_the_time_of_an_image() -> None:
 
 def test_a_plan() -> None:
     network = batches({50: 90.0, 64: 80.0, 66: 99.9})
-    assert network.plan(60, [50, 66]) == BatchPlan((64, 50), 100.0, 80.0)  # the larger first
-    assert network.plan(60, [66]) == BatchPlan((64,), 100.0, 80.0)
-    assert network.plan(60, []) == BatchPlan((), 100.0, 100.0)  # nobody asks
-    assert batches({50: 98.0, 72: 90.0}).plan(60, [50, 72]) == BatchPlan((72, 50), 100.0, 90.0)
+    assert network.plan(60, [50, 66]) == BatchPlan((64, 50), 100.0)  # the larger first
+    assert network.plan(60, [66]) == BatchPlan((64,), 100.0)
+    assert network.plan(60, []) == BatchPlan((), 100.0)  # nobody asks
+    assert batches({50: 98.0, 72: 90.0}).plan(60, [50, 72]) == BatchPlan((72, 50), 100.0)
 
 
 @pytest.mark.parametrize(

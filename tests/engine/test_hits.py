@@ -24,9 +24,7 @@ from convlint.engine.hits import (
     graded,
     holds,
     impossible,
-    joins,
     new_value,
-    overridden,
     places_of,
     priced_by_step,
     stated,
@@ -515,17 +513,6 @@ def test_what_rests_on_a_dtype_that_nobody_stated(
     flaw = Flaw(rule=RULE, case=replace(RULE.cases[-1], severity="warning"), places=(), message="m", set=sets)
     assert stated(flaw, ConvLayer(name="a", dtype_source=source)) == severity
     assert stated(flaw) == "warning"
-
-
-def test_what_joins() -> None:
-    assert joins("all", is_advised=True)
-    assert joins("any", is_advised=True)
-    assert joins("info", is_advised=False)
-    assert not joins("info", is_advised=True)
-
-
-def test_the_user_has_the_last_word() -> None:
-    assert overridden("error", "info") == "info"
 
 
 @pytest.mark.parametrize(("most_us", "expected"), [(None, 40.0), (100.0, 40.0), (25.0, 25.0), (0.0, 0.0)])

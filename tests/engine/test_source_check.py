@@ -14,7 +14,6 @@ from convlint.engine.source_check import (
     RuleStatement,
     SourceResult,
     merged,
-    of_layer,
     of_program,
     of_width,
     on_targets,
@@ -78,10 +77,10 @@ def test_a_width_without_literals_stands_where_the_layer_is_constructed() -> Non
 
 
 def test_what_a_construction_says_for_a_field() -> None:
-    one = record()
+    layer = record().layer
     spans = {"layer": (100, 9, 100, 60), "bias": (100, 40, 100, 49)}
-    assert of_layer(("bias",), replace(one, layer=replace(one.layer, spans=spans))).column == 40
-    assert of_layer(("bias",), one).column == 9
+    assert replace(layer, spans=spans).locate("bias").column == 40
+    assert layer.locate("bias").column == 9
 
 
 EARLIER, LATER = setting("cudnn.benchmark", True, 5), setting("cudnn.benchmark", False, 9)

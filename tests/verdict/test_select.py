@@ -88,12 +88,15 @@ def finding(code: str = "AB100", severity: Severity = "warning", **parts: Any) -
 
 
 def test_what_is_not_selected_is_gone_and_the_rest_as_severe_as_wanted() -> None:
-    found = [finding("AB100"), finding("AB101", "error"), finding("XY100", "info"), finding("AB100", "info")]
-    severities: dict[str, Severity] = {"AB100": "error", "XY100": "error"}
-    selection = Selection(policy=Policy(), codes=frozenset(("AB100", "AB101")), severities=severities)
+    found = [
+        finding("AB100"), finding("AB101", "error"), finding("AB102", "error"), finding("XY100", "info"),
+        finding("AB100", "info"),
+    ]  # fmt: skip
+    severities: dict[str, Severity] = {"AB100": "error", "AB102": "info", "XY100": "error"}
+    selection = Selection(policy=Policy(), codes=frozenset(("AB100", "AB101", "AB102")), severities=severities)
     left = selection.of(found)
     assert [(one.rule.code, one.severity) for one in left] == [
-        ("AB100", "error"), ("AB101", "error"), ("AB100", "error")
+        ("AB100", "error"), ("AB101", "error"), ("AB102", "info"), ("AB100", "error")
     ]  # fmt: skip
 
 

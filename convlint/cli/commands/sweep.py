@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -113,7 +114,7 @@ def _varied(flags: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
     """The one parameter with several values. Two values of stride or dilation are a pair where another one varies."""
     varying = [name for name in PARAMETERS if name in flags and varies(flags[name])]
     if len(varying) > 1:
-        pairs = {name for name in ("stride", "dilation") if name in flags and _is_pair(flags[name])}
+        pairs = {name for name in ("stride", "dilation") if re.fullmatch("[^:,]*,[^:,]*", flags.get(name, ""))}
         varying = [name for name in varying if name not in pairs] or varying
     if len(varying) > 1:
         names = " and ".join(map(_flag, varying))
@@ -124,10 +125,6 @@ def _varied(flags: Mapping[str, str]) -> tuple[str, tuple[int, ...]]:
     if not varying:
         raise UsageError("nothing varies: give one parameter a range or a list, such as -N 1:256 or -C 64,128,256")
     return varying[0], parse_values(_flag(varying[0]), flags[varying[0]])
-
-
-def _is_pair(text: str) -> bool:
-    return text.count(",") == 1 and ":" not in text
 
 
 def _from_flags(flags: Mapping[str, str], parameter: str, values: tuple[int, ...], job: Job) -> Sweep:
