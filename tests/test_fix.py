@@ -187,6 +187,37 @@ def test_what_would_make_another_target_slower_is_not_fixed() -> None:
     assert "is not fixed" in ran.err
 
 
+COMPILED = """\
+version: 1
+target: [p100, a100]
+runtime: { framework: pytorch, compile: true }
+mode: inference
+defaults: { dtype: fp16, layout: NHWC }
+layers:
+  - { name: a, N: 64, C: 64, H: 56, W: 56, K: 64, kernel_size: 3, padding: 1 }
+  - { op: norm }
+  - { op: activation }
+  - { name: b, K: 64, kernel_size: 3, padding: 1 }
+  - { op: norm }
+"""
+
+
+@pytest.mark.parametrize(("targets", "written"), [("p100", True), ("p100, k80", True), ("p100, a100", False)])
+def test_what_one_target_cannot_run_is_no_safe_fix_where_another_runs_longer_for_it(
+    targets: str, *, written: bool
+) -> None:
+    """The P100 has no compiler, which the A100 has: without it, its step takes longer."""
+    text = COMPILED.replace("p100, a100", targets)
+    write("net.yaml", text)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    fix = next(each["fix"] for each in before["findings"] if each["code"] == "CL803")
+    assert (fix["applicable"], "longer on a100" in (fix["no_edit"] or "")) == (written, not written)
+    fixed = convlint("check", "net.yaml", "--fix", "--select", "CL803")
+    assert content() == (text.replace("compile: true", "compile: false") if written else text)
+    assert written or f"CL803 is not fixed: {fix['no_edit']}" in fixed.err
+    assert written or '"fixes"' not in convlint("check", "net.yaml", "--select", "CL803", "-o", "sarif").out
+
+
 BUSY = """version: 1
 mode: training
 target: h100
@@ -312,6 +343,31 @@ layers:
   - { name: a, N: 96, C: 64, H: 6, W: 6, K: 100, R: 7, S: 7 }
   - { name: b, K: 130, R: 5, S: 5 }
 """
+# Once all widths but that of c and d are written, fp16 is advised, for which they need a multiple of 8.
+OF_TWO_DTYPES = """\
+version: 1
+target: [h100]
+runtime: { framework: pytorch, mixed_precision: false }
+mode: training
+defaults: { dtype: tf32, layout: NHWC }
+layers:
+  - { name: a, N: 96, C: 128, H: 28, W: 28, K: 255, kernel_size: 5, padding: 4, dilation: 2, first: true }
+  - { op: layernorm }
+  - { op: activation }
+  - { name: b, K: 8, kernel_size: 3, padding: 1, dtype: fp16 }
+  - { op: groupnorm }
+  - { op: activation }
+  - { name: c, K: 65, kernel_size: 7, stride: 2 }
+  - { op: norm }
+  - { op: activation }
+  - { name: d, K: 65, kernel_size: 2, padding: 1, groups: 65 }
+  - { op: norm }
+  - { op: activation }
+  - { name: e, K: 62, kernel_size: 3, padding: 1, bias: true }
+  - { op: norm }
+  - { name: f, K: 24, kernel_size: 3, padding: 1 }
+  - { op: groupnorm }
+"""
 
 
 @pytest.mark.parametrize(
@@ -332,6 +388,39 @@ def test_a_promise_follows_all_rounds(text: str, applicable: set[str]) -> None:
     after = json.loads(convlint("check", "net.yaml", "-o", "json").out)
     promised = [network["time_after_fix_us"] for network in before["networks"]]
     assert promised == pytest.approx([network["time_us"] for network in after["networks"]], abs=0.01)
+
+
+def test_no_dtype_is_promised_for_which_an_old_cudnn_has_no_kernel() -> None:
+    """In fp16, cuDNN 7.5 runs the 61 channels, which the task fixes, without Tensor Cores."""
+    text = """\
+version: 1
+target: [v100]
+mode: inference
+runtime: { framework: pytorch, cudnn: "7.5" }
+defaults: { dtype: fp32, layout: NHWC }
+layers:
+  - { name: a, N: 64, C: 64, H: 56, W: 56, K: 64, kernel_size: 3, padding: 1 }
+  - { name: b, K: 61, kernel_size: 3, padding: 1, head: true }
+"""
+    write("net.yaml", text)
+    (finding,) = json.loads(convlint("check", "net.yaml", "--select", "CL1", "-o", "json").out)["findings"]
+    fixed = convlint("check", "net.yaml", "--select", "CL1", "--fix", "--unsafe-fixes")
+    assert "CL106 of a, b is not fixed: it would lead to CL101" in fixed.err
+    assert content() == text
+    assert (finding["fix"]["applicable"], finding["fix"]["no_edit"]) == (False, "it would lead to CL101")
+
+
+def test_of_two_dtypes_the_widths_that_another_one_wants_are_not_promised() -> None:
+    write("net.yaml", OF_TWO_DTYPES)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    after = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    fixes = {each["layer"]: each["fix"] for each in before["findings"] if each["code"] == "CL102"}
+    assert {layer: fix["applicable"] for layer, fix in fixes.items()} == {"a": True, "c": False, "e": True}
+    assert fixes["c"]["no_edit"] == "the finding would stay"
+    assert (
+        before["summary"]["time_after_fix_us"] == after["summary"]["time_us"] == after["summary"]["time_after_fix_us"]
+    )
 
 
 def test_no_width_is_mended_that_the_norms_behind_it_pay_for() -> None:
@@ -355,6 +444,34 @@ layers:
     assert (finding["severity"], finding["lost_us"] > 0, finding["lost_step_us"]) == ("info", True, 0)
     assert "gets wider" in finding["fix"]["no_edit"]
     convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == text
+
+
+def test_no_layout_is_written_that_the_norms_between_pay_for() -> None:
+    """In NCHW the convolutions save 5 ms, and a group norm costs 28 ms more."""
+    text = """\
+version: 1
+target: [jetson-agx-orin]
+runtime: { framework: pytorch, cudnn_benchmark: true, tf32: false }
+mode: inference
+defaults: { dtype: fp16, layout: NHWC }
+layers:
+  - { name: a, N: 128, C: 64, H: 224, W: 224, K: 30, kernel_size: 5, padding: 2, first: false }
+  - { op: groupnorm }
+  - { op: activation }
+  - { name: b, K: 256, kernel_size: 3, padding: 1 }
+  - { op: norm }
+"""
+    write("net.yaml", text)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    fixes = [each["fix"] for each in before["findings"] if each["fix"] and "NCHW" in each["fix"]["set"].values()]
+    assert fixes
+    assert not any(fix["applicable"] for fix in fixes)
+    assert "takes longer in that layout" in fixes[0]["no_edit"]
+    assert before["summary"]["time_after_fix_us"] == before["summary"]["time_us"]
+    assert '"fixes"' not in convlint("check", "net.yaml", "-o", "sarif").out
+    fixed = convlint("check", "net.yaml", "--fix")
+    assert f"is not fixed: {fixes[0]['no_edit']}" in fixed.err
     assert content() == text
 
 

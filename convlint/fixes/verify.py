@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
-from convlint.engine.timing import SAME
+from convlint.engine.timing import SAME, as_laid_out, estimated, on_gpu
 from convlint.files.languages import duration
-from convlint.fixes.plan import KEEPING_SIZES, EditPlan, is_its_own, wishes
-from convlint.model.layer import ConvLayer
+from convlint.fixes.plan import KEEPING_SIZES, EditPlan, Wish, is_its_own, wishes
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.text import Text
@@ -222,14 +223,20 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
 
 
 Steps = Mapping[str, float | None]  # the time of the whole step, by target
-_LONGER = 0.01  # of the step, from which on a width is not worth it
+_LONGER = 0.01  # of the step, from which on a width or a layout is not worth it
+
+
+def steps_of(result: NetworkResult) -> Steps:
+    """The times of the whole step, in us, on the targets on which it is known."""
+    return {report.gpu: report.step.time_us for report in result.networks if report.step is not None}
 
 
 def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
     """The advised wishes, by position, because of which the whole step takes longer on a target once they are written.
 
     Autocast has more operations than a busy host can start, and what takes the host away is nothing that is written.
-    Where no dtype changes, norms and activations of wider layers may cost more than their convolutions save.
+    Where no dtype changes, norms and activations of wider layers may cost more than their convolutions save, and so may
+    those that run in another layout.
     """
     for gpu, now in before.items():
         then = after.get(gpu)
@@ -240,7 +247,14 @@ def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
             "the step would take {then} for {now}: the host starts all operations of autocast", **times
         )
         wider: str = Text("the step would take {then} for {now}: what is between convolutions gets wider too", **times)
-        for fields, least, why in (("dtype",), SAME, autocast), (("C", "K"), _LONGER, wider):
+        turned: str = Text(
+            "the step would take {then} for {now}: what is between convolutions takes longer in that layout", **times
+        )
+        for fields, least, why in (
+            (("dtype",), SAME, autocast),
+            (("C", "K"), _LONGER, wider),
+            (("layout",), _LONGER, turned),
+        ):
             blamed = {
                 number: why
                 for number, wish in enumerate(plan.granted)
@@ -249,6 +263,40 @@ def lengthening(plan: EditPlan, before: Steps, after: Steps) -> dict[int, str]:
             if blamed and then > now * (1 + least):
                 return blamed
     return {}
+
+
+def at_cost_of_others(plan: EditPlan, network: Network, gpus: Mapping[str, Gpu], mode: Mode) -> dict[int, str]:
+    """The wishes for the runtime, by position, that mend a flaw of one target and make another take longer.
+
+    `network` is the one before the edits. What that target too asks for may cost it time.
+    """
+    settings = {number: wish for number, wish in enumerate(plan.granted) if _is_correction(wish)}
+    reasons: dict[int, str] = {}
+    for label, gpu in gpus.items() if settings and len(gpus) > 1 else ():
+        own = [wish.sets for wish in settings.values() if wish.finding.gpu in (None, label)]
+        for number, wish in settings.items():
+            changed = replace(network, runtime=with_settings(network.runtime, wish.sets))
+            now, then = (None, None) if wish.sets in own else (_us_of(network, gpu, mode), _us_of(changed, gpu, mode))
+            if now is not None and then is not None and then > now * (1 + _LONGER):
+                reasons[number] = Text("it would take {time} longer on {gpu}", time=duration(then - now), gpu=label)
+    return reasons
+
+
+def _is_correction(wish: Wish) -> bool:
+    """Whether a wish sets something in the runtime whatever it costs."""
+    return (
+        wish.layer is None and wish.finding.lost_us is None and all(name.startswith("runtime.") for name in wish.sets)
+    )
+
+
+def _us_of(network: Network, gpu: Gpu, mode: Mode) -> float | None:
+    """The time of the step, or of the convolutions where no step is known."""
+    network = on_gpu(network, gpu)
+    outcome = estimated(network, as_laid_out(network, mode), gpu, mode)
+    if outcome.step is not None:
+        return outcome.step.time_us
+    known = [estimate.time_us for estimate in outcome.estimates if estimate is not None]
+    return sum(known) if len(known) == len(outcome.estimates) else None
 
 
 def takes_longer(target: str, added_us: float) -> str:

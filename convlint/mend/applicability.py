@@ -85,11 +85,12 @@ def with_applicability(
 
 
 def _lengthens(result: NetworkResult, planner: EditPlanner, plan: EditPlan, promises: Mapping[str, Promise]) -> bool:
-    """Whether the whole step takes longer on a target once the plan is written: for its dtypes, or for its widths."""
-    before = {report.gpu: report.step.time_us for report in result.networks if report.step is not None}
-    if not before or not any(wish.sets.keys() & {"dtype", "C", "K"} for wish in plan.granted):
+    """Whether the whole step takes longer on a target once the plan is written: for its dtypes, widths or layouts."""
+    if not any(report.step is not None for report in result.networks) or not any(
+        wish.sets.keys() & {"dtype", "C", "K", "layout"} for wish in plan.granted
+    ):
         return False
-    from convlint.fixes.verify import lengthening  # which a check that nobody doubts does without
+    from convlint.fixes.verify import lengthening, steps_of  # which a check that nobody doubts does without
 
     changed, after = planner.after(plan), dict[str, float | None]()
     for label, promise in promises.items():  # of the advice, torch.compile and CUDA graphs are not written
@@ -97,7 +98,7 @@ def _lengthens(result: NetworkResult, planner: EditPlanner, plan: EditPlan, prom
         network = on_gpu(changed, gpu)
         step = estimated(network, as_laid_out(network, result.mode), gpu, result.mode).step
         after[label] = None if step is None else step.time_us
-    return bool(lengthening(plan, before, after))
+    return bool(lengthening(plan, steps_of(result), after))
 
 
 def _is_tried(plan: EditPlan, result: NetworkResult, network: Network) -> bool:
@@ -110,6 +111,13 @@ def _is_tried(plan: EditPlan, result: NetworkResult, network: Network) -> bool:
         return True
     # Where a time is unknown, `--fix` wants no layer to take longer: what others save may not pay for it.
     if any(times is None for entry in result.layers for times in entry.times.values()):
+        return True
+    # An old cuDNN takes widths as they are that it keeps off the Tensor Cores in another dtype.
+    cudnn = network.runtime.cudnn
+    if cudnn is not None and cudnn < "8" and any("dtype" in wish.sets for wish in plan.granted):
+        return True
+    # One dtype for all may be worth it only once some widths are written, and it wants others of them.
+    if len({layer.dtype for layer in network.layers}) > 1:
         return True
     # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU.
     if any(wish.sets.get("layout") == "NCHW" for wish in plan.granted):

@@ -414,6 +414,11 @@ class Checked(Struct, kw_only=True):
     promises: dict[str, Promise] = field(default_factory=dict)  # by target: what all advice comes to
     errors: list[InputError] = field(default_factory=list)
 
+    @property
+    def gpus(self) -> Mapping[str, Gpu]:
+        """The GPUs that it was checked for, by target."""
+        return {label: promise.search.timing.gpu for label, promise in self.promises.items()}
+
 
 @contextmanager
 def last_resort(errors: list[InputError], path: str) -> Iterator[None]:

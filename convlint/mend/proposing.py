@@ -13,7 +13,7 @@ from convlint.files.safe import is_exact
 from convlint.fixes.edits import Edit, Places
 from convlint.fixes.plan import EditPlan, EditPlanner, ValueChange, Wish, applicability, unused, wishes
 from convlint.fixes.spec_text import Edits, SpecText
-from convlint.fixes.verify import slower, unkept, unwilling
+from convlint.fixes.verify import at_cost_of_others, lengthening, slower, steps_of, unkept, unwilling
 from convlint.mend.attempt import Attempt, SpecDraft, as_stated, edited
 from convlint.mend.checking import Checked, Fixing, Job, check_read
 from convlint.model.report import Finding, InputError, Scalar
@@ -171,8 +171,10 @@ class Proposing:
         alone = {number for number in everything if not plan.granted[number].finding.pays_with}
         return {
             *unkept(plan, before.network, before.result, result, findings),
+            *at_cost_of_others(plan, before.network, before.gpus, result.mode),
             *unused(plan, before.result, result, self._on_comments),
             *(alone & slower(plan, before.result, result).keys()),
+            *(alone & lengthening(plan, steps_of(before.result), steps_of(result)).keys()),
         }
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast
 
 from convlint.engine.joint import Promise
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
-from convlint.fixes.verify import lengthening, slower, takes_longer, unkept, unwilling
+from convlint.fixes.verify import at_cost_of_others, lengthening, slower, steps_of, takes_longer, unkept, unwilling
 from convlint.mend.attempt import (
     Attempt,
     Draft,
@@ -204,6 +204,7 @@ class Mending(Generic[D]):
             self._staying |= unwanted
             return {}
         failing = unkept(plan, before.network, before.result, result, findings)
+        failing |= at_cost_of_others(plan, before.network, before.gpus, result.mode)
         slow = slower(plan, before.result, result)
         crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
         for number, why in slow.items():
@@ -211,11 +212,8 @@ class Mending(Generic[D]):
             if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
                 self._waiting.add(key)
             failing.setdefault(number, takes_longer(*why))
-        steps = (
-            {report.gpu: report.step.time_us for report in outcome.networks if report.step is not None}
-            for outcome in (before.result, result)
-        )
-        failing = whole_settings(plan, {**lengthening(plan, *steps), **failing})
+        long = lengthening(plan, steps_of(before.result), steps_of(result))
+        failing = whole_settings(plan, {**long, **failing})
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:
