@@ -130,10 +130,10 @@ def broken(one: ConvLayer, gpu: str, rules: Iterable[Rule], *, grave: bool = Fal
     """The rules that do not hold, each with the place; of `grave` ones, no infos and none on capacity."""
     found = Evaluator([rule for rule in rules if rule.scope == "layer" and rule.loss != "wave"])
     return {
-        (rule.info.code, place)
-        for rule, case, places in found.broken(facts_of(one, gpu))
-        for place in places
-        if place != "N" and not (grave and (rule.loss == "tile" or case.severity == "info"))
+        (violation.rule.info.code, place)
+        for violation in found.broken(facts_of(one, gpu))
+        for place in violation.places
+        if place != "N" and not (grave and (violation.rule.loss == "tile" or violation.case.severity == "info"))
     }
 
 
