@@ -160,7 +160,10 @@ def _wheel(facts: LayerFacts) -> tuple[str, ...]:
     if _wheel_lacks(Libraries(facts.context.gpu, facts.context.runtime)) is not UNKNOWN:
         return ()
     stated = facts.context.runtime.framework_version
-    return ("runtime.framework_version" if stated is None else f"the CUDA of its wheel, as in {stated.text}+cu126",)
+    if stated is None:
+        return ("runtime.framework_version",)
+    release, _, _ = stated.text.partition("+")  # of 2.13.0+cpu
+    return (f"the CUDA of its wheel, as in {release}+cu126",)
 
 
 def _nothing(_facts: LayerFacts) -> tuple[str, ...]:

@@ -174,6 +174,7 @@ def test_a_wheel_without_the_gpus_code_is_an_error(file: str, pin: str, gpu: str
     [
         ("2.9.1", "p100", "the CUDA of its wheel, as in 2.9.1+cu126"),  # that for CUDA 12.8 lacks it
         ("2.9.1", "rtx-5090", "the CUDA of its wheel, as in 2.9.1+cu126"),
+        ("2.13.0+cpu", "v100", "the CUDA of its wheel, as in 2.13.0+cu126"),
         (None, "p100", "runtime.framework_version"),
         ("2.9.1", "a100", None),  # which all of them have code for
         ("2.9.1+cu126", "p100", None),
