@@ -80,7 +80,7 @@ def plan(
 ) -> int:
     """Plan what to change in a whole network, step by step. Exit code 1 where --target-time is out of reach.
 
-    A step saves at least 0.1 % of the network's time; one on channels also 1 % of its layers', and no channels become a
+    A change saves at least 0.1 % of the time of the layers that it touches, beside all others; no channels become a
     worse multiple of 8.
     """
     from convlint.cli.commands import plan as command
