@@ -202,7 +202,7 @@ def test_defaults(head: str, layers: list[str], changes: list[Asked], after_head
 
 
 def test_an_axis_that_a_default_would_say_again_is_stated_alone() -> None:
-    layers = ["{C: 8, W: 9, K: 8, kernel_size: [3], PadH: 0, dilation: 1}", "{op: conv1d, C: 8, W: 9, K: 8, S: 3}"]
+    layers = ["{C: 8, W: 9, K: 8, kernel_size: [3], PadH: 1, dilation: 1}", "{op: conv1d, C: 8, W: 9, K: 8, S: 3}"]
     text = spec("defaults: {pad: 0}\n", *layers)
     assert fixed(text, (0, "PadW", 3)) == text.replace("dilation: 1", "dilation: 1, PadW: 3")
 

@@ -311,10 +311,6 @@ def conv_layer(
         values.setdefault("R", 1)
     elif dims == 3:
         values.setdefault("D", None)  # unknown, where a 2-D layer has 1
-    for axis in AXES[: 3 - dims]:
-        for pad in (axis.pad, axis.pad_end):
-            if values.pop(pad, 0) and pad in fields.values:  # defaults may be those of other layers
-                raise fault(f"{name}: a {dims}-D convolution has no {axis.size} to pad", spans.get(pad, spans["layer"]))
     if depthwise and "groups" not in values:
         if values.get("C") is None:
             raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])

@@ -52,8 +52,6 @@ from convlint.readers.spec.reader import read_spec
         ("inputs: [a, a]", 4, "layer2: a convolution reads one tensor"),
         ("dims: 4", 11, "dims: must be 1, 2 or 3, not 4"),
         ("op: conv1d, C: 3, H: 5, W: 9", 26, "layer2: a 1-D convolution has no H; its length is W"),
-        ("op: conv1d, PadH: 1", 23, "layer2: a 1-D convolution has no H to pad"),
-        ("padding: {front: 1, top: 1}", 14, "layer2: a 2-D convolution has no D to pad"),
         ("op: conv, kernel_size: 3, R: 5", 34, "R says R = 5, but line 3, column 28 says R = 3"),
     ],
 )
