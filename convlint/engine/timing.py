@@ -214,6 +214,12 @@ def on_gpu(network: Network, gpu: Gpu) -> Network:
     return network if runtime is network.runtime else replace(network, runtime=runtime)
 
 
+def hosted_on(network: Network, gpu: Gpu, mode: Mode) -> Hosted:
+    """What `estimated` says of a network as it runs on a GPU."""
+    network = on_gpu(network, gpu)
+    return estimated(network, as_laid_out(network, mode), gpu, mode)
+
+
 def times_of(network: Network, gpu: Gpu, mode: Mode) -> list[float | None]:
     """What `estimated` says that each layer takes, at half the cost where no host sets the pace."""
     network = on_gpu(network, gpu)

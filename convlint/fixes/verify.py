@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import with_fix, with_settings
-from convlint.engine.timing import SAME, as_laid_out, estimated, on_gpu
+from convlint.engine.timing import SAME, hosted_on
 from convlint.files.languages import duration
 from convlint.fixes.plan import KEEPING_SIZES, EditPlan, Wish, is_its_own, wishes
 from convlint.gpus.gpu import Gpu
@@ -291,8 +291,7 @@ def _is_correction(wish: Wish) -> bool:
 
 def _us_of(network: Network, gpu: Gpu, mode: Mode) -> float | None:
     """The time of the step, or of the convolutions where no step is known."""
-    network = on_gpu(network, gpu)
-    outcome = estimated(network, as_laid_out(network, mode), gpu, mode)
+    outcome = hosted_on(network, gpu, mode)
     if outcome.step is not None:
         return outcome.step.time_us
     known = [estimate.time_us for estimate in outcome.estimates if estimate is not None]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.joint import Promise
-from convlint.engine.timing import as_laid_out, estimated, on_gpu, times_of
+from convlint.engine.timing import hosted_on, times_of
 from convlint.fixes.plan import KEEPING_SIZES, EditPlan, EditPlanner, Wish, WishKey, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, is_advice, last_resort
 from convlint.model.network import Network
@@ -94,9 +94,7 @@ def _lengthens(result: NetworkResult, planner: EditPlanner, plan: EditPlan, prom
 
     changed, after = planner.after(plan), dict[str, float | None]()
     for label, promise in promises.items():  # of the advice, torch.compile and CUDA graphs are not written
-        gpu = promise.search.timing.gpu
-        network = on_gpu(changed, gpu)
-        step = estimated(network, as_laid_out(network, result.mode), gpu, result.mode).step
+        step = hosted_on(changed, promise.search.timing.gpu, result.mode).step
         after[label] = None if step is None else step.time_us
     return bool(lengthening(plan, steps_of(result), after))
 
