@@ -7,7 +7,7 @@ steps as that needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Protocol, get_args
 
 from msgspec.structs import replace
@@ -259,7 +259,7 @@ class _Planning:
         wishes = self.wishes
         if wishes.max_parameters is None and wishes.max_flops is None:
             return members
-        now, chosen = self._state(NONE, 0.0), Members(members.choices, {})
+        now = self._state(NONE, 0.0)
 
         def taken(some: Members) -> float:
             """How much of its limit some members take, of the one of which they take most: 1 is all of it."""
@@ -275,16 +275,22 @@ class _Planning:
             ]
             return max(shares, default=0.0)
 
-        def worth(lever: Lever) -> float:
-            alone = Members(members.choices, {lever.key: lever})
-            saved_us = self.search.total_us(members.choices, {}) - self.search.total_us(*alone)
-            return saved_us / max(taken(alone), _ALMOST_NOTHING)
+        def saved_us(lever: Lever) -> float:
+            return self.search.total_us(members.choices, {}) - self.search.total_us(members.choices, {lever.key: lever})
 
-        for lever in sorted(members.levers.values(), key=worth, reverse=True):
-            more = chosen.plus(Members({}, {lever.key: lever}))
-            if taken(more) <= 1 and self.search.total_us(*more) < self.search.total_us(*chosen):
-                chosen = more
-        return chosen
+        def worth(lever: Lever) -> float:
+            return saved_us(lever) / max(taken(Members(members.choices, {lever.key: lever})), _ALMOST_NOTHING)
+
+        def filled(order: Callable[[Lever], float]) -> Members:
+            chosen = Members(members.choices, {})
+            for lever in sorted(members.levers.values(), key=order, reverse=True):
+                more = chosen.plus(Members({}, {lever.key: lever}))
+                if taken(more) <= 1 and self.search.total_us(*more) < self.search.total_us(*chosen):
+                    chosen = more
+            return chosen
+
+        # Many small changes may leave no room for a large one that saves more than all of them.
+        return min((filled(order) for order in (worth, saved_us)), key=lambda chosen: self.search.total_us(*chosen))
 
     # What is said of it.
 

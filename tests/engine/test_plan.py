@@ -399,3 +399,19 @@ def test_what_comes_up_once_a_plan_is_done_is_named_and_no_part_of_it() -> None:
     assert then.removeprefix(THEN).startswith('CL306: torch.compile with mode="reduce-overhead"')
     again, _ = promised(plan.network)
     assert "CL306" in {finding.rule.code for finding in again.findings if finding.severity == "warning"}
+
+
+def test_small_changes_leave_room_for_a_large_one_that_saves_more() -> None:
+    """The first saves more for each parameter that it adds, and with it the limit has no room for the second."""
+    text = (
+        "version: 1\nmode: inference\ndefaults: { dtype: fp16, layout: NHWC, N: 32, R: 3, S: 3, padding: 1 }\nlayers:\n"
+        "  - { name: small, C: 62, H: 80, W: 80, K: 64 }\n"
+        "  - { name: large, C: 254, H: 28, W: 28, K: 256 }\n"
+    )
+    both = network(text)
+    now = parameters(both.layers)
+    assert now is not None
+    large = 2 * 9 * 256 / now
+    found = planned(both, mode="inference", max_parameters=large + 1e-6, fixed=frozenset({"batch"}))
+    assert [step.layers for step in found.steps] == [("large",)]
+    assert [step.layers for step in planned(both, mode="inference", max_parameters=large / 2).steps] == [("small",)]
