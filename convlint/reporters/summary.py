@@ -18,6 +18,7 @@ _OF_LAYERS = frozenset((
     "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
 ))  # fmt: skip
 _NEEDS = 1  # values named for want of which rules could not be checked
+_OPTIONS = {"dtype": "--dtype", "N": "--batch", "layout": "--layout"}  # by which a whole network is told
 _FILES = 3  # named where many could not be read
 
 
@@ -172,7 +173,8 @@ def _not_checked_in_short(report: Report) -> str:
     needs = dict.fromkeys(need for skip in report.skipped for need in skip.needs)
     if not rules:
         return ""
-    missing = ", ".join(map(say, list(needs)[:_NEEDS])) or say("a value")
+    named = (f"{say(need)} ({_OPTIONS[need]})" if need in _OPTIONS else say(need) for need in list(needs)[:_NEEDS])
+    missing = ", ".join(named) or say("a value")
     rest = len(needs) - _NEEDS
     more = say(" and {count} other values", count=rest) if rest > 1 else say(" and 1 other value") if rest == 1 else ""
     return say("not checked: {rules} for want of {missing}", rules=plural(len(rules), "rule"), missing=missing + more)
