@@ -374,7 +374,7 @@ class _Planning:
         return shortened([self.network.layers[index].name for index in indices], _NAMED)
 
     def _notes(self, steps: Sequence[PlannedStep]) -> list[str]:
-        notes = []
+        notes = [*self.network.notes]
         network, changes_channels = self.network, any("channels" in step.kinds for step in steps)
         if not network.operations and "channels" not in self.wishes.fixed and len(network.layers) > 1:
             notes.append(NO_DATAFLOW)

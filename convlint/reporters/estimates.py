@@ -131,7 +131,8 @@ def closing_lines(report: Report, totals: Totals, page: ink.Page) -> list[str]:
         lines.append("")
     calibrated = words.calibration_notes(report.calibrations, several=len(report.targets) > 1)
     of_times = (*calibrated, *words.host_notes(report), *words.step_notes(report), *words.batch_notes(report),
-                *words.layout_notes(report), *words.dtype_notes(report), *words.basis_notes(report))  # fmt: skip
+                *words.layout_notes(report), *words.dtype_notes(report), *words.version_notes(report),
+                *words.basis_notes(report))  # fmt: skip
     lines += page.note_lines((*words.network_notes(report), *of_times))
     if report.errors:
         lines.append("")

@@ -220,6 +220,7 @@ def _network(network: NetworkReport) -> dict[str, Any]:
         "unpriced_operations": None if step is None else len(step.unpriced),
         **_recorded(network),
         "runtime": _versions([network]),
+        "notes": [clean(note) for note in network.notes],
     }
 
 

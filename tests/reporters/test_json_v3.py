@@ -38,7 +38,7 @@ def test_json_keys_are_the_contracts() -> None:
         "batch_assumed": False, "layout_assumed": False,
         "parameters": 4704, "flops": 60423143424, "memory_bytes": {**kinds, "total": 488018816}, "memory_needs": [],
         "capacity_bytes": 42949672960, "largest_batch": 22530, "gpu_us": 3250.0,
-        **of_step, "host_us": 228.0, "runtime": {},
+        **of_step, "host_us": 228.0, "runtime": {}, "notes": [],
     }  # fmt: skip
     assert list(document["layers"][0]) == [
         "name", "path", "line", "column", "library", "model", "op", "N", "C", "H", "W", "K", "P", "Q", "R", "S", "U",

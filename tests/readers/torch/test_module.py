@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import linecache
 import os
 import subprocess
@@ -19,6 +20,7 @@ import torch
 import torch_nets
 from cases import sampled
 from checkout import ROOT
+from command_line import convlint
 from read_inputs import refusal, sound
 from torch import nn
 
@@ -704,3 +706,12 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
 def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, words: str) -> None:
     notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).notes
     assert [words in note for note in notes] == ([True] if words else [])
+
+
+@pytest.mark.parametrize(("command", "key"), [("check", "networks"), ("estimate", "networks"), ("plan", "notes")])
+def test_every_command_says_what_of_a_module_is_not_priced(command: str, key: str) -> None:
+    options = ("--input", "2x3x32x32", "--gpu", "a100", "--mode", "training", "--dtype", "fp16")
+    words = "1 of 2 convolutions is frozen"
+    text = convlint(command, "torch_nets:partly_frozen", *options)
+    assert words in " ".join(text.out.split())
+    assert words in str(json.loads(convlint(command, "torch_nets:partly_frozen", *options, "-o", "json").out)[key])
