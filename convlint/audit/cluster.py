@@ -504,7 +504,7 @@ class _Flight:
         if not ray.wait(list(running), num_returns=1, timeout=_LOOK_S)[0]:
             return
         done, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
-        for ref, reply in self._said(done):
+        for ref, reply in self._replies(done):
             sent = running.pop(ref)
             task = sent.task
             if isinstance(reply, ray.exceptions.RayError):
@@ -520,7 +520,7 @@ class _Flight:
             else:
                 yield task, replace(answer.audited, stamp=sent.stamp, seen_ns=sent.seen_ns)
 
-    def _said(self, done: list[Any]) -> list[tuple[Any, Any]]:
+    def _replies(self, done: list[Any]) -> list[tuple[Any, Any]]:
         """(reference, answer or Ray's error) of each; all are asked for at once, as each request takes time."""
         ray = self._ray
         try:

@@ -233,7 +233,7 @@ def _parsed(path: str, seen: tuple[str, ...]) -> _File:
 
 
 # package, version (empty for a range, None where it cannot be read), line, the file where that is another
-_Found = tuple[str, str | None, int, str]
+_VersionLine = tuple[str, str | None, int, str]
 
 
 # What packaging need not be asked about: to load it takes a tenth of a small check.
@@ -264,7 +264,7 @@ _NEXT_TABLE = pattern(r"^\[(?!\[packages?\]\])", re.MULTILINE)
 _KEY = pattern(r"""^name[ \t]*=[ \t]*["']([\w.-]{1,80})["']""", re.MULTILINE)
 
 
-def _of_lock(text: str) -> Iterator[_Found]:
+def _of_lock(text: str) -> Iterator[_VersionLine]:
     """uv, pylock, Poetry and PDM: a table for each package. Only those that matter are parsed."""
     import tomllib
 
@@ -318,7 +318,7 @@ _OPTIONS = pattern(r"\s(?:--|#)")  # what a requirement ends at
 _INCLUDE = pattern(r"^\s*(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)\s*$")
 
 
-def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_Found]:
+def _of_requirements(text: str, path: str, seen: tuple[str, ...]) -> Iterator[_VersionLine]:
     """What pip reads, `torch==2.9.0+cu126 ; sys_platform == "linux"`, and what is included from its folder."""
     lines = _lines(text.replace("\\\n", "  "))
     index = next((match[1] for line in lines if (match := _INDEX.match(line))), "")
@@ -384,7 +384,7 @@ def _of_wheel(url: str) -> str:
 _CONDA_PIN = pattern(r"^\s*-\s*(?:[\w.-]+::)?([\w.-]{1,80})\s*(==?)\s*([\w.+!]+)(?:=\S*)?\s*(?:#.*)?$")
 
 
-def _of_conda(text: str) -> Iterator[_Found]:
+def _of_conda(text: str) -> Iterator[_VersionLine]:
     """`- pytorch=2.9.0=py3.12_cuda12.6`, and pip's pins below it. `=2.9` is a range: 2.9.1 satisfies it."""
     for number, line in enumerate(_lines(text), 1):
         match = _CONDA_PIN.match(line)

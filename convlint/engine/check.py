@@ -395,7 +395,7 @@ class _NetworkCheck:
         measured = _measured_words([self.network.layers[index] for index in hit.indices], facts.gpu.id, self.mode)
         if measured and hit.rule.loss not in ("none", "tile", "wave"):  # which speak of sizes
             hit = replace(hit, message=Text("{message}; {taken}", message=hit.message, taken=measured))
-        result = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, said=True)
+        result = finding_of(hit, gpu, identity, fix, facts.network_us, facts.step_us, in_report=True)
         return replace(result, severity="info") if result.severity == "error" and self._only_installed(hit) else result
 
     def _only_installed(self, hit: Hit) -> bool:

@@ -405,16 +405,16 @@ def finding_of(
     network_us: float | None = None,
     step_us: float | None = None,
     *,
-    said: bool = False,
+    in_report: bool = False,
 ) -> Finding:
     """The finding of a hit; `network_us` and `step_us` are the time of all layers and of the whole step.
 
-    One that is not `said`, only compared with silences, names its layer even where it is on the network's batch.
+    One that is not `in_report`, only compared with silences, names its layer even where it is on the network's batch.
     """
     price = hit.price
     lost_us = price.lost_us
     is_one = len(hit.names) == 1 or bool(hit.follows)
-    of_layer = is_one and not (said and is_of_batch(hit))
+    of_layer = is_one and not (in_report and is_of_batch(hit))
     return Finding(
         rule=hit.rule.info,
         severity=hit.severity,

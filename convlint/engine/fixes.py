@@ -241,7 +241,7 @@ def fix_of(
         if by_layer != hit.sets:
             change_us = _change_us(hit, by_layer, pricer) if by_layer else None
             shared = by_layer[0] if by_layer and all(changes == by_layer[0] for changes in by_layer) else {}
-    describe = _with_effects(hit.flaw.describe or ("" if shared else _each(hit.sets)), offered)
+    describe = _with_effects(hit.flaw.describe or ("" if shared else _per_layer(hit.sets)), offered)
     is_allowed = hit.sets_batch and bool(first) and "batch" in allow
     if hit.follows:
         describe = Text("{fix}; {follows}", fix=describe, follows=hit.follows)
@@ -301,7 +301,7 @@ def alternatives_of(hit: Hit, pricer: Pricer, batches: Batches) -> tuple[Alterna
         shared = first if hit.follows or all(changes == first for changes in sets) else {}
         alternatives.append(
             Alternative(
-                describe=Text("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe or _each(sets),
+                describe=Text("use {sizes}", sizes=_sizes(shared)) if shared else hit.flaw.describe or _per_layer(sets),
                 set=dict(shared),
                 time_change_us=effect.time_after - effect.time_before,
                 work_change=effect.work_after / effect.work_before - 1,
@@ -330,7 +330,7 @@ def _with_effects(describe: str, ways: Sequence[tuple[Changes, str]]) -> str:
     return Text("{fix}: {effects}", fix=describe, effects=effects) if describe else Text("use {sizes}", sizes=effects)
 
 
-def _each(sets: Sequence[Changes]) -> str:
+def _per_layer(sets: Sequence[Changes]) -> str:
     """The words for sizes that differ between layers, where the rule has none: it speaks of other sizes."""
     sizes = dict.fromkeys(_sizes(changes) for changes in sets if changes)
     return Text("use {sizes}", sizes=", ".join(sizes)) if sizes else ""

@@ -90,10 +90,10 @@ class Search:
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
 
-    def best(self, found: Sequence[tuple[int, Flaw]]) -> Optimum:
-        """B, where `found` are the flaws that may play as things are."""
+    def best(self, flaws: Sequence[tuple[int, Flaw]]) -> Optimum:
+        """B, where `flaws` are those that may play as things are."""
         timing = self.timing
-        now = self._advised[timing.now] = self.advice.of(timing.now, found)
+        now = self._advised[timing.now] = self.advice.of(timing.now, flaws)
         best = self._once(now)
         for _ in range(MOST_ROUNDS):  # what rests on assumptions is no advice
             assumed = {member for member, basis in best.bases.items() if basis == "assumed"}

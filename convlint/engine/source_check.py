@@ -306,13 +306,13 @@ def _place(entry: tuple[Flaw, Width]) -> tuple[str, int, int, str, str]:
 
 
 def programs(
-    rules: Sequence[Rule], found: Sequence[TrainingProgram], context: _Contexts, dtype: Dtype | None
+    rules: Sequence[Rule], training: Sequence[TrainingProgram], context: _Contexts, dtype: Dtype | None
 ) -> tuple[list[RuleStatement], list[SkippedRule]]:
     """(one draft for each statement that a broken rule is about, the rules not checked with what they need)."""
     evaluator = Evaluator(rules)
     drafts: list[RuleStatement] = []
     skipped: list[SkippedRule] = []
-    for program in found:
+    for program in training:
         layer = ConvLayer(name="", path=program.path, dtype=dtype)
         evaluation = evaluator.evaluate(
             facts_of_program(context.of(program.framework, program.path), program, layer), connected=False
@@ -327,10 +327,10 @@ def programs(
     return drafts, skipped
 
 
-def merged(found: Sequence[TrainingProgram]) -> list[TrainingProgram]:
+def merged(training: Sequence[TrainingProgram]) -> list[TrainingProgram]:
     """One program for each script: of several, the one of which more is known."""
     by_path: dict[str, TrainingProgram] = {}
-    for program in found:
+    for program in training:
         known = by_path.get(program.path)
         if known is None or (program.complete, len(program.settings)) > (known.complete, len(known.settings)):
             by_path[program.path] = program
@@ -340,13 +340,13 @@ def merged(found: Sequence[TrainingProgram]) -> list[TrainingProgram]:
 _MOST_NAMED = 4
 
 
-def on_targets(found: Iterable[tuple[str, RuleStatement]], targets: int) -> list[tuple[str | None, RuleStatement]]:
+def on_targets(labelled: Iterable[tuple[str, RuleStatement]], targets: int) -> list[tuple[str | None, RuleStatement]]:
     """Each draft once, sorted by rule and place, with its target where only one of several has it.
 
     A rule that no GPU changes is asked for the first target only, and its drafts count for all.
     """
     by_text: dict[object, tuple[RuleStatement, set[str]]] = {}
-    for label, draft in found:
+    for label, draft in labelled:
         known, labels = by_text.setdefault(draft.says, (draft, set()))
         labels.add(label)
         if known is not draft:  # of several programs that reach one statement

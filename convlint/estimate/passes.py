@@ -199,18 +199,18 @@ def unquantized_us(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, use
 
 def workspace_bytes(layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode) -> int | None:
     """The largest `workspace_bytes` among the passes of `estimate_layer`, at about half the cost."""
-    sizes = _each(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
+    sizes = _per_pass(layer, gpu, runtime, mode, lambda priced, _: kernels.workspace_bytes(priced))
     return None if sizes is None else int(max(sizes))
 
 
 def _sum(
     layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, time_of: Callable[[Priced, Board], float]
 ) -> float | None:
-    times = _each(layer, gpu, runtime, mode, time_of)
+    times = _per_pass(layer, gpu, runtime, mode, time_of)
     return None if times is None else sum(times) * layer.calls
 
 
-def _each(
+def _per_pass(
     layer: ConvLayer, gpu: Gpu, runtime: Runtime, mode: Mode, of: Callable[[Priced, Board], float]
 ) -> list[float] | None:
     """`of` each pass that `mode` runs; None where one of them has no time."""

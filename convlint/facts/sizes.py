@@ -247,7 +247,7 @@ def _even_pads(axis: Axis, facts: LayerFacts) -> tuple[int, int, int]:
     return pad, pad, max(-total, total % 2)  # an odd rest is output padding
 
 
-def _one(of: Any, axis: Axis, index: int, facts: LayerFacts) -> Any:
+def _part(of: Any, axis: Axis, index: int, facts: LayerFacts) -> Any:
     return of(axis, facts)[index]
 
 
@@ -256,10 +256,10 @@ def _of_axis(axis: Axis) -> dict[str, Quantity]:
     needs = size, taps
     return {
         f"live_Pad{size}": number(
-            f"Pad{size} without the dead taps, {out} as it is", partial(_one, _live_pads, axis, 0), needs
+            f"Pad{size} without the dead taps, {out} as it is", partial(_part, _live_pads, axis, 0), needs
         ),
         f"live_Pad{size}_end": number(
-            f"Pad{size}_end without the dead taps, {out} as it is", partial(_one, _live_pads, axis, 1), needs
+            f"Pad{size}_end without the dead taps, {out} as it is", partial(_part, _live_pads, axis, 1), needs
         ),
         f"fitting_Dil{size}": number(
             f"largest Dil{size}, up to the present one, that leaves no tap of {taps} dead",
@@ -267,19 +267,19 @@ def _of_axis(axis: Axis) -> dict[str, Quantity]:
             needs,
         ),
         f"fitting_Pad{size}": number(
-            f"Pad{size} that keeps {out} at fitting_Dil{size}", partial(_one, _fitting_pads, axis, 0), needs
+            f"Pad{size} that keeps {out} at fitting_Dil{size}", partial(_part, _fitting_pads, axis, 0), needs
         ),
         f"fitting_Pad{size}_end": number(
-            f"Pad{size}_end that keeps {out} at fitting_Dil{size}", partial(_one, _fitting_pads, axis, 1), needs
+            f"Pad{size}_end that keeps {out} at fitting_Dil{size}", partial(_part, _fitting_pads, axis, 1), needs
         ),
         f"even_Pad{size}": number(
             f"Pad{size} that keeps a transposed {out} with {taps} raised to its stride's multiple",
-            partial(_one, _even_pads, axis, 0),
+            partial(_part, _even_pads, axis, 0),
             needs,
         ),
-        f"even_Pad{size}_end": number(f"Pad{size}_end that does so", partial(_one, _even_pads, axis, 1), needs),
+        f"even_Pad{size}_end": number(f"Pad{size}_end that does so", partial(_part, _even_pads, axis, 1), needs),
         f"even_OutPad{size}": number(
-            f"output padding in {axis.word} that does so", partial(_one, _even_pads, axis, 2), needs
+            f"output padding in {axis.word} that does so", partial(_part, _even_pads, axis, 2), needs
         ),
     }
 

@@ -330,7 +330,7 @@ def versioned(runtime: Runtime, folder: str | None, job: Job) -> tuple[Runtime, 
 def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     """The network as it will run: `asked` replaces what it states, `usual` adds what it does not."""
     layers = tuple(_layer(layer, asked, usual) for layer in network.layers)
-    stated = _said(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
+    stated = _stated(network.runtime) - ({"framework"} if network.stored else set())  # which the file was written by
     settings = {name: value for name, value in usual.settings.items() if name not in stated} | dict(asked.settings)
     if "tensorrt" in asked.settings and (network.stored or framework_of(network.runtime) is None):
         settings.setdefault("framework", "tensorrt")  # whoever asks about a release of it means to run it
@@ -338,7 +338,7 @@ def as_it_runs(network: Network, asked: Running, usual: Running) -> Network:
     return replace(network, layers=layers, runtime=replace(network.runtime, **settings, spans=spans))
 
 
-def _said(runtime: Runtime) -> set[str]:
+def _stated(runtime: Runtime) -> set[str]:
     """The settings that an input states itself."""
     unsaid = Runtime()
     differing = {name for name in Runtime.__struct_fields__ if getattr(runtime, name) != getattr(unsaid, name)}

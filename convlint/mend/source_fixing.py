@@ -97,7 +97,7 @@ def judged_source(
         suppressed=() if silencer is None else silencer.suppressed,
         source=SourceReport(
             files=reading.files,
-            layers=tuple(_said(reading)),
+            layers=tuple(_reported(reading)),
             given=len(reading.files) + len(reading.unread_files),
             quiet=sum(map(is_quiet, reading.files)),
             constructions=reading.constructions,
@@ -129,7 +129,7 @@ def _as_told(program: TrainingProgram, job: Job) -> TrainingProgram:
     return program
 
 
-def _said(reading: SourceReading) -> Iterator[PlacedLayer]:
+def _reported(reading: SourceReading) -> Iterator[PlacedLayer]:
     """The layers of the files that were given, where those are no tests and their like."""
     paths = {path for path in reading.files if not is_quiet(path)}
     for record in reading.layers:

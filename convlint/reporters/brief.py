@@ -116,16 +116,16 @@ class _Brief(ink.Page):
             self.lines.append(f"  {self.shown(more)}")
         self._but_compiled()
 
-    def first(self, found: Sequence[Cause]) -> None:
+    def first(self, leading: Sequence[Cause]) -> None:
         """Adds the causes that save most, with what each saves on each target."""
-        if not found:
+        if not leading:
             return
         gpus: Sequence[str | None] = self.targets or (None,)
-        findings = [finding for cause in found for finding in cause.findings]
+        findings = [finding for cause in leading for finding in cause.findings]
         of_step = all(finding.lost_step_percent is not None for finding in findings)
         alone = len(gpus) == 1 and len({network.path for network in self.report.networks}) <= 1
         with_share = alone and (of_step or all(finding.lost_step_percent is None for finding in findings))
-        cells = [[saving(cause, gpu, with_share=with_share) for gpu in gpus] for cause in found]
+        cells = [[saving(cause, gpu, with_share=with_share) for gpu in gpus] for cause in leading]
         saves = say("saves, of the step") if with_share and of_step else say("saves")
         heads = [self.shown(head) for head in (self.targets if len(self.targets) > 1 else (saves,))]
         sizes = ink.column_sizes([heads, *cells])
@@ -133,7 +133,7 @@ class _Brief(ink.Page):
         beside = room >= _LEAST_ROOM
         head = self.shown(say("do first"))
         self._title(f"{ink.padded(head, room + 2)}  {ink.row(heads, sizes, 'r' * len(sizes))}" if beside else head)
-        for number, (cause, own) in enumerate(zip(found, cells, strict=True), 1):
+        for number, (cause, own) in enumerate(zip(leading, cells, strict=True), 1):
             fits = (room if beside else self.width - 2) - len(_NUMBER)
             lines = ink.wrap(self.shown(cause.change), fits)
             first, *rest = [ink.shorten(line, fits, self.glyphs.more) for line in lines]
@@ -149,15 +149,15 @@ class _Brief(ink.Page):
                 ]
                 self._more(say("saves {each}", each=say(", ").join(saved)))
             self._more(self._identity(cause, with_what=cause.first.fix is not None and cause.alike), cause)
-        if overlap(self.report, found):
+        if overlap(self.report, leading):
             self._more(say("These overlap: the step with all of them stands above."))
 
-    def listed(self, title: str, found: Sequence[Cause], most: int, *, saves: bool = False) -> None:
+    def listed(self, title: str, section: Sequence[Cause], most: int, *, saves: bool = False) -> None:
         """Adds a line for each cause: rule, place and message; with `saves`, also the fix and what it saves."""
-        if not found:
+        if not section:
             return
         self._title(self.shown(title))
-        for cause in found[:most]:
+        for cause in section[:most]:
             text = self._identity(cause, with_what=True)
             if cause.severity == "error" and cause.first.fix is not None:
                 text += say("; fix: {fix}", fix=cause.change)
@@ -167,8 +167,8 @@ class _Brief(ink.Page):
             code = cause.rule.code
             first = first.replace(code, self.link(words.page_of(cause.rule), self.paint(cause.severity, code)), 1)
             self.lines += [f"  {first}", *(f"    {line}" for line in rest)]
-        if len(found) > most:
-            more = say("and {count} more: --verbose", count=len(found) - most)
+        if len(section) > most:
+            more = say("and {count} more: --verbose", count=len(section) - most)
             self.lines.append(f"  {self.shown(more)}")
 
     def _identity(self, cause: Cause, *, with_what: bool) -> str:

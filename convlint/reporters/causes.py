@@ -159,11 +159,11 @@ def ranked(report: Report) -> Ranked:
     return Ranked(errors, first, others, infos, [cause for cause in infos if saves_much(cause)])
 
 
-def overlap(report: Report, found: Sequence[Cause]) -> bool:
+def overlap(report: Report, leading: Sequence[Cause]) -> bool:
     """Whether the causes, added up, save more of a target's step than all advice together."""
     for total in totals(report):
         now, after = total.step_us, total.step_after_us
-        added = sum(cause.saved_us(total.gpu) or 0.0 for cause in found)
+        added = sum(cause.saved_us(total.gpu) or 0.0 for cause in leading)
         if now is not None and after is not None and added > (now - after) * _ROUNDED:
             return True
     return False

@@ -75,9 +75,9 @@ def slower_first(pair: Pair) -> list[tuple[str, list[LayerChange]]]:
     return [(name, sorted(layers, key=lambda layer: -abs(layer.change_us))) for name, layers in kinds if layers]
 
 
-def what_changed(one: LayerChange) -> str:
+def what_changed(change: LayerChange) -> str:
     """`C 256 -> 255, dtype fp32 -> fp16`."""
-    return ", ".join(f"{name} {_value(was)} -> {_value(now)}" for name, (was, now) in one.changed.items())
+    return ", ".join(f"{name} {_value(was)} -> {_value(now)}" for name, (was, now) in change.changed.items())
 
 
 def _value(value: object) -> str:

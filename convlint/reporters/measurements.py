@@ -51,17 +51,17 @@ class Measurement(Struct, frozen=True, kw_only=True):
     calibrations: tuple[CalibrationUse, ...] = ()
 
 
-def headline(one: Measurement) -> str:
+def headline(measurement: Measurement) -> str:
     """`resnet50.yaml, training, on NVIDIA H200 with PyTorch 2.11.0 and cuDNN 9.10.2, cudnn.benchmark off`."""
-    device = one.device
+    device = measurement.device
     if device is None:
         return ""
     where = device.name if device.kind == "cuda" else f"this machine's CPU ({device.name})"
     libraries = f"PyTorch {device.framework_version}" + (f" and cuDNN {device.cudnn}" if device.cudnn else "")
-    search = f"cudnn.benchmark {'on' if one.benchmark else 'off'}"
-    if one.trace:
-        return f"{one.mode}, on {where}, from the trace {clean_path(one.trace)}"
-    return f"{one.mode}, on {where} with {libraries}, {search}"
+    search = f"cudnn.benchmark {'on' if measurement.benchmark else 'off'}"
+    if measurement.trace:
+        return f"{measurement.mode}, on {where}, from the trace {clean_path(measurement.trace)}"
+    return f"{measurement.mode}, on {where} with {libraries}, {search}"
 
 
 def percent(share: float) -> str:
@@ -70,73 +70,76 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.1f} %"
 
 
-def agreed(found: Agreement, gpu: str) -> str:
+def agreed(agreement: Agreement, gpu: str) -> str:
     """How predictions agree with measured times."""
-    passes = "1 pass" if found.count == 1 else f"{found.count} passes"
+    passes = "1 pass" if agreement.count == 1 else f"{agreement.count} passes"
     return (
-        f"predicted for {gpu} over measured: {found.bias:.2f} on average of {passes}; half of them within "
-        f"{percent(found.error)}, within {percent(found.error_unbiased)} once all are divided by that"
+        f"predicted for {gpu} over measured: {agreement.bias:.2f} on average of {passes}; half of them within "
+        f"{percent(agreement.error)}, within {percent(agreement.error_unbiased)} once all are divided by that"
     )
 
 
-def promise(one: TrialResult) -> str:
+def promise(result: TrialResult) -> str:
     """`promised 12 % faster, measured 10 % (310 us -> 279 us)`."""
-    before, after = one.before_us, one.after_us
+    before, after = result.before_us, result.after_us
     change = after / before - 1 if before else 0.0
     is_faster = change < 0
     measured = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
-    promised = "" if one.trial.promised is None else f"promised {percent(-one.trial.promised)} faster, "
+    promised = "" if result.trial.promised is None else f"promised {percent(-result.trial.promised)} faster, "
     return f"{promised}measured {measured}: {duration(before)} -> {duration(after)}"
 
 
-def tally(one: Measurement) -> str:
+def tally(measurement: Measurement) -> str:
     """`4 of 5 pieces of advice held, 1 in part`; empty where none was tried."""
-    if not one.outcomes:
+    if not measurement.outcomes:
         return ""
-    counts = Counter(outcome.held for outcome in one.outcomes)
+    counts = Counter(outcome.held for outcome in measurement.outcomes)
     others = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict] and verdict != "held"]
-    return ", ".join((f"{counts['held']} of {plural(len(one.outcomes), 'piece')} of advice held", *others))
+    return ", ".join((f"{counts['held']} of {plural(len(measurement.outcomes), 'piece')} of advice held", *others))
 
 
-def notes(one: Measurement) -> Iterator[str]:
+def notes(measurement: Measurement) -> Iterator[str]:
     """Further notes for the user."""
-    ratios = [(f"{compared.layer} {compared.which}", compared.ratio) for compared in one.compared if compared.ratio]
-    if one.agreement is not None and (off := far_off(ratios)):
+    ratios = [
+        (f"{compared.layer} {compared.which}", compared.ratio) for compared in measurement.compared if compared.ratio
+    ]
+    if measurement.agreement is not None and (off := far_off(ratios)):
         yield clean(off)
-    yield from one.notes
-    if one.clocks is not None:
-        low, high = one.clocks
+    yield from measurement.notes
+    if measurement.clocks is not None:
+        low, high = measurement.clocks
         yield f"SM clock held at {high} MHz" if low == high else f"SM clock between {low} and {high} MHz"
-    if one.untried:
-        yield f"{plural(one.untried, 'finding')} not tried: alone their fix promises no time, or changes nothing timed"
-    if one.unfinished:
-        yield f"{plural(one.unfinished, 'finding')} not tried to the end: not all of its timings are there"
-    if one.waiting:
-        yield f"{one.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
-    if one.csv:
-        known = f", {one.reused} were there" if one.reused else ""
-        yield f"{one.csv}: {plural(one.fresh, 'new timing')}{known}"
+    if measurement.untried:
+        untried = plural(measurement.untried, "finding")
+        yield f"{untried} not tried: alone their fix promises no time, or changes nothing timed"
+    if measurement.unfinished:
+        yield f"{plural(measurement.unfinished, 'finding')} not tried to the end: not all of its timings are there"
+    if measurement.waiting:
+        yield f"{measurement.waiting} timings not begun: --limit-seconds is over; the next run goes on from there"
+    if measurement.csv:
+        known = f", {measurement.reused} were there" if measurement.reused else ""
+        yield f"{measurement.csv}: {plural(measurement.fresh, 'new timing')}{known}"
 
 
 _TITLES, _SIDES = ("layer", "pass", "predicted", "measured", "spread", "ratio"), "llrrrr"
 _INKS: dict[TrialVerdict, str] = {"held": "good", "in part": "fair", "not held": "poor", "too close to tell": "faint"}
 
 
-def render_text(found: Measurement, style: Style) -> str:
+def render_text(measurement: Measurement, style: Style) -> str:
     """The whole report; the same words with and without colour."""
     paint, width = ink.painter(style.color), style.table_width
     lines: list[str] = []
-    if found.device is not None and not style.quiet:
-        lines += ink.wrapped(f"{clean_path(found.path)}: {headline(found)}", width)
-        lines += _table(found, paint, width, unicode=style.unicode)
-        if found.agreement is not None:
-            lines += ["", *ink.wrapped(agreed(found.agreement, found.gpu), width)]
-    if found.outcomes:
-        lines += _advice(found, paint, width)
+    if measurement.device is not None and not style.quiet:
+        lines += ink.wrapped(f"{clean_path(measurement.path)}: {headline(measurement)}", width)
+        lines += _table(measurement, paint, width, unicode=style.unicode)
+        if measurement.agreement is not None:
+            lines += ["", *ink.wrapped(agreed(measurement.agreement, measurement.gpu), width)]
+    if measurement.outcomes:
+        lines += _advice(measurement, paint, width)
     if not style.quiet:
-        texts = list(notes(found))
+        texts = list(notes(measurement))
         lines += ["", *(line for note in texts for line in ink.wrapped(note, width, "  "))] if texts else []
-    for error in found.errors:
+    for error in measurement.errors:
         lines += ["", *ink.error_lines(f"error: {fault(error)}", width, paint)]
     return ink.finished([*lines, ""], unicode=style.unicode).lstrip("\n")
 
@@ -176,17 +179,17 @@ def _advice(measurement: Measurement, paint: ink.Paint, width: int) -> list[str]
     return lines
 
 
-def render_json(found: Measurement) -> str:
+def render_json(measurement: Measurement) -> str:
     """The measurement as one JSON object on one line; times in us, `null` for what is not known."""
-    device, agreement = found.device, found.agreement
+    device, agreement = measurement.device, measurement.agreement
     document = {
         "schema_version": 2,
         "convlint": __version__,
-        "complete": not found.errors and not found.waiting,
-        "path": clean_path(found.path),
-        "gpu": clean(found.gpu) or None,
-        "mode": found.mode,
-        "cudnn_benchmark": found.benchmark,
+        "complete": not measurement.errors and not measurement.waiting,
+        "path": clean_path(measurement.path),
+        "gpu": clean(measurement.gpu) or None,
+        "mode": measurement.mode,
+        "cudnn_benchmark": measurement.benchmark,
         "device": None
         if device is None
         else {
@@ -196,9 +199,9 @@ def render_json(found: Measurement) -> str:
             "framework_version": clean(device.framework_version),
             "cudnn": clean(device.cudnn) or None,
             "cuda": clean(device.cuda) or None,
-            "sm_clock_mhz": None if found.clocks is None else list(found.clocks),
+            "sm_clock_mhz": None if measurement.clocks is None else list(measurement.clocks),
         },
-        "passes": [_pass(compared) for compared in found.compared],
+        "passes": [_pass(compared) for compared in measurement.compared],
         "agreement": None
         if agreement is None
         else {
@@ -207,15 +210,15 @@ def render_json(found: Measurement) -> str:
             "median_error": number(agreement.error),
             "median_error_unbiased": number(agreement.error_unbiased),
         },
-        "advice": [_outcome(outcome) for outcome in found.outcomes],
-        "untried": found.untried,
-        "unfinished": found.unfinished,
-        "calibrations": [calibration_object(use) for use in found.calibrations],
-        "waiting": found.waiting,
-        "trace": clean_path(found.trace) or None,
-        "csv": clean_path(found.csv) or None,
-        "notes": [clean(note) for note in found.notes],
-        "errors": [error_object(error) for error in found.errors],
+        "advice": [_outcome(outcome) for outcome in measurement.outcomes],
+        "untried": measurement.untried,
+        "unfinished": measurement.unfinished,
+        "calibrations": [calibration_object(use) for use in measurement.calibrations],
+        "waiting": measurement.waiting,
+        "trace": clean_path(measurement.trace) or None,
+        "csv": clean_path(measurement.csv) or None,
+        "notes": [clean(note) for note in measurement.notes],
+        "errors": [error_object(error) for error in measurement.errors],
     }
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 

@@ -47,13 +47,13 @@ def percent(before: float | None, after: float | None) -> str:
     return f"{change:+.1f} %" if abs(change) >= 0.05 else f"{change:+.1g} %"
 
 
-def change(one: PlannedStep) -> str:
-    """What a step changes, in how many layers, and whether the network and its weights stay."""
-    counted = plural(len(one.layers), "layer")
-    words = one.describe if one.kinds == ("channels",) or not one.layers else f"{one.describe} ({counted})"
-    if one.safety == "safe":
+def change(step: PlannedStep) -> str:
+    """What it changes, in how many layers, and whether the network and its weights stay."""
+    counted = plural(len(step.layers), "layer")
+    words = step.describe if step.kinds == ("channels",) or not step.layers else f"{step.describe} ({counted})"
+    if step.safety == "safe":
         return words
-    return f"{words}; {'changes the weights' if one.changes == 'weights' else CHANGES[one.changes]}"
+    return f"{words}; {'changes the weights' if step.changes == 'weights' else CHANGES[step.changes]}"
 
 
 def headline(plan: NetworkPlan) -> str:

@@ -569,7 +569,7 @@ def test_a_share_of_the_network_needs_its_time(
     ],
 )
 def test_whose_it_is(made: Hit, layer: str | None, layers: tuple[str, ...]) -> None:
-    found = finding_of(made, "a100", ("CL102", "net.yaml", "x", "a100", 1), said=True)
+    found = finding_of(made, "a100", ("CL102", "net.yaml", "x", "a100", 1), in_report=True)
     assert (found.layer, found.layers) == (layer, layers)
     if len(made.names) == 1:  # whoever is asked whether it is silenced hears of the layer
         assert finding_of(made, "a100", ("CL102", "net.yaml", "x", "a100", 1)).layer == "a"

@@ -44,14 +44,14 @@ class SpecErrors:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.found: list[InputError] = []
+        self.noted: list[InputError] = []
 
     def fail(self, error: InputFault) -> None:
         """Notes an error. Raises TooManyErrors."""
-        if len(self.found) >= MOST_MESSAGES:
-            self.found.append(InputError(path=self.path, message=f"more than {MOST_MESSAGES} errors; not read further"))
+        if len(self.noted) >= MOST_MESSAGES:
+            self.noted.append(InputError(path=self.path, message=f"more than {MOST_MESSAGES} errors; not read further"))
             raise TooManyErrors
-        self.found.append(InputError(path=self.path, message=error.message, line=error.line, column=error.column))
+        self.noted.append(InputError(path=self.path, message=error.message, line=error.line, column=error.column))
 
     def attempt(self, what: Callable[[], _T], otherwise: _T) -> _T:
         """The result of `what()`; if that raises InputFault, the error is noted and the result is `otherwise`."""
@@ -440,7 +440,7 @@ class SpecGraph:
     def _operation(self, item: Value, name: str) -> Shape:
         """Reads one entry that is a mapping; the shape that it hands on. Raises InputFault."""
         mapping: Mapping[str, Value] = item.data
-        errors = len(self.errors.found)
+        errors = len(self.errors.noted)
         op = self.errors.attempt(lambda: _operation(mapping), _Operation("conv", "", None))
         stated = self.errors.attempt(lambda: dims_of(mapping, op.text), None)
         inputs = self._inputs(mapping, op, stated)
@@ -450,7 +450,7 @@ class SpecGraph:
         fields.spans["layer"] = item.span
         for source in inputs:
             self.readers.setdefault(source.source, []).append(op.carrier)
-        if len(self.errors.found) > errors:
+        if len(self.errors.noted) > errors:
             return Shape(source=name)
         if op.conv is not None:
             shape = self._conv(name, op.conv, dims, fields, inputs)

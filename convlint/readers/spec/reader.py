@@ -162,7 +162,7 @@ class _Spec:
             network = self._network(document, text)
         except TooManyErrors:
             network = None
-        return network, tuple(self.errors.found)
+        return network, tuple(self.errors.noted)
 
     def _network(self, document: Value, text: str) -> Network:
         top = self._top(document.data)
@@ -180,7 +180,7 @@ class _Spec:
         return Network(
             path=self.path,
             layers=layers,
-            whole=bool(graph.wiring.whole) and bool(layers) and not self.errors.found,
+            whole=bool(graph.wiring.whole) and bool(layers) and not self.errors.noted,
             edges=tuple(graph.edges),
             operations=graph.wiring.finished(graph.readers),
             runtime=runtime,

@@ -141,10 +141,12 @@ def _layer(calls: list[ConvCall], names: dict[str, int], path: str, *, entry: bo
     name = unique_name(name, names)
     arrives = call.arrives if len(call.arrives) == dims + 2 else (1, *call.arrives)  # an input without batch axis
     output = call.output if len(call.output) == dims + 2 else (1, *call.output)
-    sizes, taps, dilations = arrives[2:], call.weight[2:], _each(call.dilation, dims)
+    sizes, taps, dilations = arrives[2:], call.weight[2:], _per_axis(call.dilation, dims)
     pads = [_padding(call.padding, i, dims, sizes[i], dilations[i], taps[i]) for i in range(dims)]
     begin, end = zip(*pads, strict=True)
-    fields = axis_fields(sizes, taps, _each(call.stride, dims), begin, end, dilations, _each(call.output_padding, dims))
+    fields = axis_fields(
+        sizes, taps, _per_axis(call.stride, dims), begin, end, dilations, _per_axis(call.output_padding, dims)
+    )
     C, K = (call.weight[0], call.weight[1] * call.groups) if call.transposed else (arrives[1], call.weight[0])
     # In memory, tensors of one channel, or of maps of 1x1, are the same in both layouts.
     either = (C == 1 and K == 1) or all(size == 1 for size in (*arrives[2:], *output[2:]))
@@ -166,7 +168,7 @@ def _layer(calls: list[ConvCall], names: dict[str, int], path: str, *, entry: bo
     return layer, None
 
 
-def _each(value: Any, dims: int) -> list[int]:
+def _per_axis(value: Any, dims: int) -> list[int]:
     """A number for each axis, from a number or a sequence of one or `dims` of them, as torch takes them."""
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     return [int(entry) for entry in (values * dims if len(values) == 1 else values)]
@@ -177,7 +179,7 @@ def _padding(padding: Any, axis: int, dims: int, size: int | None, dilation: int
         return 0, 0
     if padding == "same":  # torch allows it with stride 1 only, and puts the odd element at the end
         return same_padding(size, stride=1, dilation=dilation, taps=taps) or (0, 0)
-    pad = _each(padding, dims)[axis]
+    pad = _per_axis(padding, dims)[axis]
     return pad, pad
 
 

@@ -59,7 +59,7 @@ Arguments = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 # Operators inside of others whose kernels are booked on them: products, of which autocast has cast the operands, and
 # copies, which its casts are.
 _INNER = frozenset(("addmm", "mm", "bmm", "baddbmm", "_scaled_mm", "_int_mm", "copy_"))
-_MOST_TOLD = 20_000_000  # characters of all arguments
+_MOST_CHARACTERS = 20_000_000  # characters of all arguments
 _MOST_SIGNATURES = 40_000
 _UNKNOWN = 0  # the signature of operators that are not known, or not told apart
 _IN_CONVOLUTION = -1
@@ -166,7 +166,7 @@ class OperatorLog:
         key = repr((operator, arguments))
         number = self._numbers.get(key)
         if number is None:
-            if self._characters + len(key) > _MOST_TOLD:  # its name is enough to measure it
+            if self._characters + len(key) > _MOST_CHARACTERS:  # its name is enough to measure it
                 key, arguments = operator, ((), (), ())
                 number = self._numbers.get(key)
             if number is None and len(self.signatures) >= _MOST_SIGNATURES:

@@ -21,7 +21,7 @@ _MOST_NAMES = 500_000  # distinct ones: of kernels and of frames
 _MOST_FRAMES = 20_000_000
 _MOST_ANNOTATIONS = 100_000
 _MOST_KEPT = 20_000  # distinct arguments
-_TOLD = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
+_SIGNATURE = ("Input Dims", "Input dims", "Input type", "Input Strides", "Concrete Inputs")
 _OF_TWO_BYTES = ("c10::Half", "c10::BFloat16")
 _DEEPEST = 200  # frames that are looked at around a call
 _LONGEST_US, _LATEST_US = 1e10, 1e18
@@ -231,7 +231,7 @@ class _Reading:
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
     ) -> Mapping[str, OperatorArgument]:  # fmt: skip
         """The arguments of a call. Equal ones are shared, since every step runs the same layers."""
-        signature = repr((operator, *(values.get(key) for key in _TOLD)))
+        signature = repr((operator, *(values.get(key) for key in _SIGNATURE)))
         arguments = self.arguments.get(signature)
         if arguments is None:
             arguments = _arguments(places, values)

@@ -67,10 +67,10 @@ def items(report: Report) -> list[FindingItem]:
     return result
 
 
-def by_layer(found: list[FindingItem]) -> dict[int, tuple[int, ...]]:
+def by_layer(all_items: list[FindingItem]) -> dict[int, tuple[int, ...]]:
     """The numbers of the findings of each layer."""
     of: dict[int, list[int]] = {}
-    for item in found:
+    for item in all_items:
         for layer in item.layers:
             of.setdefault(layer, []).append(item.number)
     return {layer: tuple(numbers) for layer, numbers in of.items()}
@@ -134,9 +134,9 @@ class FirstStep(Struct, frozen=True, kw_only=True):
     layers: tuple[int, ...]
 
 
-def first_steps(report: Report, found: Sequence[FindingItem]) -> tuple[FirstStep, ...]:
+def first_steps(report: Report, all_items: Sequence[FindingItem]) -> tuple[FirstStep, ...]:
     """The errors, and what saves most."""
-    numbers = {id(item.finding): item for item in found}
+    numbers = {id(item.finding): item for item in all_items}
     of = ranked(report)
     return tuple(
         _first_step(cause, [numbers[id(finding)] for finding in cause.findings], report.targets)

@@ -27,7 +27,7 @@ BOUNDS: Mapping[str, str] = {
     "launch": sentence("launch"),
 }
 SCRIPTS = ("page.js", "roofline.js")
-_SAID = re.compile(r"""\bsay\(\s*"([^"]+)\"""")
+_SAY_CALL = re.compile(r"""\bsay\(\s*"([^"]+)\"""")
 
 
 def say_marked_up(english: str, **values: object) -> Markup:
@@ -46,7 +46,7 @@ def said_by_scripts() -> dict[str, dict[str, str]]:
 def script_sentences() -> tuple[str, ...]:
     """What the scripts say, in English."""
     texts = (files("convlint.reporters.page").joinpath("assets", name).read_text("utf-8") for name in SCRIPTS)
-    return tuple(dict.fromkeys(english for text in texts for english in _SAID.findall(text)))
+    return tuple(dict.fromkeys(english for text in texts for english in _SAY_CALL.findall(text)))
 
 
 LETTERS: dict[Pass, str] = {"fprop": "f", "dgrad": "d", "wgrad": "w"}

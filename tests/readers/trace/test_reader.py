@@ -563,8 +563,8 @@ def test_parts_have_predictions_where_sizes_are_told_and_another_gpu_gets_them(
     assert 2 * 4096**3 / 312e6 < parts["linear"] < 2 * 2 * 4096**3 / 312e6
     assert (found["measured_step_parts"]["linear"], found["step_parts"]["linear"]) == (90.0, 90.0)
     listed = [line.split() for line in run("estimate", "--operations", "t.json").out.splitlines()]
-    (linear,) = [line for line in listed if line[:1] == ["linear"]]
-    assert linear[1:6] == ["4096×4096×4096", "linear", "1", "90.0", "us"]
+    (linear,) = [line for line in listed if line[:2] == ["linear", "4096×4096×4096"]]
+    assert linear[2:6] == ["linear", "1", "90.0", "us"]
     (other,) = json.loads(run("check", "t.json", "-o", "json", "--gpu", "t4").out)["networks"]
     assert 4 * 80 < other["step_parts"]["pointwise"] < 6 * 80  # by the bandwidths, 1,555 and 320 GB/s
     assert other["predicted_step_parts"] is None

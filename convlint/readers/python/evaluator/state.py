@@ -358,11 +358,11 @@ class _Joining(Struct, eq=False):
     loose: list[Any] = []
     also: list[tuple[Any, tuple[Any, ...]]] = []
 
-    def both(self, one: Any, other: Any) -> tuple[Any, Any]:
+    def both(self, left: Any, right: Any) -> tuple[Any, Any]:
         """Return the cell of an object on the first path, and that of another on the second."""
         heap = self.heap
         here, heap.layer = heap.layer, self.base
-        pair = self.first.get(one) or heap.read(one), self.second.get(other) or heap.read(other)
+        pair = self.first.get(left) or heap.read(left), self.second.get(right) or heap.read(right)
         heap.layer = here
         return pair
 

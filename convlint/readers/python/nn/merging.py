@@ -584,7 +584,7 @@ def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     same: dict[Any, list[SourceLayer]] = {}
     for layer in layers:
         same.setdefault(_key(layer), []).append(layer)
-    result = _without_less([group[0] if len(group) == 1 else _one(group) for group in same.values()])
+    result = _without_less([group[0] if len(group) == 1 else _joined(group) for group in same.values()])
     return sorted(result, key=_order) if len(result) > 1 else result
 
 
@@ -656,7 +656,7 @@ def _either(conditions: Iterable[str]) -> str:
     return "\n".join(sorted(least))
 
 
-def _one(group: list[SourceLayer]) -> SourceLayer:
+def _joined(group: list[SourceLayer]) -> SourceLayer:
     """Join equal layers of several roots: the certainty of the best, the position in the largest network."""
     best = min(group, key=lambda layer: (layer.certainty != "stated", bool(layer.condition)))
     placed = max(group, key=lambda layer: layer.context)

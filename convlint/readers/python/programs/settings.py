@@ -73,24 +73,28 @@ def certain(conditions: Conditions) -> bool:
     return all(condition.soft and (condition.truth or condition.text == "") for condition in conditions)
 
 
-def exclude(one: Conditions, other: Conditions) -> bool:
+def exclude(first: Conditions, second: Conditions) -> bool:
     """Whether no run can meet both, as far as the tests show."""
-    if any(condition.kind == "doomed" for condition in (*one, *other)):
+    if any(condition.kind == "doomed" for condition in (*first, *second)):
         return True
-    truths = {condition.key: condition.truth for condition in one}
-    return any(truths.get(condition.key, condition.truth) is not condition.truth for condition in other)
+    truths = {condition.key: condition.truth for condition in first}
+    return any(truths.get(condition.key, condition.truth) is not condition.truth for condition in second)
 
 
-def implied(one: Conditions, other: Conditions) -> bool:
-    """Whether a run that meets `other` meets `one`: each test of `one` is among those of `other`."""
-    tests = {(condition.key, condition.truth) for condition in other}
-    return all(condition.soft or (condition.key, condition.truth) in tests for condition in one)
+def implied(first: Conditions, second: Conditions) -> bool:
+    """Whether a run that meets `second` meets `first`: each test of `first` is among those of `second`."""
+    tests = {(condition.key, condition.truth) for condition in second}
+    return all(condition.soft or (condition.key, condition.truth) in tests for condition in first)
 
 
-def together(one: Conditions, other: Conditions) -> bool:
+def together(first: Conditions, second: Conditions) -> bool:
     """Whether a run that meets one of them meets the other too, in the same process."""
-    elsewhere = [{condition.key for condition in both if condition.kind == "elsewhere"} for both in (one, other)]
-    return elsewhere[0] == elsewhere[1] and not exclude(one, other) and (implied(one, other) or implied(other, one))
+    elsewhere = [{condition.key for condition in both if condition.kind == "elsewhere"} for both in (first, second)]
+    return (
+        elsewhere[0] == elsewhere[1]
+        and not exclude(first, second)
+        and (implied(first, second) or implied(second, first))
+    )
 
 
 def guard(conditions: Conditions) -> str:
