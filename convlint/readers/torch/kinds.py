@@ -40,6 +40,9 @@ _VIEWS = """
     unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
 """
 VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
+# operators that copy a tensor whose layout is not the one asked for
+_COPIES = "_to_copy _unsafe_view clone contiguous copy flatten reshape to"
+MAY_COPY = frozenset(f"aten::{name}" for name in _COPIES.split())
 NORM = "norm"
 
 

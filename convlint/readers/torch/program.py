@@ -33,7 +33,7 @@ from convlint.readers.bounded_json import (
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
 from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin
-from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, VIEWS, is_frozen, role, writes_in_place
+from convlint.readers.torch.kinds import CONVOLUTIONS, MAY_COPY, NORM, VIEWS, is_frozen, role, writes_in_place
 from convlint.readers.torch.layers import ConvCall, TracedOperations, network_of, unbatched
 
 # Limits on expressions over symbolic sizes, such as `2*s0 + 1`.
@@ -389,6 +389,7 @@ class _GraphReader:
             origins[name] = ValueOrigin()
             operations.input((name, self.tensors.any_shape(name)), name)
         bases: dict[str, str] = {}  # a view -> the tensor that it is a view of
+        copies: set[str] = set()  # tensors that an operator may have copied into another layout
         calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
@@ -403,7 +404,10 @@ class _GraphReader:
                     raise node.fault(f"({name}) does not read an input and weights and write a tensor")
                 source = origins.get(names[0])
                 index, origin = flow.convolution(source, job)
-                calls.append(self._call(name, node, names, outputs[0], source, flow.written[index]))
+                call = self._call(name, node, names, outputs[0], source, flow.written[index])
+                if names[0] not in copies and channels_last(self.tensors.at(names[0])) == call.nhwc:
+                    call.copied = False
+                calls.append(call)
                 operations.convolution(len(calls) - 1, calls[-1], names, outputs[0], partial(line, node))
                 origins[outputs[0]] = origin
                 continue
@@ -427,6 +431,8 @@ class _GraphReader:
             if base is not None and outputs and outputs[0] in origins:  # the base now has what was written, too
                 before = (origins[base].past,) if base in origins else ()
                 origins[base] = flow.merge((origins[outputs[0]], *before))
+            if name in MAY_COPY or not copies.isdisjoint(names):
+                copies.update(outputs)
             if names and (base is not None or name in VIEWS):  # a view of a view is one of the same base
                 bases.update(dict.fromkeys(outputs, bases.get(names[0], names[0])))
             if job == "unknown" and any(tensor in origins for tensor in names):  # not of constants alone

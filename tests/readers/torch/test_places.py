@@ -1,6 +1,7 @@
 """Layouts by strides: against PyTorch's own reading of them, and against real runs on the CPU."""
 
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -255,3 +256,42 @@ def test_training_copies_the_input_for_wgrad_again_and_the_gradient(
     (once,), _, _ = breaking(tmp_path, monkeypatch, "Breaks", weights=True)
     (thrice,), _, _ = breaking(tmp_path, monkeypatch, "Breaks", weights=True, mode="training")
     assert thrice["lost_us"] == pytest.approx(3 * once["lost_us"], rel=0.01)
+
+
+class Tokenwise(nn.Module):
+    """Two blocks as ConvNeXt's: what lies between the convolutions works on the channels, seen as the last axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.norm, self.mix = nn.Conv2d(3, 48, 4, 4), nn.LayerNorm(48), nn.Linear(48, 48)
+        self.a, self.b = (nn.Conv2d(48, 48, 7, padding=3, groups=48) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = x + self.mix(self.a(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return self.b(x)
+
+
+@pytest.mark.parametrize("program", [False, True])
+def test_a_residual_of_views_in_channels_last_is_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: bool
+) -> None:
+    module, image = Tokenwise().eval(), torch.zeros(2, 3, 64, 64)
+    inputs: list[torch.Tensor] = []
+    module.b.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    module(image)
+    assert inputs[0].is_contiguous(memory_format=torch.channels_last)
+    path = str(tmp_path / "model.pt2")
+    if program:
+        torch.export.save(torch.export.export(module, (image,)), path)
+        ran = convlint("check", path, "--dtype", "fp16", "--mode", "inference", "-o", "json")
+    else:
+        source = f"import torch\nfrom torch import nn\n\n{inspect.getsource(Tokenwise)}"
+        (tmp_path / "tokenwise.py").write_text(source)
+        monkeypatch.chdir(tmp_path)
+        ran = convlint("check", "tokenwise:Tokenwise", "--input", "2x3x64x64:fp16", "-o", "json")
+    document = json.loads(ran.out)
+    assert [layer["layout"] for layer in document["layers"]] == ["NCHW", "NHWC", "NHWC"]
+    assert [finding["layer"] for finding in document["findings"] if finding["code"] == "CL402"] == []
+    a, b = (layer["estimates"][0]["time_us"] for layer in document["layers"][1:])
+    assert a == b
