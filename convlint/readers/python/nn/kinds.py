@@ -15,7 +15,8 @@ FRAMEWORK_WORDS = (
 Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
     "module", "sequential", "list", "dict", "wrapper", "identity", "pointwise", "norm", "other norm", "pool",
-    "adaptive pool", "global pool", "upsample", "pixel shuffle", "pixel unshuffle", "pad", "flatten", "opaque", "keras",
+    "adaptive pool", "global pool", "upsample", "pixel shuffle", "pixel unshuffle", "pad", "flatten", "opaque", "loss",
+    "keras",
     "first-axis norm",  # of Keras, whose channels may stand there or behind all other axes
 ]  # fmt: skip
 CONTAINERS = frozenset(("sequential", "list", "dict", "wrapper"))
@@ -242,6 +243,10 @@ _TORCH_KINDS: dict[Kind, str] = {  # of Paddle too; whatever the case of the let
         Linear LazyLinear Bilinear Embedding LSTM GRU RNN LSTMCell GRUCell MultiheadAttention Transformer
         TransformerEncoder TransformerEncoderLayer TransformerDecoder TransformerDecoderLayer Unfold Fold Unflatten
         MaxUnpool#d ChannelShuffle CosineSimilarity ParameterList EmbeddingBag
+    """,
+    "loss": """
+        L1Loss MSELoss CrossEntropyLoss NLLLoss NLLLoss2d PoissonNLLLoss GaussianNLLLoss KLDivLoss BCELoss
+        BCEWithLogitsLoss SmoothL1Loss HuberLoss SoftMarginLoss MultiLabelSoftMarginLoss MultiLabelMarginLoss
     """,
 }
 _KERAS_KINDS: dict[Kind, str] = {

@@ -87,6 +87,8 @@ def applied(layer: FrameworkLayer, given: Arguments, conditions: Conditions) -> 
         if layer.name.startswith("keras.") and (keras.is_frozen(given.get(1, "training")) or beside):
             kind = "other"
         return keras.with_last(given, tensors.run(tensors.pointwise, Arguments([tensor], {}), conditions, kind))
+    if layer.kind == "loss":
+        return tensors.compared(given, conditions)
     if layer.kind in _BY_ARGUMENTS:
         return tensors.run(_BY_ARGUMENTS[layer.kind], Arguments([tensor, *own.args], own.keywords), conditions)
     return tensors.opaque(given, conditions)

@@ -440,6 +440,11 @@ def opaque(given: Arguments, conditions: Conditions) -> Value:
     return wrote(TensorPath(), given.tensors(), conditions, "opaque")
 
 
+def compared(given: Arguments, conditions: Conditions) -> Value:
+    """Record a loss, by which its arguments leave the network."""
+    return wrote(TensorPath(), given.tensors(), conditions, "returned")
+
+
 def combined(given: Arguments, conditions: Conditions, *, added: bool = True) -> Value:
     """Arithmetic on two tensors, or on one and a number."""
     pair = [value.data for value in (*given.args[:2], *list(given.keywords.values())[:2]) if isinstance(value, Tensor)]
@@ -587,6 +592,13 @@ _ON_SEVERAL: dict[str, Callable[[Arguments, Conditions], Value]] = {
     **dict.fromkeys(("cat", "concat", "concatenate"), concatenated),
     "chunk": _chunked,
     "split": _split,
+    **dict.fromkeys(
+        words("""
+            cross_entropy binary_cross_entropy binary_cross_entropy_with_logits nll_loss mse_loss l1_loss kl_div
+            smooth_l1_loss huber_loss poisson_nll_loss gaussian_nll_loss backward
+        """),
+        compared,
+    ),
 }
 # Methods that keep the numbers: a norm behind them cancels a bias in front of them.
 _SAME = words("""

@@ -148,6 +148,20 @@ def test_before_a_linear_layer_there_is_no_head(tmp_path: Path) -> None:
     assert not found.layer.head
 
 
+@pytest.mark.parametrize(
+    ("loss", "head"),
+    [
+        ("nn.CrossEntropyLoss()(y, t)", True), ("F.mse_loss(torch.sigmoid(y), t)", True),
+        ("F.binary_cross_entropy_with_logits(input=y, target=t)", True),
+        ("((y - t) ** 2).mean().backward()", True), ("nn.Linear(21, 10)(y)", False), ("F.l1_loss(a(y), t)", False),
+    ],
+)  # fmt: skip
+def test_what_a_loss_reads_is_the_output_of_a_head(tmp_path: Path, loss: str, head: bool) -> None:
+    init = "self.a = nn.Conv2d(3, 16, 3)\nself.b = nn.Conv2d(16, 21, 3)\nself.c = nn.Conv2d(21, 21, 3)"
+    found = read(tmp_path, module(init, f"a, t = self.c, x\ny = self.b(self.a(x))\nreturn {loss}"))
+    assert [each.layer.head for each in found.layers[:2]] == [False, head]
+
+
 def test_a_width_with_the_name_of_classes_is_a_heads(tmp_path: Path) -> None:
     found = one(read(tmp_path, "NUM_CLASSES = 21\ndef make():\n    return nn.Conv2d(64, NUM_CLASSES, 1)\n"))
     assert found.layer.head
