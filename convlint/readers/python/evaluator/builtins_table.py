@@ -204,6 +204,18 @@ def _cast(kind: str) -> Known:
     return run
 
 
+def _to_tuple(count: int) -> Known:
+    """Return PyTorch's `_pair` or timm's `to_2tuple`: a tuple as it is, and a number `count` times."""
+
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
+        value = call.args[0] if call.exact and len(call.args) == 1 else None
+        if isinstance(value, Const) and isinstance(value.value, int | float):
+            return machine.sequence("tuple", [value] * count)
+        return _cast("tuple")(machine, call) if isinstance(value, Items) else None
+
+    return run
+
+
 def _deque(machine: Machine, call: LibraryCall) -> Value | None:
     """Evaluate `collections.deque`; one with a `maxlen` drops items, which is not followed."""
     bound = call.args[1] if len(call.args) > 1 else call.keywords.get("maxlen", NONE)
@@ -725,6 +737,10 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
     "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
     "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
+    **{f"torch.nn.modules.utils.{name}": _to_tuple(count)
+       for count, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), start=1)},
+    **{f"timm.{module}.to_{count}tuple": _to_tuple(count)
+       for module in ("layers", "layers.helpers", "models.layers", "models.layers.helpers") for count in (1, 2, 3, 4)},
     "torch.Size": _cast("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
     "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
     "itertools.islice": _islice, "itertools.pairwise": _pairwise,

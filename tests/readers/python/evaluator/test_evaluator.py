@@ -69,6 +69,8 @@ BODIES = [
     ("from collections import defaultdict\nd = defaultdict(list)\nd['a'].append(1)\nx = d", {"a": [1]}),
     ("import copy\na = [[1]]\nb = copy.deepcopy(a)\nb[0].append(2)\nx = a", [[1]]),
     ("import itertools\nx = list(itertools.chain([1], (2,))), list(itertools.repeat(3, 2))", ([1, 2], [3, 3])),
+    ("from torch.nn.modules.utils import _pair, _triple\nx = _pair(3), _triple([1, 2, 3])", ((3, 3), (1, 2, 3))),
+    ("from timm.layers import to_2tuple\nx = to_2tuple(0.5), to_2tuple((7, 7))", ((0.5, 0.5), (7, 7))),
     ("import re\nx = re.split(r'(\\d.*)', 'c24')[:2]", ["c", "24"]),
     ("match 3:\n    case 1 | 2: x = 'a'\n    case int(): x = 'b'\n    case _: x = 'c'", "?branch"),
     ("match 3:\n    case 1 | 2: x = 'a'\n    case n if n > 2: x = n", 3),
