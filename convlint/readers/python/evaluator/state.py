@@ -266,7 +266,8 @@ class Heap:
         for thing, others in joining.also:
             self.edit(thing).also += others
         if joining.loose:
-            self.edit(self._loose).items += joining.loose
+            cell = self.edit(self._loose)
+            cell.items = list(dict.fromkeys((*cell.items, *joining.loose)))  # paths of a loop meet again and again
             self.oldest = min(before, *(thing.born for thing in joining.loose if thing.born > 0), self.time)
         for value in joining.lost:
             self.losing(value)

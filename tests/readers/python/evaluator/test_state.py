@@ -94,6 +94,18 @@ def test_what_a_list_holds_where_paths_meet(
     assert cell.complete is complete
 
 
+def test_lists_that_get_another_name_in_each_round_of_a_loop_are_forgotten_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heap, forgotten = Heap(), list[Any]()
+    names, first, second = Table(heap, {}), List(heap, "list", [ONE]), List(heap, "list", [TWO, THREE])
+    for _ in range(5):
+        met(heap, names, put("x", first), put("x", second))
+    monkeypatch.setattr(heap, "soften", lambda thing, _: forgotten.append(thing))
+    heap.changed_by_another_name()
+    assert len(forgotten) == 2
+
+
 def test_a_path_sees_nothing_of_the_other() -> None:
     heap = Heap()
     thing = Table(heap, {"a": ONE})
