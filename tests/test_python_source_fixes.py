@@ -236,6 +236,9 @@ EITHER = "def main(a):\n    if a.big:\n        n = Net()\n    else:\n        n =
         (f"{EITHER}    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
         (f"{EITHER}    n = nn.DataParallel(n)\n    n.load_state_dict(torch.load(a.pretrained))\n    return n\n", True),
         (f"{EITHER}    n.load_state_dict(torch.load(a.saved))\n    return n\n", False),
+        ("class Lit(LightningModule):\n    n = Net()\n\n\nm = Lit.load_from_checkpoint(pretrained_filename)\n", True),
+        ("class Lit(LightningModule):\n    n = Net()\n\n\nm = Lit.load_from_checkpoint(path=URLS[0])\n", True),
+        ("class Lit(LightningModule):\n    n = Net()\n\n\nm = Lit.load_from_checkpoint(keeper.best_path)\n", False),
         (f"{EITHER}    o = SGD(n)\n    optimizer = o.of(n)\n    optimizer.load_state_dict(a.pretrained)\n", False),
     ],
 )  # fmt: skip

@@ -19,11 +19,12 @@ from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits,
 from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
-from convlint.model.source import SourceReading, TrainingProgram
+from convlint.model.source import BiasUse, SourceReading, TrainingProgram
 from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
+_LOADS = "this loads weights that were made with the bias"
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
 
 
@@ -83,7 +84,7 @@ class _File(NamedTuple):
 
     raw: bytes
     edits: Mapping[Span, tuple[Edit, ...] | str]
-    use: Location | None
+    use: BiasUse | None
 
 
 class _Editor:
@@ -119,10 +120,11 @@ class _Editor:
         if isinstance(edits, str):
             return _refused(fix, at, edits)
         if file.use is not None:
-            sure = file.use.path == at.path
-            return _refused(fix, file.use, f"this {'uses' if sure else 'may use'} a bias that would be None")
+            sure = file.use.at.path == at.path
+            why = f"this {'uses' if sure else 'may use'} a bias that would be None"
+            return _refused(fix, file.use.at, _LOADS if file.use.loads else why)
         if at in self._loads:
-            return _refused(fix, self._loads[at], "this loads weights that were made with the bias")
+            return _refused(fix, self._loads[at], _LOADS)
         return fix_with_edits(fix, {at.path: edits}, lambda _: file.raw)
 
     def _all_edits(self, source: Opened, path: str) -> _File:
@@ -139,7 +141,7 @@ class _Editor:
         edits = {span: edits_of[span] if isinstance(result, Rewrites) else result for span, result in rewrites.items()}
         return _File(source[0].raw, edits, self._bias_use(path, source[0], calls.values()))
 
-    def _bias_use(self, path: str, source: PythonSource, calls: Iterable[ast.Call | None]) -> Location | None:
+    def _bias_use(self, path: str, source: PythonSource, calls: Iterable[ast.Call | None]) -> BiasUse | None:
         """What uses a bias that these calls in a file may make, in that file first."""
         if not self._bias_uses:
             return None
@@ -148,7 +150,7 @@ class _Editor:
             {"", *_names_of(source, made)}, {"", *_SET.findall(source.text)}, _attributes_of(source, made),
         )  # fmt: skip
         places = [
-            use.at
+            use
             for use in self._bias_uses
             if (use.within is None or path in use.within)
             and (
@@ -157,7 +159,7 @@ class _Editor:
                 else use.attribute in (own if use.at.path == path else anywhere)
             )
         ]
-        return next((at for at in places if at.path == path), places[0] if places else None)
+        return next((use for use in places if use.at.path == path), places[0] if places else None)
 
     def with_benchmark(self, fix: Fix, at: Location) -> Fix:
         """The fix with the line that switches the tuning on, or with the reason why it has no place."""

@@ -166,6 +166,7 @@ class BiasUse(Struct, frozen=True, kw_only=True):
     at: Location
     attribute: str = ""
     within: frozenset[str] | None = None
+    loads: bool = False  # published weights, which have the bias
 
 
 class SourceReading(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from functools import cached_property
 from convlint.model.source import BiasUse
 from convlint.readers.python.evaluator.names_of import parameters
 from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.nn.modules import PUBLISHED
 from convlint.readers.python.project import FRAMEWORKS
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import every
@@ -22,7 +23,10 @@ from convlint.readers.python.walking import every
 # Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
 # text is searched for much faster than an alternation.
 _USES = tuple(map(re.compile, (rb"\.bias\b", rb"\.[\s\\]+bias\b", rb"bias['\"{]")))
-_USE_IN_LINE = re.compile(rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)")
+_LOADS = "load_from_checkpoint"  # of Lightning, which makes the network, too
+_USE_IN_LINE = re.compile(
+    rb"^[\s\\]*bias\b(?!\s*=[^=])|\.[\s\\]*bias\b|bias['\"{]|\.parameters\(\)|\b" + _LOADS.encode()
+)
 # Calls to which the name of a missing bias can be given, some only with a default as their last argument
 _ASK = re.compile(
     r"hasattr|delattr|endswith|startswith|find|get|setdefault|setattr|getattr3|pop2|"
@@ -73,13 +77,16 @@ def first_uses(imports: ProjectImports) -> tuple[BiasUse, ...]:
             for node, name in named_uses(file):
                 if (path, name) not in uses:
                     within = None if name else imports.programs_with(path)
-                    uses[path, name] = BiasUse(at=file.locate(node), attribute=name, within=within)
+                    use = BiasUse(at=file.locate(node), attribute=name, within=within, loads=_loads_published(node))
+                    uses[path, name] = use
     return tuple(uses.values())
 
 
 def may_use(content: bytes) -> bool:
     """Whether a file with this content may use a bias, by a search of its text."""
-    return b".parameters()" in content or (b"bias" in content and any(pattern.search(content) for pattern in _USES))
+    return any(word in content for word in (b".parameters()", _LOADS.encode())) or (
+        b"bias" in content and any(pattern.search(content) for pattern in _USES)
+    )
 
 
 def named_uses(file: SourceFile) -> list[tuple[ast.expr, str]]:
@@ -235,6 +242,8 @@ class _Uses:
                 ast.Assign(targets=[ast.Name(id="__constants__")]) | ast.AnnAssign(target=ast.Name(id="__constants__"))
             ):
                 pass  # for a compiler
+            case ast.Assign(targets=[target], value=value) if _names_undecayed(_key(target), value):
+                pass
             case ast.Assign(targets=[ast.Tuple() | ast.List()], value=value) if _gives_parameters(value):
                 self.nodes.append(value)
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
@@ -270,6 +279,8 @@ class _Uses:
                     self.nodes.append(node)  # type: ignore[arg-type]
                 self._visit(holder, safe)
             case ast.Call(func=function, args=arguments, keywords=keywords):
+                if _loads_published(node):
+                    self.nodes.append(node)
                 name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
                 takes_name = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
                                   or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
@@ -281,7 +292,8 @@ class _Uses:
                     for option in keywords
                     if option.arg == "bias" and self._is_frameworks(dotted(function))
                 ]
-                for expression in (*arguments, *(keyword.value for keyword in keywords)):
+                options = [option.value for option in keywords if not _names_undecayed(option.arg, option.value)]
+                for expression in (*arguments, *options):
                     if not (takes_name and _is_word(expression)):
                         self._visit(expression, safe, asked=takes_none or expression in biases)
             case ast.Dict(keys=keys, values=values):
@@ -403,6 +415,14 @@ def _holder(node: ast.AST) -> ast.expr | None:
     return None
 
 
+def _loads_published(node: ast.AST) -> bool:
+    """Whether it makes a network with weights that others have published."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)) if name == _LOADS:
+            return any(PUBLISHED.search(ast.unparse(value)) for value in (*node.args, *node.keywords))
+    return False
+
+
 def _tested_holder(node: ast.expr) -> ast.expr | None:
     """Return what `_holder` returns, and `m` for `getattr(m, "bias", None)` too."""
     match node:
@@ -419,6 +439,11 @@ def _is_word(node: ast.AST) -> bool:
 def _is_text(node: ast.expr) -> bool:
     of_texts = isinstance(node, (ast.Tuple, ast.List, ast.Set)) and all(map(_is_text, node.elts))
     return of_texts or isinstance(node, ast.Constant)
+
+
+def _names_undecayed(name: str | None, value: ast.expr) -> bool:
+    """Whether it is the list of words by which parameters are left without decay: `no_decay = ["bias", "norm"]`."""
+    return "decay" in (name or "").lower() and not isinstance(value, ast.Constant) and _is_text(value)
 
 
 def _gives_parameters(value: ast.expr) -> bool:

@@ -27,6 +27,8 @@ PARTS = "from torch import nn\nclass A(nn.Module):\n def f(self):\n  self.w = {}
         "SGD([{'params': [a.c.bias]}])",
         "b = c.bias",
         "x = {'kernel_size': k, 'name': 'bias'}",
+        "for name in ['weight', 'bias']: new[name] = old[name]",
+        "no_decay = [conv.bias]",
         "if hasattr(m, 'bias'): m.bias.data.zero_()",
         "if isinstance(m, (nn.Linear, nn.Conv2d)): m.bias.data.zero_()",
         "if isinstance(m, nn.Linear) or a: m.bias.data.zero_()",
@@ -118,6 +120,9 @@ def test_a_keyword_is_no_use() -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        "no_decay = ['bias', 'LayerNorm.weight']\nx = any(part in name for part in no_decay)",
+        "self.no_decay = ('bias', 'bn')",
+        "x = Lars(exclude_from_weight_decay=['batch_normalization', 'bias'])",
         "if m.bias is not None: m.bias.data.zero_()",
         "if m.bias != None: m.bias.data.zero_()",
         "if isinstance(m, nn.Conv2d) and m.bias is not None: m.bias.data.zero_()",
