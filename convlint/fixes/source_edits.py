@@ -24,6 +24,7 @@ from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
+_MAKES_NORM = re.compile(r"\b(?:[A-Z]\w*(?i:norm|bn)\w*|norm_layer|norm|bn)\(")
 _LOADS = "this loads weights that were made with the bias"
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
 
@@ -202,10 +203,45 @@ def _without_bias(
 
 
 def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
-    """The expressions that functions return: one caller may put a norm behind such a layer, another none."""
+    """The expressions of which callers decide whether a norm is behind them.
+
+    These are what functions return, and all of functions that make a norm only if an argument asks for it.
+    """
     bodies = [node.body for node in nodes[ast.Lambda]]
     returned = [node.value for node in nodes[ast.Return] if node.value is not None]
-    return frozenset((*bodies, *returned))
+    return frozenset((*bodies, *returned)).union(*map(_without_norm_by_default, nodes[ast.FunctionDef]))
+
+
+def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
+    """What a function that leaves a norm out by default, as of `norm=False`, has where there is none."""
+    args = function.args
+    positional = reversed([*args.posonlyargs, *args.args])
+    defaults = [
+        *zip(positional, reversed(args.defaults), strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    off = {parameter.arg for parameter, default in defaults if isinstance(default, ast.Constant) and not default.value}
+    asking = (
+        [node for node in every(function) if isinstance(node, ast.If) and _asks_for(node.test) in off] if off else []
+    )
+    branches = [node.body for node in asking if _makes_norm(node.body) and not _makes_norm(node.orelse)]
+    within = {inner for branch in branches for part in branch for inner in every(part)}
+    return {inner for inner in every(function) if inner not in within} if branches else set()
+
+
+def _asks_for(test: ast.expr) -> str:
+    """The variable of the tests `norm` and `norm is not None`; '' for any other."""
+    match test:
+        case (
+            ast.Name(id=name)
+            | ast.Compare(left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)])
+        ):
+            return name
+    return ""
+
+
+def _makes_norm(code: Sequence[ast.stmt]) -> bool:
+    return any(_MAKES_NORM.search(ast.unparse(statement)) for statement in code)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

@@ -216,6 +216,32 @@ def test_the_line_that_switches_tuning_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("parameters", "branch", "stays"),
+    [
+        ("norm=False", "if norm: parts.append(nn.BatchNorm2d(8))", True),
+        ("*, norm=None", "if norm is not None:\n  parts += [norm(8)]\n else:\n  parts += [nn.ReLU()]", True),
+        ("norm=True", "if norm: parts.append(nn.BatchNorm2d(8))", False),  # by default there is one
+        ("norm", "if norm: parts.append(nn.BatchNorm2d(8))", False),
+        ("zero=False", "if zero: nn.init.normal_(parts[1].weight)", False),
+        ("norm=None", "if norm is None: parts.append(nn.BatchNorm2d(8))", False),
+        ("sync=False", "if sync: parts.append(nn.SyncBatchNorm(8))\n else: parts.append(nn.BatchNorm2d(8))", False),
+    ],
+)
+def test_a_bias_stays_where_a_default_leaves_the_norm_out(parameters: str, branch: str, stays: bool) -> None:
+    code = f"{TORCH}def make({parameters}):\n parts = [nn.Conv2d(8, 8, 3)]\n {branch}\n return nn.Sequential(*parts)\n"
+    fix = fix_of(code.encode())
+    assert ("whoever calls the function" in fix.no_edit) is stays
+    assert bool(fix.code_edits) is not stays
+
+
+def test_a_convolution_that_comes_with_its_norm_alone_loses_its_bias() -> None:
+    code = (
+        f"{TORCH}def make(n=0):\n if n:\n  return nn.Sequential(nn.Conv2d(8, n, 3), nn.BatchNorm2d(n))\n return None\n"
+    )
+    assert fix_of(code.encode()).code_edits
+
+
+@pytest.mark.parametrize(
     ("insert_at", "torch", "why"),
     [
         (None, "torch", "train.py:1: no place was found"),
