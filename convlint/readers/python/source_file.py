@@ -61,18 +61,26 @@ class SourceFile:
 
     @cached_property
     def trials(self) -> tuple[range, ...]:
-        """The lines in which a module that defines classes tries them: below its guard, or in a test of its own."""
+        """The lines in which a module tries what it defines: below its guard, or in a test of its own."""
         body = self.tree.body
-        if _USES.search(self.content) or not any(isinstance(node, ast.ClassDef) for node in body):
+        if _USES.search(self.content):
             return ()
         guards = list(filter(is_guard, body))
         called = {last_name(node.value.func) for guard in guards for node in guard.body
                   if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)}  # fmt: skip
         tests = [node for node in body if isinstance(node, ast.FunctionDef)
                  and (node.name in called or node.name.lstrip("_").startswith("test"))]  # fmt: skip
-        lines = (range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in (*guards, *tests))
-        parts = ((part, b"\n".join(self.content_lines[part.start - 1 : part.stop - 1])) for part in lines)
-        return tuple(part for part, content in parts if _TRIES.search(content))
+        makes = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        classes = any(isinstance(node, ast.ClassDef) for node in body)
+        return tuple(
+            lines
+            for part in (*guards, *tests)
+            if (lines := range(part.lineno, (part.end_lineno or part.lineno) + 1))
+            and ((classes and self._tries(lines)) or (is_guard(part) and _only_makes(part.body, makes)))
+        )
+
+    def _tries(self, lines: range) -> bool:
+        return _TRIES.search(b"\n".join(self.content_lines[lines.start - 1 : lines.stop - 1])) is not None
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.arg) -> Span:
         """Return the position of a node; the end is exclusive."""
@@ -150,6 +158,16 @@ def is_guard(node: ast.stmt) -> TypeGuard[ast.If]:
         and isinstance(test.ops[0], ast.Eq)
         and {_word(test.left), _word(test.comparators[0])} == {"__name__", "__main__"}
         for test in tests
+    )
+
+
+def _only_makes(code: list[ast.stmt], names: set[str]) -> bool:
+    """Whether each statement keeps what a function or class of these names gives, as `net = resnet(10)` does."""
+    return all(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "id", "") in names
+        for node in code
     )
 
 

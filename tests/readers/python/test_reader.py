@@ -209,3 +209,17 @@ TRIAL = "import torch\nclass Net:\n    def __init__(self, width): self.width = w
 def test_where_a_module_tries_itself(code: str, lines: list[range]) -> None:
     assert list(parsed("net.py", (TRIAL + code).encode()).trials) == lines
     assert not parsed("net.py", code.encode()).trials  # it defines no class
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("net = make(101)\n    other = make(21)", [range(3, 6)]),
+        ("net = make(101)\n    serve(net)", []),
+        ("net = serve(101)", []),
+        ("net = make(101)\n    net.fit(data)", []),
+    ],
+)
+def test_a_module_tries_functions_where_it_does_nothing_with_what_they_give(code: str, lines: list[range]) -> None:
+    made = f"def make(width):\n    return Conv2D(width, 3)\nif __name__ == '__main__':\n    {code}\n"
+    assert list(parsed("net.py", made.encode()).trials) == lines
