@@ -40,7 +40,7 @@ def converts_bf16(gpu: Gpu, runtime: Runtime) -> bool:
     """
     if "bf16" in gpu.tensor_dtypes or not "7.0" <= gpu.compute_capability < "8.0":
         return False
-    return gpu.tensor_cores and framework_of(runtime) == "pytorch"
+    return framework_of(runtime) == "pytorch"
 
 
 def tensor_peak(gpu: Gpu, compute: Dtype, *, fp16_accumulate: bool) -> float | None:

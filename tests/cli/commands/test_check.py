@@ -435,3 +435,23 @@ def test_a_slow_version_in_the_lock_file_fails_the_check_until_it_is_left(folder
     (folder / "pyproject.toml").write_text('[tool.convlint]\nversions = "none.lock"\n')
     missing = convlint("check", "video.yaml", "--gpu", "h100")
     assert (missing.code, "pyproject.toml:2:1: 'none.lock' is no file" in missing.err) == (2, True)
+
+
+@pytest.mark.parametrize("op", ["norm", "batchnorm", "groupnorm, groups: 8", "layernorm"])
+def test_what_a_norm_reads_is_kept_for_its_gradient(op: str) -> None:
+    Path("net.yaml").write_text(
+        "version: 1\nmode: training\ndefaults: {N: 256, dtype: fp16, layout: NHWC, K: 64, kernel_size: 3, padding: 1}\n"
+        f"layers: [{{name: a, C: 64, H: 112, W: 112}}, {{op: {op}}}, {{op: relu}}, {{name: b}}]\n"
+    )
+    (network,) = json.loads(convlint("check", "net.yaml", "--gpu", "a100", "-o", "json").out)["networks"]
+    assert network["memory_bytes"]["activations"] == 3 * 256 * 64 * 112 * 112 * 2  # what a, the norm and b read
+
+
+def test_onnx_runtime_hears_of_its_own_setting_for_1_d_layers() -> None:
+    Path("net.yaml").write_text(
+        "version: 1\nmode: inference\nruntime: {framework: onnxruntime}\ndefaults: {dtype: fp16, layout: NCHW}\n"
+        "layers: [{name: a, N: 32, C: 256, W: 8000, K: 256, kernel_size: 3, padding: 1, dims: 1}]\n"
+    )
+    findings = json.loads(convlint("check", "net.yaml", "--gpu", "a100", "-o", "json").out)["findings"]
+    (fix,) = (finding["fix"]["describe"] for finding in findings if finding["code"] == "CL401")
+    assert fix == "prefer_nhwc=1 in the CUDA execution provider's options"
