@@ -196,6 +196,15 @@ def test_rules_on_versions_are_not_guessed() -> None:
     assert all("runtime.framework_version" in skip["needs"] for skip in found["skipped"] if skip["code"] == "CL811")
     silent = checked(VIDEO.replace("runtime: { framework: pytorch }\n", ""))
     assert not [skip for skip in silent["skipped"] if skip["code"].startswith(("CL81", "CL82"))]
+    eights = (
+        VIDEO.replace("pytorch", "tensorrt")
+        .replace("bf16", "fp8")
+        .replace("padding: 1 }", "padding: 1, groups: 2 }", 1)
+    )
+    skipped = checked(eights, "--gpu", "h100")["skipped"]
+    assert [(skip["layer"], skip["needs"]) for skip in skipped if skip["code"] == "CL824"] == [
+        ("a", ["runtime.tensorrt"])
+    ]
 
 
 SOURCE = """\
