@@ -358,6 +358,7 @@ class Advice:
         self._limits = limits
         playing = _playing(rules)
         self._evaluator = Evaluator(playing)
+        self._grave = Evaluator([rule for rule in own if any(case.severity == "error" for case in rule.cases)])
         # What the rest of the rulebook silences as things are, these rules find.
         self._silenced_alike = codes is None or all(code in codes for rule in playing for code in rule.yields_to)
         self._known: dict[object, Sequence[Flaw]] = {}  # what was found, by all that decides it
@@ -470,6 +471,24 @@ class Advice:
                 for side in self.coupling.split(index, flaw, values):
                     if side.set and (self._is_wanted is None or self._is_wanted(index, side)):
                         yield index, side
+
+    def errors(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> frozenset[tuple[int, str]]:
+        """The layers that have errors in a setting once they have `changes`, each with the rule's code."""
+        context, known = self._facts.with_runtime(setting.runtime), dict[object, Sequence[Flaw]]()
+        errors = set[tuple[int, str]]()
+        for index, stated_layer in enumerate(setting.layers):
+            layer = with_fix(stated_layer, changes.get(index, NOTHING))
+            key = layer_identity(layer), layer.name if self._grave.tells_apart else None
+            if key not in known:
+                values = LayerFacts(context, layer, None, (), None)
+                flaws = self._grave.evaluate(values, connected=False, exists=False).flaws
+                known[key] = [flaw for flaw in flaws if flaw.case.severity == "error"]
+            errors.update(
+                (index, flaw.rule.info.code)
+                for flaw in known[key]
+                if self._is_wanted is None or self._is_wanted(index, flaw)
+            )
+        return frozenset(errors)
 
     def _is_as_now(self, setting: NetworkSetting, index: int) -> bool:
         """Whether a setting leaves a layer as it is, one that reads no other."""

@@ -3,6 +3,7 @@
 Settings are few: what rules lead to of dtypes, times the memory formats all NCHW, all NHWC, and NHWC with those grouped
 layers in NCHW that are faster so. Within each, sizes that hang together through layers are searched together, from all
 and from none of them, until no single change saves `LEAST_GAIN`. Whatever B is no slower without does not belong to it.
+A setting in which layers have errors that they do not have as things are is no choice.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Search:
         self._settings: dict[object, NetworkSetting] = {}
         self._advised: dict[NetworkSetting, Advised] = {}
         self._sized: dict[NetworkSetting, Levers] = {}  # what pays of the sizes in each, as far as it was asked
+        self._errors_now: frozenset[tuple[int, str]] | None = None  # layers and rules, once they are asked for
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
 
@@ -107,6 +109,7 @@ class Search:
     def _once(self, now: Advised) -> Optimum:
         timing = self.timing
         ways = sorted(self._ways(now), key=lambda way: (timing.gpu_us(self.setting(way), {}), len(way)))
+        possible = list(ways)
         candidates: list[tuple[float, int, int, Choices, Levers]] = []
         way: Choices
         levers: Levers
@@ -119,16 +122,32 @@ class Search:
                 if timing.gpu_us(setting, sized) * HOPELESS > least_us:
                     continue
             levers = self._fastest(way)
-            candidates.append((timing.gpu_us(setting, self.advice.changes(levers)), len(way), len(levers), way, levers))
+            if not self._is_valid(way, levers):
+                possible.remove(way)
+                continue
+            candidates.append(self._candidate(way, levers))
+        candidates = candidates or [self._candidate({}, self._fastest({}))]
         totals = [timing.network_us(self.setting(candidate[3]), candidate[0]) for candidate in candidates]
         most_us = min(totals) * (1 + LEAST_GAIN)
         close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
         _, _, _, fastest, sizes = min(close, key=lambda candidate: (candidate[1], candidate[0], candidate[2]))
         way, levers = self._needed(fastest, sizes)
         setting = self.setting(way)
-        alone = {kind: choice for kind, choice in self._alone(ways) if kind not in way}
+        alone = {kind: choice for kind, choice in self._alone(possible) if kind not in way}
         best = Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
         return replace(best, bases={member: self._basis_of(best, member) for member in (*way, *levers)})
+
+    def _candidate(self, way: Choices, levers: Levers) -> tuple[float, int, int, Choices, Levers]:
+        us = self.timing.gpu_us(self.setting(way), self.advice.changes(levers))
+        return us, len(way), len(levers), way, levers
+
+    def _is_valid(self, way: Choices, levers: Levers) -> bool:
+        """Whether no layer has an error in a setting, with these sizes, that it does not have as things are."""
+        if not way:
+            return True
+        if self._errors_now is None:
+            self._errors_now = self.advice.errors(self.timing.now, {})
+        return self.advice.errors(self.setting(way), self.advice.changes(levers)) <= self._errors_now
 
     def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""
@@ -413,16 +432,16 @@ class Search:
                 fewer = {other: choice for other, choice in way.items() if other != kind}
                 again = self._fastest(fewer)
                 us = self.total_us(fewer, again)
-                if us <= least_us * (1 + LEAST_GAIN):
+                if us <= least_us * (1 + LEAST_GAIN) and self._is_valid(fewer, again):
                     way, levers, least_us = fewer, again, us
         if timing.host_us is not None and levers:
             most_us = least_us * (1 + LEAST_GAIN)
-            if self.total_us(way, {}) <= most_us:
+            if self.total_us(way, {}) <= most_us and self._is_valid(way, {}):
                 return way, {}
             if len(timing.network.layers) <= MOST_SEARCHED:
                 for key in reversed([*levers]):
                     fewer_levers = {other: lever for other, lever in levers.items() if other != key}
-                    if self.total_us(way, fewer_levers) <= most_us:
+                    if self.total_us(way, fewer_levers) <= most_us and self._is_valid(way, fewer_levers):
                         levers = fewer_levers
         return way, levers
 

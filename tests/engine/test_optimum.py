@@ -197,3 +197,17 @@ def test_no_width_keeps_torch_compile_from_choosing_the_layout(layout: Layout, w
     assert then <= now
     said = [each.fix for each in result.findings if each.rule.code == "CL102"]
     assert [fix is not None and bool(fix.set or fix.by_layer) for fix in said] == [widened]
+
+
+@pytest.mark.parametrize(("classes", "kinds"), [(86, set()), (88, {"dtype"})])
+def test_no_setting_leads_to_an_error(classes: int, kinds: set[str]) -> None:
+    """CuDNN has int8 convolutions for channels in multiples of 4 alone."""
+    net = Wiring(C=64, N=32, size=56, dtype="fp16", layout="NHWC")
+    network = net.network(net.conv(net.conv(net.conv(net.image, 128, 3), 128, 3), classes, 1, head=True))
+    network = replace(network, mode="inference", runtime=Runtime(framework="jax"))
+    result, promise = promised(network, "a100", "inference", allow=("int8",))
+    assert promise.optimum.choices.keys() == kinds
+    fixes = [finding.fix for finding in result.findings if finding.rule.code == "CL109"]
+    assert [fix is not None and fix.advised for fix in fixes] == [bool(kinds)]
+    again, _ = promised(followed(network, promise), "a100", "inference", allow=("int8",))
+    assert not any(finding.severity == "error" for finding in again.findings)
