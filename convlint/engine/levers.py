@@ -233,8 +233,10 @@ def _alone(flaw: Flaw, side: str, values: LayerFacts) -> Flaw:
     flaws = Evaluator([flaw.rule]).evaluate(of_side, connected=values.edge is not None, exists=False).flaws
     own = next((candidate for candidate in flaws if candidate.set.keys() == {side}), None)
     if own is not None:
+        present = {name: getattr(values.layer, name) for name in flaw.set if name != side}
+        message = own.case.message.render(of_side, present, code=own.rule.info.code)
         # what would be no more than a remark alone may be what the other side pays with
-        return replace(own, case=replace(own.case, severity=flaw.case.severity))
+        return replace(own, case=replace(own.case, severity=flaw.case.severity), message=message)
     other = {name: value for name, value in flaw.other.items() if name == side}
     return replace(flaw, set={side: flaw.set[side]}, other=other)
 

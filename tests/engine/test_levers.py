@@ -457,3 +457,14 @@ def test_the_number_of_a_layers_own_channels() -> None:
     assert coupling.number_of(1, "K") is not None
     assert coupling.group_of(1, "K") is None  # nobody else has it
     assert coupling.number_of(0, "R") is None
+
+
+def test_a_message_on_one_side_speaks_of_the_other_as_it_is() -> None:
+    """Its own fix is worked out as if the other side were mended."""
+    net = Wiring(C=64, N=32, size=56, dtype="fp8", layout="NHWC")
+    channels = net.conv(net.conv(net.image, 84, 1), 84, 3, groups=3)  # of which the rule does not speak
+    channels = net.conv(net.conv(channels, 84, 1), 64, 1)
+    result, _ = promised(replace(net.network(channels), runtime=Runtime(framework="jax")), "h100", "inference")
+    messages = [finding.message for finding in result.findings if finding.rule.code == "CL101"]
+    assert messages
+    assert all("84" in message and "96" not in message for message in messages)
