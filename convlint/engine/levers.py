@@ -316,6 +316,10 @@ def may_play(flaw: Flaw, layer: ConvLayer) -> bool:
     return stated(flaw, layer) != "info" and not takes_away(flaw.set, layer)
 
 
+def _has_price(flaw: Flaw) -> bool:
+    return flaw.rule.loss == "fix" and flaw.case.fix is not None and flaw.case.fix.priced
+
+
 def narrowing(flaw: Flaw, layer: ConvLayer) -> Changes:
     """The narrower size that a flaw of tiles names, for those who allow it; nothing where it names none."""
     fix = flaw.case.fix
@@ -475,7 +479,10 @@ class Advice:
                         yield index, side
 
     def errors(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> frozenset[tuple[int, str]]:
-        """The layers that have errors in a setting once they have `changes`, each with the rule's code."""
+        """The layers that have errors in a setting once they have `changes`, each with the rule's code.
+
+        An error that has a price runs, in a time that is predicted, and is left out.
+        """
         context, known = self._facts.with_runtime(setting.runtime), dict[object, Sequence[Flaw]]()
         errors = set[tuple[int, str]]()
         for index, stated_layer in enumerate(setting.layers):
@@ -484,7 +491,7 @@ class Advice:
             if key not in known:
                 values = LayerFacts(context, layer, None, (), None)
                 flaws = self._grave.evaluate(values, connected=False, exists=False).flaws
-                known[key] = [flaw for flaw in flaws if flaw.case.severity == "error"]
+                known[key] = [flaw for flaw in flaws if flaw.case.severity == "error" and not _has_price(flaw)]
             errors.update(
                 (index, flaw.rule.info.code)
                 for flaw in known[key]

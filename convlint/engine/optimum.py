@@ -3,7 +3,7 @@
 Settings are few: what rules lead to of dtypes, times the memory formats all NCHW, all NHWC, and NHWC with those grouped
 layers in NCHW that are faster so. Within each, sizes that hang together through layers are searched together, from all
 and from none of them, until no single change saves `LEAST_GAIN`. Whatever B is no slower without does not belong to it.
-A setting in which layers have errors that they do not have as things are is no choice.
+A setting in which layers do not run that run as things are is no choice.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Search:
         return us, len(way), len(levers), way, levers
 
     def _is_valid(self, way: Choices, levers: Levers) -> bool:
-        """Whether no layer has an error in a setting, with these sizes, that it does not have as things are."""
+        """Whether all layers that run as things are, by the rules, run in a setting with these sizes."""
         if not way:
             return True
         if self._errors_now is None:
