@@ -69,6 +69,10 @@ def spec_schema() -> Schema:
         "target": {**_one_or_many(_gpu()), "description": "GPUs to check for; default: a100"},
         "mode": _choice(SPEC_MODES, "training checks all three passes, inference only fprop"),
         "runtime": _runtime(),
+        "whole_step": {
+            "type": "boolean",
+            "description": "false where operations of a step are left out, so that its time is unknown",
+        },
         "defaults": {**_layer(_NOT_IN_DEFAULTS), "description": "what layers have that do not say otherwise"},
         "layers": {
             "type": "array",

@@ -105,7 +105,7 @@ def _version(name: str, item: Value) -> Version:
         raise fault(f"{name}: {shown(text)!r} is not a version such as 8.9.2", item.span) from None
 
 
-TOP_KEYS = ("version", "target", "mode", "runtime", "defaults", "layers", "name", "description")
+TOP_KEYS = ("version", "target", "mode", "runtime", "whole_step", "defaults", "layers", "name", "description")
 TOP_ALIASES: Mapping[str, str] = {"targets": "target", "gpu": "target"}
 MOST_TARGETS = 100  # there are some sixty GPUs
 MODES: Mapping[str, str] = {
@@ -172,6 +172,7 @@ class _Spec:
         self.errors.attempt(lambda: self._version(top.get("version"), document), None)
         mode = self.errors.attempt(lambda: _mode(top.get("mode")), None)
         targets = self.errors.attempt(lambda: _targets(top.get("target")), None) or ()
+        all_stated = self.errors.attempt(lambda: _whole_step(top.get("whole_step")), False)
         defaults = Defaults.read(top.get("defaults"), self.errors.fail)
         graph = SpecGraph(self.errors, defaults, batch=self.options.batch, complete=self.complete)
         graph.read(top.get("layers"), document)
@@ -180,7 +181,7 @@ class _Spec:
         return Network(
             path=self.path,
             layers=layers,
-            whole=bool(graph.wiring.whole) and bool(layers) and not self.errors.noted,
+            whole=all_stated and bool(graph.wiring.whole) and bool(layers) and not self.errors.noted,
             edges=tuple(graph.edges),
             operations=graph.wiring.finished(graph.readers),
             runtime=runtime,
@@ -216,6 +217,10 @@ def _mode(value: Value | None) -> Mode | None:
     if value is None:
         return None
     return "training" if choice("mode", value, MODES) == "training" else "inference"
+
+
+def _whole_step(value: Value | None) -> bool:
+    return value is None or boolean("whole_step", value)
 
 
 def _targets(value: Value | None) -> tuple[str, ...]:

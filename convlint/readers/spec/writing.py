@@ -286,12 +286,18 @@ _MOST_PASSED = 32  # tensors that may stand for one that is not written; with mo
 _AXES = ("W", "HW", "DHW")
 
 
-def wired(network: Network, entries: Sequence[dict[str, Any]], names: SpecNames, batch: int | None) -> list[SpecItem]:
-    """The items of the spec, in order; `entries` are convolutions, `batch` is their default N. Raises CannotWire."""
+def wired(
+    network: Network, entries: Sequence[dict[str, Any]], names: SpecNames, batch: int | None
+) -> tuple[list[SpecItem], bool]:
+    """The items of the spec, in order, and whether they are all operations of a step.
+
+    `entries` are convolutions, `batch` is their default N. Raises CannotWire.
+    """
     first = dict.fromkeys(operation.layer for operation in network.operations if operation.layer is not None)
     if list(first) != list(range(len(network.layers))):
         raise CannotWire("the operations do not run the layers in their order")
-    return _Wiring(network, entries, SpecItems(names, batch)).written()
+    wiring = _Wiring(network, entries, SpecItems(names, batch))
+    return wiring.written(), wiring.states_step
 
 
 class _Wiring:
@@ -646,9 +652,10 @@ def spec_text(network: Network) -> str:
         return "\n".join([*lines, "layers: []", ""])
     remarks = []
     items: list[SpecItem] = []
+    states_step = False
     try:
         if network.operations:
-            items = wired(network, entries, names, defaults.get("N"))
+            items, states_step = wired(network, entries, names, defaults.get("N"))
     except CannotWire as reason:
         remarks.append(f"# What connects the layers is left out: {reason}.")
         names, _ = _names(network.layers)
@@ -658,6 +665,9 @@ def spec_text(network: Network) -> str:
     if copying:
         what = f"{copying} layers copy" if copying > 1 else "one layer copies"
         remarks.append(f"# Left out, with its time and its CL402: {what} what arrives into the layout that it runs in.")
+    # Group norms are written for the channels that they tie, and would say that all of a step is there.
+    if not states_step and any(item.mapping.get("op") == "groupnorm" for item in items):
+        lines.append("whole_step: false  # operations that a spec cannot state are left out")
     lines.append("layers:")
     lines += [f"  - {flow(item.mapping)}{_comment(item, network)}" for item in items]
     return "\n".join([*remarks, *lines, ""])

@@ -453,6 +453,14 @@ def test_a_step_is_known_where_its_operations_and_sizes_are(old: str, new: str, 
     assert found.whole is whole
 
 
+@pytest.mark.parametrize(("stated", "whole"), [("false", False), ("true", True)])
+def test_a_spec_may_say_that_operations_are_left_out(stated: str, whole: bool) -> None:
+    found, wrong = read_spec(STEP.replace("version: 1", f"version: 1\nwhole_step: {stated}"), "net.yaml")
+    assert wrong == ()
+    assert found.whole is whole
+    assert next(one.work.kind for one in found.operations if one.work is not None) == "batch norm"
+
+
 def test_a_spec_with_an_error_has_no_step() -> None:
     found, wrong = read_spec(STEP.replace("op: norm", "op: normal"), "net.yaml")
     assert wrong

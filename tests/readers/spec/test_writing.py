@@ -544,6 +544,18 @@ def test_a_step_that_a_spec_cannot_say_is_left_out() -> None:
     assert not read_back.whole
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_group_norm_among_operations_left_out_tells_of_no_step(*, whole: bool) -> None:
+    net, a = stem()
+    odd = Work(kind="unknown", op="odd", reads=(122_880,), writes=122_880)
+    net.conv(net.same("identity", net.same("identity", a, work=odd), groups=4, name="norm"), 8)
+    network = replace(net.network(), whole=whole)
+    read_back = back(network)
+    assert not read_back.whole
+    assert read_back.operations[2].groups == 4
+    assert back(read_back) == read_back
+
+
 def named(net: Wired, wanted: str = "written") -> list[str]:
     network = net.network()
     found = uses(network.operations, channels_of(network))
