@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
-from operator import add, floordiv, mul, sub
+from operator import add, floordiv, mod, mul, sub
 from struct import iter_unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -292,25 +292,28 @@ def infer(model: onnx.ModelProto) -> Inferred:
 def _fold_sizes(graph: onnx.GraphProto) -> bool:
     """Replaces values computed from known shapes by constants if shapes are unknown; returns whether any was replaced.
 
-    Shape inference of onnx takes the ends of a slice from constants alone, and `torch.chunk` is exported as slices up
-    to a quotient of a size. Call again after another inference: sizes behind these are known only then.
+    Shape inference of onnx takes the ends of a slice and of a padding from constants alone. `torch.chunk` is exported
+    as slices up to a quotient of a size, `F.pad` with ends that are turned around. Call again after another inference:
+    sizes behind these are known only then.
     """
     from onnx.onnx_pb import AttributeProto, TensorProto
 
     types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info)}
     if all(axis.dim_value for of in types.values() for axis in of.shape.dim):
         return False
-    known = {tensor.name: values for tensor in graph.initializer if (values := _integers(tensor)) is not None}
+    known = {tensor.name: numbers for tensor in graph.initializer if (numbers := _integers(tensor)) is not None}
     folded = False
     for node in graph.node:
         values = _integers_of(node, types, known) if node.output else None
         of = types.get(node.output[0]) if values is not None else None
         if values is None or of is None or of.elem_type != _INT64 or len(values) > _MOST_FOLDED:
             continue
-        dims = [axis.dim_value for axis in of.shape.dim]
-        if len(dims) > 1 or len(values) != prod(dims):
+        axes = of.shape.dim
+        dims = [axis.dim_value for axis in axes]
+        stated = of.HasField("shape") and all(axis.HasField("dim_value") for axis in axes)
+        if not stated or len(dims) > 2 or len(values) != prod(dims):
             continue
-        known[node.output[0]] = values
+        known[node.output[0]] = _Integers(values, dims)
         if node.op_type != "Constant":
             result = TensorProto(data_type=_INT64, dims=dims, int64_data=values)
             node.op_type, folded = "Constant", True
@@ -319,51 +322,94 @@ def _fold_sizes(graph: onnx.GraphProto) -> bool:
     return folded
 
 
-def _integers(tensor: onnx.TensorProto) -> list[int] | None:
-    """The values of a small vector or scalar of int64; None for any other tensor."""
+class _Integers(NamedTuple):
+    """A scalar, a vector or a matrix of int64; `values` row by row."""
+
+    values: list[int]
+    dims: list[int]
+
+
+def _integers(tensor: onnx.TensorProto) -> _Integers | None:
+    """The values of a small matrix, vector or scalar of int64; None for any other tensor."""
     count = prod(tensor.dims)
-    if tensor.data_type != _INT64 or len(tensor.dims) > 1 or not 0 < count <= _MOST_FOLDED:
+    if tensor.data_type != _INT64 or len(tensor.dims) > 2 or not 0 < count <= _MOST_FOLDED:
         return None
     raw = tensor.raw_data
     values = list(tensor.int64_data) if len(raw) != 8 * count else [value for (value,) in iter_unpack("<q", raw)]
-    return values if len(values) == count else None
+    return _Integers(values, list(tensor.dims)) if len(values) == count else None
 
 
 def _integers_of(
-    node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, list[int]]
+    node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, _Integers]
 ) -> list[int] | None:  # fmt: skip
     """The integers that a node computes of shapes and constants; None for other nodes, and where they are unknown."""
-    attributes = {attribute.name: attribute for attribute in node.attribute}
-    if node.op_type == "Constant":
-        return _integers(attributes["value"].t) if "value" in attributes else None
-    if node.op_type == "Shape":
+    op, attributes = node.op_type, {attribute.name: attribute for attribute in node.attribute}
+    stored = _integers(attributes["value"].t) if "value" in attributes else None
+    if op == "Constant":
+        return None if stored is None else stored.values
+    if op == "Shape":
         of = types.get(next(iter(node.input), ""))
         sizes = [axis.dim_value for axis in of.shape.dim] if of is not None else []
         return sizes if not attributes and sizes and all(sizes) else None
-    inputs = [known.get(name) for name in node.input]
-    if not inputs or None in inputs:
+    inputs = [numbers for name in node.input if (numbers := known.get(name)) is not None]
+    if not inputs or len(inputs) != len(node.input):
         return None
-    first, *others = [values for values in inputs if values is not None]
-    is_cast = node.op_type == "Cast" and "to" in attributes and attributes["to"].i == _INT64
-    if is_cast or node.op_type in ("Unsqueeze", "Squeeze", "Identity"):
+    source, first, others = inputs[0], inputs[0].values, [numbers.values for numbers in inputs[1:]]
+    is_cast = op == "Cast" and "to" in attributes and attributes["to"].i == _INT64
+    if is_cast or op in ("Unsqueeze", "Squeeze", "Identity", "Reshape"):
         return first
-    if node.op_type == "Concat":
-        return [value for values in (first, *others) for value in values]
+    if op == "Slice":
+        return _sliced(source, others)
+    if op == "Transpose" and len(source.dims) == 2:
+        turns = "perm" not in attributes or list(attributes["perm"].ints) == [1, 0]
+        return [value for at in range(source.dims[1]) for value in first[at :: source.dims[1]]] if turns else None
+    if op == "ConstantOfShape":
+        fits = stored is not None and len(source.dims) == 1 and min(first) >= 0 and prod(first) <= _MOST_FOLDED
+        return stored.values[:1] * prod(first) if stored is not None and fits else None
+    if any(len(numbers.dims) > 1 for numbers in inputs):
+        return None
+    if op == "Concat":
+        fits = sum(map(len, others), len(first)) <= _MOST_FOLDED
+        return [value for values in (first, *others) for value in values] if fits else None
     if len(others) != 1:
         return None
     (second,) = others
-    if node.op_type == "Gather":
+    if op == "Gather":
         return [first[i] for i in second] if all(-len(first) <= i < len(first) for i in second) else None
-    apply = _ARITHMETIC.get(node.op_type)
+    apply = _ARITHMETIC.get(op)
     count = max(len(first), len(second))
     if apply is None or not {len(first), len(second)} <= {1, count}:
         return None
-    if node.op_type == "Div" and not (min(first) >= 0 < min(second)):  # onnx rounds towards zero, Python down
+    # onnx rounds towards zero, Python down, and what the sign of a remainder is depends on an attribute
+    if op in ("Div", "Mod") and not all(a >= 0 < b for a in first for b in second):
         return None
     return [apply(first[i % len(first)], second[i % len(second)]) for i in range(count)]
 
 
-_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": add, "Sub": sub, "Mul": mul, "Div": floordiv}
+def _sliced(source: _Integers, ends: Sequence[list[int]]) -> list[int] | None:
+    """The part of `source` between starts and ends, along given axes and in given steps; None where these do not fit.
+
+    Python's ranges wrap and clamp as ONNX does.
+    """
+    rank = len(source.dims)
+    if not rank or len(ends) < 2:
+        return None
+    starts, stops = ends[:2]
+    axes = ends[2] if len(ends) > 2 else list(range(len(starts)))
+    steps = ends[3] if len(ends) > 3 else [1] * len(starts)
+    if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
+        return None
+    taken = [range(size) for size in source.dims]
+    for start, stop, axis, step in zip(starts, stops, axes, steps, strict=True):
+        if not -rank <= axis < rank:
+            return None
+        taken[axis] = taken[axis][start:stop:step]
+    if rank == 1:
+        return [source.values[i] for i in taken[0]]
+    return [source.values[row * source.dims[1] + column] for row in taken[0] for column in taken[1]]
+
+
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {"Add": add, "Sub": sub, "Mul": mul, "Div": floordiv, "Mod": mod}
 
 
 def all_nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:

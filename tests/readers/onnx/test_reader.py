@@ -420,10 +420,103 @@ def test_slices_up_to_a_part_of_a_size(tmp_path: Path, *, raw: bool) -> None:
     assert [(layer.C, layer.H, layer.P) for layer in layers] == [(3, 8, 8), (4, 8, 8), (4, 8, 8)]
 
 
+def integers(**values: Any) -> list[Any]:
+    """Constants of int64 by their names."""
+    return [
+        helper.make_node("Constant", [], [name], value=helper.make_tensor(
+            name, TensorProto.INT64, np.shape(of), np.ravel(of).astype(np.int64).tolist()))
+        for name, of in values.items()
+    ]  # fmt: skip
+
+
+def padded(*ends: int, order: list[int] | None = None) -> list[Any]:
+    """Pads of the last axes as torch.onnx exports them: filled up with zeros, turned around, begins before ends."""
+    fill = helper.make_node(
+        "ConstantOfShape", ["rest"], ["zeros"], value=helper.make_tensor("", TensorProto.INT64, [1], [0])
+    )
+    steps = [
+        ("Concat", ["ends", "zeros"], "pairs", {"axis": 0}), ("Reshape", ["pairs", "two columns"], "rows", {}),
+        ("Slice", ["rows", "last", "least", "zero", "last"], "turned", {}),
+        ("Transpose", ["turned"], "columns", {} if order is None else {"perm": order}),
+        ("Reshape", ["columns", "last"], "flat", {}), ("Cast", ["flat"], "pads", {"to": TensorProto.INT64}),
+        ("Pad", ["x", "pads"], "wider", {}),
+    ]  # fmt: skip
+    nodes = [helper.make_node(op, inputs, [out], **more) for op, inputs, out, more in steps]
+    constants = integers(ends=ends, rest=[8 - len(ends)], last=[-1], zero=[0], least=[-(2**63) + 1])
+    return [*constants, *integers(**{"two columns": [-1, 2]}), fill, *nodes]
+
+
+@pytest.mark.parametrize("order", [None, [1, 0]])
+@pytest.mark.parametrize("ends", [(0, 1, 0, 1), (3, 2), (1, 2, 3, 4, 0, 0, 0, 0)])
+def test_paddings_that_constants_compute(tmp_path: Path, ends: tuple[int, ...], order: list[int] | None) -> None:
+    nodes = [*padded(*ends, order=order), conv_node("wider", "y", "c")]
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3])])
+    (layer,) = one(save(tmp_path, proto)).layers
+    assert (8 + sum(ends[2:4]), 8 + sum(ends[:2])) == (layer.H, layer.W)
+
+
+@pytest.mark.parametrize(
+    ("data", "starts", "ends", "axes", "steps"),
+    [
+        ([1, 2, 3, 4], [1], [4], [0], [2]),
+        ([1, 2, 3, 4], [-1], [0], [-1], [-2]),
+        ([0, 1, 2], [-9], [2], [0], [1]),
+        ([[1, 2], [3, 4]], [1], [9], [1], [1]),
+        ([[1, 2], [3, 4]], [1, 0], [-9, 2], [0, 1], [-1, 1]),
+        ([[0, 1, 2], [2, 1, 0]], [-1, 0], [-9, 1], [1, 0], [-1, 1]),
+    ],
+)
+def test_slices_of_numbers_are_those_of_the_reference(
+    tmp_path: Path, data: Any, starts: list[int], ends: list[int], axes: list[int], steps: list[int]
+) -> None:
+    parts = ["data", "starts", "ends", "axes", "steps"]
+    make = [
+        *integers(data=data, starts=starts, ends=ends, axes=axes, steps=steps, last=[-1], two=[2], ones=[1, 1]),
+        helper.make_node("Slice", parts, ["part"]), helper.make_node("Reshape", ["part", "last"], ["flat"]),
+        helper.make_node("Concat", ["flat", "ones"], ["many"], axis=0),
+        *integers(zero=[0]), helper.make_node("Slice", ["many", "zero", "two"], ["sizes"]),
+    ]  # fmt: skip
+    sizes = ReferenceEvaluator(model(make, [], [value("sizes", None, TensorProto.INT64)], [])).run(None, {})[0].tolist()
+    nodes = [
+        *make, *integers(none=[0, 0]), helper.make_node("Concat", ["none", "sizes", "none", "none"], ["pads"], axis=0),
+        helper.make_node("Pad", ["x", "pads"], ["wider"]), conv_node("wider", "y", "c"),
+    ]  # fmt: skip
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3])])
+    (layer,) = one(save(tmp_path, proto)).layers
+    assert (8 + sizes[0], 8 + sizes[1]) == (layer.H, layer.W)
+
+
+def test_an_axis_that_a_remainder_numbers_is_split(tmp_path: Path) -> None:
+    """As torch.onnx exports `unflatten(-1, (2, 4))`: the sizes before the axis, the two of it, those behind it."""
+    steps = [
+        ("Mod", ["last", "rank"], "axis"), ("Add", ["axis", "one"], "after"), ("Shape", ["a"], "shape"),
+        ("Reshape", ["axis", "one_"], "axis_"), ("Reshape", ["after", "one_"], "after_"),
+        ("Slice", ["shape", "zero", "axis_"], "before"), ("Slice", ["shape", "after_", "end"], "behind"),
+    ]  # fmt: skip
+    nodes = [
+        conv_node("x", "a", "first"), *integers(last=3, rank=4, one=1, split=[2, 4]),
+        *integers(one_=[1], zero=[0], end=[2**63 - 1]),
+        *(helper.make_node(op, inputs, [out]) for op, inputs, out in steps),
+        helper.make_node("Concat", ["before", "split", "behind"], ["sizes"], axis=0),
+        helper.make_node("Reshape", ["a", "sizes"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[0, 1, 3, 2, 4]), helper.make_node("Relu", ["c"], ["y"]),
+    ]  # fmt: skip
+    found = one(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3])])))
+    assert found.whole
+    assert [operation.work.writes for operation in found.operations if operation.work is not None] == [1024, 1024]
+
+
 @pytest.mark.parametrize(
     "node",
     [
         helper.make_node("Shape", [], ["n"]),
+        helper.make_node("Slice", ["table"], ["n"]),
+        helper.make_node("Slice", ["table", "one", "one", "one", "none"], ["n"]),
+        helper.make_node("Mod", ["one", "none"], ["n"]),
+        helper.make_node("Transpose", ["table"], ["n"], perm=[0, 9]),
+        helper.make_node("ConstantOfShape", ["table"], ["n"]),
+        helper.make_node("ConstantOfShape", ["huge"], ["n"], value=helper.make_tensor("", TensorProto.INT64, [1], [2])),
+        helper.make_node("ConstantOfShape", ["less"], ["n"], value=helper.make_tensor("", TensorProto.INT64, [1], [2])),
         helper.make_node("Shape", ["x"], []),
         helper.make_node("Add", ["odd", "odd"], ["n"]),
         helper.make_node("Gather", ["table", "one"], ["n"]),
@@ -434,8 +527,10 @@ def test_sizes_that_cannot_be_computed(tmp_path: Path, node: Any) -> None:
     odd = TensorProto(name="odd", data_type=TensorProto.INT64, dims=[2], raw_data=b"123")
     one_, table = (helper.make_tensor(name, TensorProto.INT64, dims, range(1, 1 + int(np.prod(dims))))
                    for name, dims in (("one", []), ("table", [2, 2])))  # fmt: skip
+    more = [helper.make_tensor(name, TensorProto.INT64, [1], [of])
+            for name, of in (("none", 0), ("huge", 2**62), ("less", -3))]  # fmt: skip
     nodes = [node, helper.make_node("Slice", ["x", "n", "n", "one"], ["y0"]), conv_node("x", "y", "c")]
-    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3]), odd, one_, table])
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3]), odd, one_, table, *more])
     read(save(tmp_path, proto), ReadOptions())
 
 
