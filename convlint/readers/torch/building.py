@@ -102,7 +102,9 @@ def build(reference: Reference) -> Any:
     value = load(reference)
     if reference.called or not isinstance(value, torch.nn.Module):
         if not callable(value):
-            raise AskedWrong(f"{name} is a {type(value).__name__}, not an nn.Module, a class or a function", about="model")
+            raise AskedWrong(
+                f"{name} is a {type(value).__name__}, not an nn.Module, a class or a function", about="model"
+            )
         _refuse_arguments(value, reference, name)
         factory = value
         value = call_on_meta(f"building {name}", lambda: factory(*reference.arguments, **reference.keywords))
