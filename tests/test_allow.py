@@ -71,6 +71,28 @@ def test_narrower_layers_are_advised_where_they_are_allowed(way: str) -> None:
     assert of("check", "net.yaml")["summary"]["time_us"] == pytest.approx(total["time_after_us"], rel=0.01)
 
 
+def test_no_narrower_size_is_written_than_is_advised() -> None:
+    """Once K is a multiple of 8, a narrower one of 64 shows as well: that is for another run."""
+    Path("net.yaml").write_text("""\
+version: 1
+target: [a100]
+mode: inference
+runtime: { framework: pytorch }
+defaults: { N: 32, dtype: fp16, layout: NHWC, H: 56, W: 56 }
+layers:
+  - { name: a, C: 64, K: 105, kernel_size: 3, padding: 1 }
+  - { name: b, K: 64, kernel_size: 1 }
+""")
+    total = of("check", "net.yaml", "--allow", "narrower")["summary"]
+    ran = convlint("check", "net.yaml", "--allow", "narrower", "--fix", "--unsafe-fixes")
+    assert "K: 112" in Path("net.yaml").read_text()
+    assert "CL201 of a is not fixed: it shows only once other fixes are written, and takes channels away" in ran.err
+    then = of("check", "net.yaml", "--allow", "narrower")["summary"]
+    assert then["time_us"] == pytest.approx(total["time_after_fix_us"], rel=0.01)
+    convlint("check", "net.yaml", "--allow", "narrower", "--fix", "--unsafe-fixes")
+    assert "K: 64, kernel_size: 3" in Path("net.yaml").read_text()
+
+
 def test_another_batch_is_written_where_it_is_allowed() -> None:
     Path("net.yaml").write_text(BATCH)
     convlint("check", "net.yaml", "--fix", "--unsafe-fixes")

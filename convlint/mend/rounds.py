@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Generic, TypeVar, cast
 
 from convlint.engine.joint import Promise
+from convlint.engine.levers import takes_away
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
 from convlint.fixes.verify import at_cost_of_others, lengthening, slower, steps_of, takes_longer, unkept, unwilling
 from convlint.mend.attempt import (
@@ -20,6 +21,8 @@ from convlint.mend.checking import (
     Fixing,
     check_read,
 )
+from convlint.model.layer import ConvLayer
+from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.rulebook.book import Rulebook
 
@@ -50,6 +53,7 @@ class Mending(Generic[D]):
         self._alone: set[WishKey] = set()  # what did wait
         self._staying: set[int] = set()  # layers that do not follow others into another layout
         self._batch_is_set = False
+        self._announced: set[tuple[str | None, str, object]] | None = None  # what the first check wants of layers
         self._former: set[tuple[str | None, str, object]] = set()  # values that layers had before
         self._on_comments = {rule.info.code for rule in rulebook.rules if rule.scope == "suppression"}
         layers = 1 if checked.read is None else max(1, len(checked.read.layers))
@@ -85,11 +89,26 @@ class Mending(Generic[D]):
         network, result = self.checked.network, self.checked.result
         if network is None or result is None or self.checked.errors:
             return False
-        candidates = self._one_of_those_waiting(filter(self._is_open, wishes(self._fixing.mendable(result.findings))))
+        wanted = list(wishes(self._fixing.mendable(result.findings)))
+        self._refuse(
+            self._narrowing_later(wanted, network),
+            "it shows only once other fixes are written, and takes channels away",
+        )
+        candidates = self._one_of_those_waiting(filter(self._is_open, wanted))
         planner = EditPlanner(network, self.draft.job.overridden(), result.silenced, self._staying)
         others = [wish for wish in candidates if "N" not in wish.sets]
         # Which batch is best depends on everything else, so that it is set last.
         return self._tried(planner, others) or self._tried(planner, [wish for wish in candidates if "N" in wish.sets])
+
+    def _narrowing_later(self, wanted: Sequence[Wish], network: Network) -> Iterator[Wish]:
+        """Yields the wishes for narrower sizes that the first check does not advise: no report has announced them."""
+        if self._announced is None:
+            self._announced = {(wish.layer, *pair) for wish in wanted for pair in wish.sets.items()}
+        layers: dict[str | None, ConvLayer] = {layer.name: layer for layer in network.layers}
+        for wish in wanted:
+            is_new = any((wish.layer, *pair) not in self._announced for pair in wish.sets.items())
+            if is_new and wish.finding.advised and wish.layer in layers and takes_away(wish.sets, layers[wish.layer]):
+                yield wish
 
     def _tried(self, planner: EditPlanner, candidates: Sequence[Wish]) -> bool:
         """Applies as many of the wishes as keep their promise; returns whether there was any."""
