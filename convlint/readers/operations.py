@@ -140,6 +140,16 @@ class Operations:
         """Whether the work of nearly all operations is known; the rest is not priced."""
         return MOST_SIZELESS * self._worked >= self._sizeless
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A note that the time of a step is unknown, where the sizes of too many operations are."""
+        if self.whole:
+            return ()
+        works = [operation.work for operation in self._met if operation.work is not None]
+        operators = dict.fromkeys(work.op for work in works if work.kind == "unknown" and not work.writes)
+        shown = ", ".join(list(operators)[:_NAMED])
+        return (f"step unknown: {self._sizeless} of {self._worked} operations have unknown sizes ({shown})",)
+
     def opaque(
         self, name: str, where: str, inputs: Sequence[int], shape: Shape | None = None, work: Work | None = None
     ) -> int:
@@ -247,6 +257,7 @@ class Operations:
 
 # Of all operations. A classifier behind a reshape that is made for another batch is one; with many, no step is known.
 MOST_SIZELESS = 0.05
+_NAMED = 4  # operators that a note names
 _LEAST_RANK: Mapping[WorkKind, int] = {"linear": 1, "product": 2}  # of what they read and write
 # Operations that have parameters of their own.
 WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "group norm", "linear", "embedding"))

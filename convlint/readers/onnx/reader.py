@@ -213,6 +213,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     network = Network(
         path=path, layers=tuple(layers), edges=tuple(edges), operations=operations, mode="inference",
         whole=bool(operations) and walk.steps.whole and not messages and not bodies,
+        notes=() if messages else walk.steps.notes,  # else they say what is unknown
     )  # fmt: skip
     return network, messages
 

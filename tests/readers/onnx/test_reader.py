@@ -486,6 +486,17 @@ def test_slices_of_numbers_are_those_of_the_reference(
     assert (8 + sizes[0], 8 + sizes[1]) == (layer.H, layer.W)
 
 
+def test_a_step_of_too_many_unknown_sizes_is_noted(tmp_path: Path) -> None:
+    nodes = [
+        conv_node("x", "a", "first"), helper.make_node("Reshape", ["a", "sizes"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[1, 0]), helper.make_node("Relu", ["c"], ["y"]),
+    ]  # fmt: skip
+    inputs = [value("x", [2, 3, 8, 8]), value("sizes", [2], TensorProto.INT64)]
+    found = one(save(tmp_path, model(nodes, inputs, ["y"], [weight("w", [8, 3, 3, 3])])))
+    assert not found.whole
+    assert found.notes == ("step unknown: 2 of 2 operations have unknown sizes (Transpose, Relu)",)
+
+
 def test_an_axis_that_a_remainder_numbers_is_split(tmp_path: Path) -> None:
     """As torch.onnx exports `unflatten(-1, (2, 4))`: the sizes before the axis, the two of it, those behind it."""
     steps = [
@@ -503,6 +514,7 @@ def test_an_axis_that_a_remainder_numbers_is_split(tmp_path: Path) -> None:
     ]  # fmt: skip
     found = one(save(tmp_path, model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3])])))
     assert found.whole
+    assert found.notes == ()
     assert [operation.work.writes for operation in found.operations if operation.work is not None] == [1024, 1024]
 
 
