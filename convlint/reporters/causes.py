@@ -14,6 +14,7 @@ from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severit
 from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals, two_digits
 
 _NAME = "\x00"  # stands for a layer in what several findings share
+_SEVERAL = re.compile(f"{_NAME}(?:(?:, | and |，|、|和){_NAME})+")
 _FIRST = 5  # causes with what to do and what it gives
 _LEAST_BESIDE = 0.01  # of the time: what warns from there on where it is advised
 _ROUNDED = 1.02  # a sum that is larger by less is the same to a reader
@@ -103,7 +104,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         if fix is None:
             return self.what
         if len({finding.fix.describe for finding in self.findings if finding.fix is not None}) > 1:
-            fix = replace(fix, describe=_shared(fix.describe, self.first).replace(_NAME, say("the neighbouring layer")))
+            text = _SEVERAL.sub(say("the neighbouring layers"), _shared(fix.describe, self.first))
+            fix = replace(fix, describe=text.replace(_NAME, say("the neighbouring layer")))
         return edit(fix)
 
     @property

@@ -56,12 +56,18 @@ def test_one_change_in_several_files_is_one_cause_but_steps_and_forward_passes_s
     assert [len(one.findings) for one in causes(report(*found, networks=(*networks, served, trained)))] == [2, 1]
 
 
-def test_a_fix_that_names_other_layers_names_none() -> None:
-    fixes = [replace(WIDER, describe=f"NHWC for {name} too") for name in ("conv_a", "conv_b")]
-    (cause,) = causes(
-        report(*(narrow(name, 5, fix=fix) for name, fix in zip(("conv_a", "conv_b"), fixes, strict=True)))
-    )
-    assert cause.change == "NHWC for the neighbouring layer too (changes the network)"
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ("{name}", "NHWC for the neighbouring layer too"),
+        ("{name}, {name} and {name}", "NHWC for the neighbouring layers too"),
+    ],
+)
+def test_a_fix_that_names_other_layers_names_none(others: str, words: str) -> None:
+    names = ("conv_a", "conv_b")
+    fixes = [replace(WIDER, describe=f"NHWC for {others.format(name=name)} too") for name in names]
+    (cause,) = causes(report(*(narrow(name, 5, fix=fix) for name, fix in zip(names, fixes, strict=True))))
+    assert cause.change == f"{words} (changes the network)"
 
 
 def test_the_same_on_several_targets_is_one_cause_with_a_price_for_each() -> None:
