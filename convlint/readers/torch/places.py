@@ -243,14 +243,14 @@ class LayoutChanges:
             layout, cause = layout_of(tensor), earlier
             if layout == home:
                 cause = None
-            elif layout is not None and cause is None and not (is_view(read, [tensor]) or _keeps(read, tensor)):
+            elif layout is not None and cause is None and not (is_view(read, [tensor]) or _like(source[0], tensor)):
                 cause = change()
             self._known[id(tensor)] = tensor, home, cause
 
 
-def _keeps(read: Iterable[Any], tensor: Any) -> bool:
-    """Whether a tensor is laid out as one that was read: a view of that, such as `permute`, changed the layout."""
-    return any(tensor.shape == other.shape and tensor.stride() == other.stride() for other in read)
+def _like(source: Any, tensor: Any) -> bool:
+    """Whether a tensor is laid out as its source, whose layout a view such as `permute` has changed, if anything."""
+    return bool(source.shape == tensor.shape and source.stride() == tensor.stride())
 
 
 def is_view(read: Iterable[Any], written: Iterable[Any]) -> bool:
