@@ -130,7 +130,7 @@ OPTIMIZER_STATES: Mapping[str, int] = {
     "rprop": 2,  # prev, step_size
     "lamb": 2,  # pytorch-lamb
 }
-KEPT_BY_NORMS = ("group norm", "layer norm", "batch norm")  # beside operations `batchnorm`, which layers tell of
+KEPT_BY_NORMS = ("group norm", "layer norm", "batch norm")  # work that keeps what it reads
 _SIXTEEN_BITS = (Dtype.fp16, Dtype.bf16)
 _FOLDS_NORMS = ("tensorrt", "jax", "onnxruntime")  # in inference no tensor stands before the norm
 _MOST_WATCHED = 8  # layers that join those whose workspace is followed to other batches

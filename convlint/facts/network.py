@@ -56,13 +56,18 @@ class MemoryFacts:
             raise LookupError(self.needs)
         networks = []
         groups = parts(self._layers, self._edges)
-        # Nobody says to which of several networks an operation belongs. What convolutions read too is counted there.
+        # Nobody says to which of several networks an operation belongs. What convolutions read too is counted there, as
+        # is what they write for a batch normalisation alone; one behind an addition or a concatenation is not.
         read = {source for operation in self._operations if operation.kind == "conv" for source in operation.inputs}
+        read |= {
+            index for index, operation in enumerate(self._operations)
+            if operation.layer is not None and self._layers[operation.layer].norm_follows
+        }  # fmt: skip
         norms = {
             operation.inputs[0]: operation.work
             for operation in self._operations
-            if operation.kind != "batchnorm" and operation.work is not None and operation.inputs
-            and operation.inputs[0] not in read and operation.work.kind in KEPT_BY_NORMS
+            if operation.work is not None and operation.inputs and operation.inputs[0] not in read
+            and operation.work.kind in KEPT_BY_NORMS
         }  # fmt: skip
         for indices in groups:
             place = {index: position for position, index in enumerate(indices)}

@@ -447,6 +447,18 @@ def test_what_a_norm_reads_is_kept_for_its_gradient(op: str) -> None:
     assert network["memory_bytes"]["activations"] == 3 * 256 * 64 * 112 * 112 * 2  # what a, the norm and b read
 
 
+def test_what_a_batch_norm_behind_an_addition_reads_is_kept_once() -> None:
+    Path("net.yaml").write_text(
+        "version: 1\nmode: training\ndefaults: {N: 64, dtype: fp16, layout: NHWC, K: 64, kernel_size: 3, padding: 1}\n"
+        "layers: [{name: a, C: 64, H: 56, W: 56}, {op: batchnorm, name: pre}, {op: relu}, {name: b}, {op: batchnorm},"
+        " {op: relu, name: inner}, {name: c}, {op: add, name: sum, inputs: [a, c]}, {op: batchnorm, inputs: [sum]},"
+        " {op: relu}, {name: d}, {op: add, inputs: [sum, d]}]\n"
+    )
+    (network,) = json.loads(convlint("check", "net.yaml", "--gpu", "a100", "-o", "json").out)["networks"]
+    # The inputs of a, b, c and d; what the norms read: a, b and the sum, whose own output d reads.
+    assert network["memory_bytes"]["activations"] == 7 * 64 * 64 * 56 * 56 * 2
+
+
 def test_onnx_runtime_hears_of_its_own_setting_for_1_d_layers() -> None:
     Path("net.yaml").write_text(
         "version: 1\nmode: inference\nruntime: {framework: onnxruntime}\ndefaults: {dtype: fp16, layout: NCHW}\n"
