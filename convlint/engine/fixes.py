@@ -129,7 +129,8 @@ class Batches:
         """
         if self.waits and now > 1:
             return BatchPlan((), self.us_per_image(now, now))
-        most = 2 * now if now > 1 else max(wanted, default=1)  # more is another way to work; but one image is none
+        # More is another way to work; but one image is none, and a few ask for a multiple of 8 next.
+        most = 2 * now if now > 1 else max([8, *wanted])
         below = [N for N in wanted if now / 2 <= N < now]
         above = [N for N in wanted if now < N <= most]
         if wanted and len(self._by_batch.get(now, ())) <= _MOST_KINDS:

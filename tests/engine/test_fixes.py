@@ -329,6 +329,11 @@ def test_more_than_twice_or_less_than_half_is_another_way_to_work(now: int, want
     assert settled({wanted: 50.0}, wanted, now=now).sets == (sets,)
 
 
+def test_of_one_image_8_is_tried_with_what_fills_a_wave() -> None:
+    assert settled({5: 50.0, 8: 40.0}, 5, now=1).sets == ({"N": 8},)
+    assert settled({5: 50.0, 8: 60.0}, 5, now=1).sets == ({"N": 5},)
+
+
 @pytest.mark.parametrize(
     ("us_per_image", "sets", "other"),
     [
