@@ -229,7 +229,9 @@ def _table(report: Report, page: Page) -> list[str]:
         losses = {code: own for code, findings in by_rule.items() if (own := _lost(findings, gpus))}
     heads = []
     if losses:
-        heads = [page.shown(say("lost, {gpu}", gpu=gpu) if several_targets else say("lost")) for gpu in gpus]
+        of_step = all(total.step_us is not None for total in report.totals)
+        alone = say("lost of step") if of_step else say("lost")
+        heads = [page.shown(say("lost, {gpu}", gpu=gpu) if several_targets else alone) for gpu in gpus]
     rule, findings_title = page.shown(say("rule")), page.shown(say("findings"))
     worst = {code: words.gravest_first(findings)[0].severity for code, findings in by_rule.items()}
     severity_words = {severity: page.shown(words.severity_word(severity)) for severity in SEVERITIES}

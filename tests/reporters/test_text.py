@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from reports import (
     ALIGNMENT,
+    ALL_TIMES,
     NETWORK,
     estimate,
     finding,
@@ -144,6 +145,15 @@ def test_networks_with_targets_of_their_own_have_a_line_each() -> None:
     rows = [line.split()[:2] for line in text.splitlines() if "own-" in line]
     assert sorted(rows) == [[f"own-{number}.yaml", f"gpu{number + 1}"] for number in range(6)]
     assert "more: --output json" not in text
+
+
+def test_the_table_of_rules_says_where_its_times_are_of_the_step() -> None:
+    step = StepEstimate(parts={"convolution": 3250.0, "pointwise": 100.0}, host_us=None)
+    of_step = replace(total("a100", ALL_TIMES), networks=(replace(NETWORK, step=step),))
+    reports = full_report(), full_report(total=of_step, totals=(of_step,))
+    texts = [reporter("text")(report, Style(verbose=True)).splitlines() for report in reports]
+    heads = [next(line.split() for line in lines if line.split()[:2] == ["rule", "findings"]) for lines in texts]
+    assert [head[2:] for head in heads] == [["lost"], ["lost", "of", "step"]]
 
 
 @pytest.mark.parametrize("report", [several_targets(), several_networks(3, "a100")], ids=["targets", "networks"])
