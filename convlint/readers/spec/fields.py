@@ -128,10 +128,8 @@ def dtype_of(value: Value) -> Dtype:
         return Dtype(DTYPES.get(short, short))
     except ValueError:
         names = [dtype.value for dtype in Dtype]
-        raise fault(
-            f"dtype: {shown(text)!r} is not one of {', '.join(names)}{suggestion(short, [*names, *DTYPES])}",
-            value.span,
-        ) from None
+        near = suggestion(short, names) or suggestion(short, DTYPES)
+        raise fault(f"dtype: {shown(text)!r} is not one of {', '.join(names)}{near}", value.span) from None
 
 
 def layout_of(value: Value) -> str:

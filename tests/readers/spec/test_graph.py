@@ -37,6 +37,8 @@ from convlint.readers.spec.reader import read_spec
             12,
             "dtype: 'fp18' is not one of fp64, fp32, tf32, fp16, bf16, fp8, int8; did you mean",
         ),
+        ("dtype: pf16", 12, "fp8, int8; did you mean 'fp16'?"),
+        ("dtype: flaot32", 12, "fp8, int8; did you mean 'float32'?"),
         ("dtype: 16", 12, "dtype: '16' is not one of"),
         ("layout: NCWH", 13, "layout: 'NCWH' is not one of NCHW, NHWC, auto; did you mean"),
         ("layout: NHCW", 13, "layout: 'NHCW' is not one of NCHW, NHWC, auto; did you mean"),
