@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Operation, Work, WorkKind
@@ -67,6 +70,32 @@ _WORK: Mapping[str, WorkKind] = {
          "SpaceToDepth", "Split", "Tile", "Transpose"), "copy",
     ),
 }  # fmt: skip
+
+
+class _Composite(NamedTuple):
+    """What several nodes compute of one tensor in one kernel: those among them, how many at most, and what is last."""
+
+    kind: WorkKind
+    op: str
+    nodes: Counter[str]
+    most: int
+    ends: str
+    read: int = 1  # tensors that the last one reads, at least
+
+
+# One kernel in PyTorch, which exporters take apart, and in ONNX Runtime again: GeluFusion, FastGeluFusion,
+# QuickGeluFusion (of `x * sigmoid(x)` too) and LayerNormFusion (of means over the last axis), all on by default
+# (onnxruntime/core/optimizer).
+_COMPOSITES = (
+    _Composite("activation", "silu", Counter(Sigmoid=1, Mul=1), 3, "Mul", 2),
+    _Composite("activation", "gelu", Counter(Erf=1, Mul=1), 5, "Mul"),
+    _Composite("activation", "gelu", Counter(Tanh=1, Add=2, Mul=3), 9, "Mul"),
+    _Composite("layer norm", "layer_norm", Counter(ReduceMean=2, Sqrt=1, Div=1), 7, "Div"),
+    _Composite("layer norm", "layer_norm", Counter(ReduceMean=2, Sqrt=1, Div=1, Mul=1, Add=2), 9, "Add"),
+)
+_ENDS = frozenset({"Add", "Div", "Mul"})
+_COMPOSED = _ENDS | {"Erf", "Pow", "ReduceMean", "Sigmoid", "Sqrt", "Sub", "Tanh"}
+_MOST_COMPOSED = max(composite.most for composite in _COMPOSITES)
 
 
 class GraphScope:
@@ -275,6 +304,7 @@ class GraphOperations(Operations):
         self._maps: dict[str, Map] = {}
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
+        self._row_means: set[int] = set()  # operations: means over the last axis
 
     def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
         """Adds the graph's inputs; those that are transposed to NCHW have their channels last."""
@@ -339,6 +369,8 @@ class GraphOperations(Operations):
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
+        if op == "ReduceMean" and shapes[0] and before[0] and shapes[0][:-1] == before[0][:-1]:
+            self._row_means.add(len(self._met))
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
                 number = self.opaque(name, _label(node), inputs, shape, work=work)
@@ -386,7 +418,64 @@ class GraphOperations(Operations):
             else:  # used by two operators, or once transposed: which axis is K and which C differs
                 for call in calls:
                     self.set_apart(call, f"{layers[call].name}, which shares its weights,")
+        self._join_composites()
         return self.finished(layers, range(len(layers)))
+
+    def _join_composites(self) -> None:
+        """Gives the last node of each composite the work of one kernel, and the others none."""
+        readers: list[list[int]] = [[] for _ in self._met]
+        for number, operation in enumerate(self._met):
+            for source in set(operation.inputs):
+                readers[source].append(number)
+        for last in reversed(range(len(self._met))):
+            composite, works = self._composite(last, readers)
+            if composite is None:
+                continue
+            elements = max(max(work.reads) for work in works.values())
+            means = [work for work in works.values() if work.op == "ReduceMean"]
+            row = means[0].reads[0] // max(1, means[0].writes) if means else 0
+            for number in works:
+                self._met[number] = replace(self._met[number], work=None)
+            inputs = self._met[last].inputs
+            nearest = max(inputs)  # the other leads back to the same tensor
+            work = Work(
+                kind=composite.kind, op=composite.op, writes=elements,
+                reads=tuple([elements if source == nearest else 0 for source in inputs]),
+                weights=2 * row if composite.ends == "Add" else 0,
+            )  # fmt: skip
+            self._met[last] = replace(self._met[last], work=work)
+
+    def _composite(
+        self, last: int, readers: Sequence[Sequence[int]]
+    ) -> tuple[_Composite | None, Mapping[int, Work]]:  # fmt: skip
+        """The composite that ends with an operation, if one does, and its works; only the last is read by others."""
+        works: dict[int, Work] = {}
+        names, sources = Counter[str](), {last}
+        while sources and len(works) < _MOST_COMPOSED:
+            latest = max(sources)
+            work = self._met[latest].work
+            if work is None or work.kind == "unknown" or work.op not in (_COMPOSED if works else _ENDS):
+                break
+            if work.op == "ReduceMean" and latest not in self._row_means:
+                break
+            if works and (self._met[latest].output or not _all_in(readers[latest], works)):
+                break
+            works[latest] = work
+            names[work.op] += 1
+            sources = sources.union(self._met[latest].inputs) - works.keys()
+            if len(sources) > 1:
+                continue
+            for composite in _COMPOSITES:
+                if (
+                    composite.nodes <= names and len(works) <= composite.most
+                    and works[last].op == composite.ends and len(self._met[last].inputs) >= composite.read
+                ):  # fmt: skip
+                    return composite, works
+        return None, works
+
+
+def _all_in(numbers: Sequence[int], works: Mapping[int, Work]) -> bool:
+    return len(numbers) <= len(works) and all(number in works for number in numbers)
 
 
 def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, int]:

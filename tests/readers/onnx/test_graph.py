@@ -1,5 +1,6 @@
 """The operations of small ONNX graphs, and which channels are therefore one number."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -552,6 +553,81 @@ def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
     network = graph.read(tmp_path, graph.node("Mul", y, dot))
     kinds = [one.work.kind for one in network.operations if one.work is not None]
     assert kinds[-2:] == ["unknown", "multiply"]
+
+
+def erf_gelu(graph: Graph, y: str) -> str:
+    erf = graph.node("Erf", graph.node("Div", y, graph.numbers(1.4142)))
+    product = graph.node("Mul", y, graph.node("Add", erf, graph.numbers(1.0)))
+    return graph.node("Mul", product, graph.numbers(0.5))
+
+
+def half_first(graph: Graph, y: str) -> str:
+    half = graph.node("Mul", y, graph.numbers(0.5))
+    erf = graph.node("Erf", graph.node("Mul", y, graph.numbers(0.7071)))
+    return graph.node("Mul", half, graph.node("Add", erf, graph.numbers(1.0)))
+
+
+def tanh_gelu(graph: Graph, y: str) -> str:
+    cube = graph.node("Mul", graph.node("Mul", graph.node("Mul", y, y), y), graph.numbers(0.044715))
+    tanh = graph.node("Tanh", graph.node("Mul", graph.node("Add", y, cube), graph.numbers(0.7979)))
+    half = graph.node("Mul", y, graph.numbers(0.5))
+    return graph.node("Mul", half, graph.node("Add", tanh, graph.numbers(1.0)))
+
+
+def silu(graph: Graph, y: str) -> str:
+    return graph.node("Mul", y, graph.node("Sigmoid", y))
+
+
+def quick_gelu(graph: Graph, y: str) -> str:
+    return graph.node("Mul", y, graph.node("Sigmoid", graph.node("Mul", y, graph.numbers(1.702))))
+
+
+def layer_norm(graph: Graph, y: str, axis: int = -1) -> str:
+    off = graph.node("Sub", y, graph.node("ReduceMean", y, axes=[axis]))
+    variance = graph.node("ReduceMean", graph.node("Pow", off, graph.numbers(2.0)), axes=[axis])
+    deviation = graph.node("Sqrt", graph.node("Add", variance, graph.numbers(1e-5)))
+    scaled = graph.node("Mul", graph.node("Div", off, deviation), graph.constant(6))
+    return graph.node("Add", scaled, graph.constant(6))
+
+
+@pytest.mark.parametrize(
+    ("composite", "kind", "weights"),
+    [
+        (erf_gelu, "activation", 0), (half_first, "activation", 0), (tanh_gelu, "activation", 0),
+        (silu, "activation", 0), (quick_gelu, "activation", 0), (layer_norm, "layer norm", 12),
+    ],
+)  # fmt: skip
+def test_what_an_exporter_takes_apart_is_one_kernel(
+    tmp_path: Path, composite: Callable[[Graph, str], str], kind: str, weights: int
+) -> None:
+    graph = Graph()
+    y = composite(graph, graph.conv("x", 3, 4))
+    network = graph.read(tmp_path, graph.conv(graph.node("Mul", y, graph.numbers(2.0)), 4, 8))
+    works = [one.work for one in network.operations if one.work is not None]
+    assert [(work.kind, sum(work.reads), work.writes, work.weights) for work in works] == [
+        (kind, 384, 384, weights), ("activation", 384, 384, 0)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kernels"),
+    [
+        (lambda graph, y: graph.node("Mul", y, graph.node("Sigmoid", graph.conv(y, 4, 4))), ["Sigmoid", "Mul"]),
+        (lambda graph, y: graph.node("Add", silu(graph, y), "Sigmoid2"), ["Sigmoid", "Mul", "Add"]),
+        (lambda graph, y: layer_norm(graph, y, axis=1),
+         ["ReduceMean", "Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add"]),
+        (lambda graph, y: graph.node("Mul", y, graph.node("Tanh", graph.node("Softplus", y))),
+         ["Softplus", "Tanh", "Mul"]),
+    ],
+    ids=["a gate", "read again", "means of channels", "mish"],
+)  # fmt: skip
+def test_other_nodes_stay_kernels_of_their_own(
+    tmp_path: Path, nodes: Callable[[Graph, str], str], kernels: list[str]
+) -> None:
+    graph = Graph()
+    y = graph.node("Relu", graph.conv("x", 3, 4))
+    network = graph.read(tmp_path, nodes(graph, y))
+    assert [one.work.op for one in network.operations if one.work is not None] == ["Relu", *kernels]
 
 
 def test_without_all_sizes_no_step_is_known(tmp_path: Path) -> None:
