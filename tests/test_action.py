@@ -213,6 +213,7 @@ def test_extras_are_words(runner: Runner, workspace: Path, extras: str) -> None:
     assert ran.code == 1
     assert "::error title=convlint::extras are words such as onnx" in ran.out
     assert not (workspace / "owned").exists()
+    assert [*(workspace.parent / "t").rglob("pyvenv.cfg")] == []  # it is said before anything is installed
 
 
 @pytest.mark.parametrize("name", sampled(["paths", "gpu", "fail-on", "args", "models"], 4))
