@@ -207,9 +207,21 @@ def network_report(
             for name in VERSIONS
             if (version := getattr(network.runtime, name)) is not None
         },
-        notes=network.notes,
+        notes=(*network.notes, *_without_step(network, on_host)),
         recorded=network.recorded,
     )
+
+
+_MOST_OPERATORS = 4  # that a note names
+
+
+def _without_step(network: Network, on_host: Hosted) -> tuple[str, ...]:
+    """A note that too much of the step has no price for it to be told."""
+    if on_host.step is not None or not network.whole or any(layer.dtype is None for layer in network.layers):
+        return ()
+    works = [operation.work for operation in network.operations if operation.work is not None]
+    operators = shortened(list(dict.fromkeys(work.op for work in works if work.kind == "unknown")), _MOST_OPERATORS)
+    return (f"step unknown: too much of what it moves has no price ({operators})",)
 
 
 def _assumes_layout(network: Network, on_host: Hosted, mode: Mode) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from small_networks import checked, codes, layer, rulebook
+from wirings import Wiring, told
 
+from convlint.engine.check import Target, check_network
 from convlint.engine.findings import (
     Identities,
     NetworkResult,
@@ -21,6 +23,7 @@ from convlint.engine.findings import (
     may_join,
 )
 from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
+from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
@@ -210,6 +213,21 @@ def test_what_is_unknown_is_left_out(tmp_path):
     assert found.parameters == 2 * 64 * 64 * 9
     assert one(tmp_path, layer("a", C=None)).parameters is None
     assert one(tmp_path, layer("a", N=8) + layer("b")).batch is None
+
+
+def test_a_step_that_mostly_has_no_price_is_said_to_be_unknown() -> None:
+    net = Wiring(C=64, N=32, size=28)
+    network = told(net.network(net.unit(net.unit(net.image, 64, 3), 64, 3)))
+    turned = [
+        replace(one, work=replace(one.work, kind="unknown", op="fft")) if one.work is not None else one
+        for one in network.operations
+    ]
+    notes = []
+    for given in (network, replace(network, operations=tuple(turned))):
+        target = Target(label="a100", gpu=load_gpu("a100"))
+        (found,) = check_network(given, BUILTIN, [target], "inference").networks
+        notes.append((found.step is None, *found.notes))
+    assert notes == [(False,), (True, "step unknown: too much of what it moves has no price (fft)")]
 
 
 def test_an_eager_network_waits_for_its_host(tmp_path):
