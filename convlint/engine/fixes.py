@@ -97,8 +97,8 @@ class Batches:
     def _with(self, hit: Hit, now: int, plan: BatchPlan) -> Hit:
         best = plan.batches
         own = {changes.get("N") for changes in (hit.sets[0], hit.other)}
-        if hit.rule.loss != "wave":  # what fills its tiles may be another batch
-            best = tuple(takewhile(own.__contains__, best))
+        if hit.rule.loss != "wave":  # what fills its tiles may be another batch, but a multiple fills them too
+            best = tuple(takewhile(lambda N: any(wanted and N % int(wanted) == 0 for wanted in own), best))
         change_us = self.us_per_image(now, best[0]) - plan.now_us if best else None
         return replace(
             hit,
@@ -129,10 +129,11 @@ class Batches:
         """
         if self.waits and now > 1:
             return BatchPlan((), self.us_per_image(now, now))
-        # More is another way to work; but one image is none, and a few ask for a multiple of 8 next.
-        most = 2 * now if now > 1 else max([8, *wanted])
+        # More is another way to work; but one image is none, and a few would be asked for a multiple of 8 next.
+        asked = wanted if now > 1 else [near for N in wanted for near in (N, -(-N // 8) * 8)]
+        most = 2 * now if now > 1 else max([8, *asked])
         below = [N for N in wanted if now / 2 <= N < now]
-        above = [N for N in wanted if now < N <= most]
+        above = [N for N in asked if now < N <= most]
         if wanted and len(self._by_batch.get(now, ())) <= _MOST_KINDS:
             above += [N for step in (8, 16, 32, 64) if now < (N := now // step * step + step) <= most]
             above += range(now + 1, most + 1) if now < 8 else ()

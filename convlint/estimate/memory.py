@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Work, leaders
+from convlint.model.network import Edge, Operation, WorkKind, leaders
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -130,7 +130,15 @@ OPTIMIZER_STATES: Mapping[str, int] = {
     "rprop": 2,  # prev, step_size
     "lamb": 2,  # pytorch-lamb
 }
-KEPT_BY_NORMS = ("group norm", "layer norm", "batch norm")  # work that keeps what it reads
+_NORMS: frozenset[WorkKind] = frozenset(("group norm", "layer norm", "batch norm"))  # keep what they read
+# What else keeps what it reads or writes for its gradient in eager PyTorch (torch.autograd.graph.saved_tensors_hooks on
+# each operator). Those that keep another tensor in place, as leaky_relu does, are left out.
+_KEEP_READ: frozenset[WorkKind] = _NORMS | {"linear", "product", "attention", "max pool"}
+_KEEP_READ_OPS = frozenset(
+    ("silu", "swish", "gelu", "mish", "hardswish", "relu6", "hardtanh", "softplus", "avg_pool2d")
+)
+_KEEP_WRITTEN_OPS = frozenset(("relu", "sigmoid", "tanh", "softmax", "scaled_dot_product_attention"))
+POOL_INDEX_BYTES = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
 _SIXTEEN_BITS = (Dtype.fp16, Dtype.bf16)
 _FOLDS_NORMS = ("tensorrt", "jax", "onnxruntime")  # in inference no tensor stands before the norm
 _MOST_WATCHED = 8  # layers that join those whose workspace is followed to other batches
@@ -223,16 +231,56 @@ def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
     return (f"the state of optimizer {optimizer}{near}",)
 
 
+def kept_beside(
+    operations: Sequence[Operation], layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode
+) -> int:  # fmt: skip
+    """Bytes that operations beside the convolutions keep for their gradients, of tensors that no convolution keeps.
+
+    In eager PyTorch, and where no framework is named, all that is known; else what norms read.
+    """
+    if mode != "training":
+        return 0
+    eager = framework_of(runtime) in (None, "pytorch") and not runtime.compile
+    bytes_each = max((_bytes(layer) for layer in layers), default=0)
+    roots: list[int] = []  # of each operation's tensor the operation that made it, behind views
+    counted: set[int] = set()  # with the layers: what they read, and what they write for a norm alone
+    for number, operation in enumerate(operations):
+        is_view = operation.work is None and operation.kind not in ("input", "conv") and bool(operation.inputs)
+        roots.append(roots[operation.inputs[0]] if is_view else number)
+        if operation.kind == "conv":
+            counted.update(roots[source] for source in operation.inputs[:1])
+        if operation.layer is not None and layers[operation.layer].norm_follows:
+            counted.add(number)
+    kept: dict[int, int] = {}
+    indices = 0
+    for number, operation in enumerate(operations):
+        work = operation.work
+        if work is None or not (eager or work.kind in _NORMS):
+            continue
+        size = 4 if runtime.mixed_precision and work.in_32_bits else bytes_each
+        tensors = dict[int, int]()
+        gates = work.kind == "multiply" and (len(operation.inputs) > 1 or work.weights > 0)
+        if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS or gates:
+            tensors = {roots[source]: count for source, count in zip(operation.inputs, work.reads, strict=False)}
+        if work.op in _KEEP_WRITTEN_OPS:
+            tensors[number] = work.writes
+        if work.kind == "max pool":
+            indices += POOL_INDEX_BYTES * work.writes
+        for root, count in tensors.items():
+            if root not in counted:
+                kept[root] = max(kept.get(root, 0), count * size)
+    return sum(kept.values()) + indices
+
+
 class Footprint:
     """The memory of one network whose sizes are all known, as a function of its batch."""
 
     def __init__(
-        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode,
-        works: Iterable[Work] = (),
-    ) -> None:  # fmt: skip
+        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode, kept_bytes: int = 0
+    ) -> None:
         """`edges` index `layers`; an optimizer of which nothing is known counts as one without state.
 
-        `works` are those of norms that keep what they read, beside what layers tell.
+        `kept_bytes` are what operations beside the layers keep.
         """
         self.layers, self.edges, self.mode = layers, edges, mode
         self.batch = layers[0].N or 1
@@ -240,12 +288,7 @@ class Footprint:
             framework_of(runtime) in _FOLDS_NORMS or framework_of(runtime) is None or runtime.compile
         )
         mixed = mode == "training" and bool(runtime.mixed_precision)
-        bytes_each = _bytes(layers[0])
-        self._norms = sum(
-            work.reads[0] * (max(bytes_each, 4) if mixed and work.in_32_bits else bytes_each)
-            for work in works
-            if work.reads
-        )
+        self._kept_bytes = kept_bytes
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0
         by_dtype: dict[Dtype, list[ConvLayer]] = {}
@@ -336,7 +379,7 @@ class Footprint:
         """The inputs that convolutions and normalisations read again in the backward pass, each one once."""
         arriving = {edge.consumer: edge for edge in self.edges}
         tensors: dict[object, int] = {}
-        norms = self._norms
+        norms = self._kept_bytes
         for index, layer in enumerate(self.layers):
             own, edge = input_bytes(layer), arriving.get(index)
             shared = edge is not None and layer.calls == 1

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
-from convlint.estimate.memory import OPTIMIZER_STATES
+from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import of_products, pass_time_us, time_us
 from convlint.estimate.price import summed_us
@@ -81,7 +81,6 @@ _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
 # 4090 show no such rows; the element of GELU is assumed from cc 8.0 on.
 _LAYER_NORM_ROW: Final = (380.0, 350.0)
 _GELU: Final = (0.31, 0.42)
-_POOL_INDEX_BYTES: Final = 8  # max pools write where each maximum was, an int64 (ATen/native/cuda/DilatedMaxPool2d.cu)
 # Share of the bandwidth on paper of what reads or writes with strides: assumed, between pointwise kernels and
 # transposes.
 _STRIDED: Final = 0.65
@@ -310,7 +309,7 @@ class _Walk:
                 traffic = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
             bytes_ = (traffic.reads * sum(reads) + traffic.writes * writes) * size
             if work.kind == "max pool" and self.own:
-                bytes_ += _POOL_INDEX_BYTES * writes
+                bytes_ += POOL_INDEX_BYTES * writes
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate

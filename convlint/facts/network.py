@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from convlint.estimate import workspace_bytes
 from convlint.estimate.host import Hosted
-from convlint.estimate.memory import KEPT_BY_NORMS, Footprint, NetworkMemory, WorkspaceAt, lacking, lacking_state, parts
+from convlint.estimate.memory import (
+    Footprint,
+    NetworkMemory,
+    WorkspaceAt,
+    kept_beside,
+    lacking,
+    lacking_state,
+    parts,
+)
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, number
 from convlint.files.languages import sentence
 from convlint.gpus.gpu import Gpu
@@ -56,19 +64,8 @@ class MemoryFacts:
             raise LookupError(self.needs)
         networks = []
         groups = parts(self._layers, self._edges)
-        # Nobody says to which of several networks an operation belongs. What convolutions read too is counted there, as
-        # is what they write for a batch normalisation alone; one behind an addition or a concatenation is not.
-        read = {source for operation in self._operations if operation.kind == "conv" for source in operation.inputs}
-        read |= {
-            index for index, operation in enumerate(self._operations)
-            if operation.layer is not None and self._layers[operation.layer].norm_follows
-        }  # fmt: skip
-        norms = {
-            operation.inputs[0]: operation.work
-            for operation in self._operations
-            if operation.work is not None and operation.inputs and operation.inputs[0] not in read
-            and operation.work.kind in KEPT_BY_NORMS
-        }  # fmt: skip
+        # Nobody says to which of several networks an operation belongs.
+        kept = kept_beside(self._operations, self._layers, self._runtime, self._mode) if len(groups) == 1 else 0
         for indices in groups:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
@@ -80,7 +77,7 @@ class MemoryFacts:
                 if edge.consumer in place
             ]  # fmt: skip
             own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            norms.values() if len(groups) == 1 else ())  # fmt: skip
+                            kept)  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 
@@ -304,7 +301,7 @@ NETWORK: Table = {
         lambda network: 100 * network.launch_us() / network.time_us,
     ),
     "memory_bytes": _memory_quantity(
-        "what the convolutions and the norms behind them keep at once: weights, activations, workspace, ...",
+        "what is kept at once, as far as it is known: weights, activations, workspace, ...",
         lambda facts: facts.memory.total,
     ),
     "memory_gib": _memory_quantity("memory_bytes in GiB", lambda facts: facts.memory.total / 2**30),

@@ -332,6 +332,7 @@ def test_more_than_twice_or_less_than_half_is_another_way_to_work(now: int, want
 def test_of_one_image_8_is_tried_with_what_fills_a_wave() -> None:
     assert settled({5: 50.0, 8: 40.0}, 5, now=1).sets == ({"N": 8},)
     assert settled({5: 50.0, 8: 60.0}, 5, now=1).sets == ({"N": 5},)
+    assert settled({21: 50.0, 24: 40.0}, 21, now=1).sets == ({"N": 24},)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What a network keeps in memory, part by part, and the batch that leaves room for it."""
 
+from typing import Any
+
 import pytest
 from convolutions import conv
 from msgspec.structs import replace
@@ -9,6 +11,7 @@ from convlint.estimate.memory import (
     Footprint,
     alive,
     input_bytes,
+    kept_beside,
     lacking,
     lacking_state,
     output_bytes,
@@ -16,7 +19,7 @@ from convlint.estimate.memory import (
     parts,
 )
 from convlint.model.layer import ConvLayer, Dtype
-from convlint.model.network import Edge
+from convlint.model.network import Edge, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime
 
 MAP = 256 * 64 * 56 * 56 * 2  # bytes of a layer's input, and of its output
@@ -62,6 +65,60 @@ def test_bytes_of_tensors_count_every_axis() -> None:
     volume = conv(D=4, dims=3, Z=4)
     assert input_bytes(volume) == 4 * MAP
     assert output_bytes(conv(K=128)) == 2 * MAP
+
+
+def between(kind: WorkKind, op: str, *, inputs: tuple[int, ...] = (1,), **more: Any) -> tuple[Operation, ...]:
+    """An operation on the outputs of two convolutions (1 and 2), a view of its result, and a convolution that reads it.
+
+    Each tensor has ten elements.
+    """
+    work = Work(kind=kind, op=op, reads=(10,) * len(inputs), writes=10, **more)
+    return (
+        Operation(kind="input"), Operation(kind="conv", inputs=(0,), layer=0),
+        Operation(kind="conv", inputs=(0,), layer=1), Operation(kind="identity", inputs=inputs, work=work),
+        Operation(kind="reshape", inputs=(3,)), Operation(kind="conv", inputs=(4,), layer=2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operations", "in_pytorch", "elsewhere"),
+    [
+        (between("activation", "silu"), 10, 0),
+        (between("activation", "relu"), 0, 0),  # what it writes the convolution reads, in another view
+        (between("activation", "leaky_relu"), 0, 0),  # in place it keeps what it writes
+        (between("activation", "mul"), 0, 0),  # by a number
+        (between("layer norm", "layer_norm"), 10, 10),
+        (between("batch norm", "batch_norm"), 10, 10),
+        (between("multiply", "mul", inputs=(1, 2)), 20, 0),
+        (between("multiply", "mul", inputs=(1, 1)), 10, 0),  # one tensor
+        (between("multiply", "mul", weights=64), 10, 0),
+        (between("add", "add", inputs=(1, 2)), 0, 0),
+        (between("max pool", "max_pool2d"), 10 + 40, 0),  # the places of the maxima are int64
+        (between("activation", "silu", inputs=(0,)), 0, 0),  # the convolutions keep it
+        ((*between("activation", "silu"), Operation(kind="identity", inputs=(3,), output=True,
+           work=Work(kind="softmax", op="softmax", reads=(10,), writes=10))), 20, 0),
+    ],
+)  # fmt: skip
+def test_what_operations_keep_beside_the_convolutions(
+    operations: tuple[Operation, ...], in_pytorch: int, elsewhere: int
+) -> None:
+    layers = [conv(), conv(), conv()]
+    for framework, elements in (("pytorch", in_pytorch), (None, in_pytorch), ("jax", elsewhere)):
+        runtime = Runtime(framework=framework)
+        assert kept_beside(operations, layers, runtime, "training") == 2 * elements  # bytes of 16 bits
+        assert kept_beside(operations, layers, runtime, "inference") == 0
+    assert kept_beside(operations, layers, Runtime(framework="pytorch", compile=True), "training") == 2 * elsewhere
+
+
+def test_under_autocast_norms_in_32_bits_keep_32_bits() -> None:
+    operations, layers = between("group norm", "group_norm", in_32_bits=True), [conv(), conv(), conv()]
+    plain, mixed = Runtime(framework="pytorch"), Runtime(framework="pytorch", mixed_precision=True)
+    assert [kept_beside(operations, layers, runtime, "training") for runtime in (plain, mixed)] == [20, 40]
+
+
+def test_what_a_layer_writes_for_its_norm_is_counted_with_the_layer() -> None:
+    operations, layers = between("batch norm", "batch_norm"), [conv(norm_follows=True), conv(), conv()]
+    assert kept_beside(operations, layers, Runtime(framework="pytorch"), "training") == 0
 
 
 TRAINED = Runtime(framework="pytorch")

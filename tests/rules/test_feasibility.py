@@ -30,9 +30,8 @@ BATCH = ("CL201", "CL204", "CL301")
 
 def resnet50(N: int, gpu: str = "a100", mode: Mode = "training", **settings: Any) -> NetworkResult:
     path = ROOT / "sample_configs" / "resnet50.yaml"
-    network = read(path.read_text(encoding="utf-8"))
-    layers = tuple(replace(layer, N=N) for layer in network.layers)
-    network = replace(network, layers=layers, runtime=replace(network.runtime, **settings), mode=mode)
+    network = read(re.sub(r"\bN: \d+", f"N: {N}", path.read_text(encoding="utf-8")))
+    network = replace(network, runtime=replace(network.runtime, **settings), mode=mode)
     return check_network(network, RULES, [Target(label=gpu, gpu=load_gpu(gpu))], mode)
 
 
