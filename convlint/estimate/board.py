@@ -257,6 +257,8 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
         family = replace(family, taps_us=0.0) if family.taps_us else family
         if family is const.VOLTA:
             family = const.VOLTA_TENSORRT
+        elif family is const.TURING:
+            family = const.TURING_TENSORRT
     return replace(
         family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
