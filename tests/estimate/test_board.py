@@ -176,6 +176,16 @@ def test_an_engine_launches_without_a_framework():
         assert family.setup_us[1:] != (7.0, 7.0)
 
 
+@pytest.mark.parametrize("gpu", ["h100", "b200"])
+@pytest.mark.parametrize("dtype", ["fp16", "tf32", "int8"])
+def test_an_engine_starts_a_kernel_no_later_than_a_framework(gpu, dtype):
+    layer = conv(N=1, C=256, K=1024, H=14, W=14, R=1, S=1, dtype=Dtype(dtype))
+    eager, engine = (
+        fprop(layer, load_gpu(gpu), Runtime(framework=name, cudnn_benchmark=True)) for name in ("pytorch", "tensorrt")
+    )
+    assert engine.time_us <= 1.05 * eager.time_us
+
+
 def test_engines_on_turing_split_fprop_where_sms_idle():
     """A bottleneck of ResNets: published throughput of ResNet-50-D and 152-D on T4 (N = 1, fp16) says 51.6 us."""
     engine = Runtime(framework="tensorrt")
