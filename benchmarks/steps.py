@@ -11,6 +11,9 @@ activations and a constant; where a profiler timed the kernels, bias and factor 
 with the way from one kernel to the next). Then what torch.compile and NHWC gain per image. The inference tables come
 from a benchmark that ran layer and group norms in 16 bits under autocast (timm's `--fast-norm`), which PyTorch itself
 does not: their networks with such norms say so, by a factor of 1.5.
+
+A CSV may also name the framework of each row (with TensorRT, `torch` is its version) and the
+optimizer that was timed; else it is PyTorch, and SGD with momentum.
 """
 
 from __future__ import annotations
@@ -48,7 +51,6 @@ DATA = Path(__file__).resolve().parent / "data"
 BUILT = Path(__file__).resolve().parent.parent / "build" / "steps"
 # Measured as other networks than timm builds today: with InplaceABN, a library's own kernel, until its commit a08e5aed.
 _CHANGED = ("tresnet_", "1.12")
-_RUNTIME = Runtime(framework="pytorch", optimizer="momentum")
 
 
 def autocast_of(precision: str) -> str | None:
@@ -74,6 +76,8 @@ class StepRow:
     precision: str = "fp16 autocast"
     searched: bool = True
     kernels_us: float | None = None  # of all kernels together, by a profiler
+    framework: str = "pytorch"
+    optimizer: str = "momentum"
 
     @property
     def compiled(self) -> bool:
@@ -86,14 +90,16 @@ class StepRow:
         how = {"0": self.layout, "1": "compiled"}.get(self.how, self.how)
         precision = "" if self.precision == "fp16 autocast" else f", {self.precision}"
         images = "" if self.kernels_us is None else f", N = {self.batch}"
-        return f"{self.gpu} {self.mode} {how}{precision}{images}, PyTorch {self.torch}"
+        library = "TensorRT" if self.framework == "tensorrt" else "PyTorch"
+        return f"{self.gpu} {self.mode} {how}{precision}{images}, {library} {self.torch}".rstrip()
 
     @property
     def runtime(self) -> Runtime:
         """What it ran in."""
-        return replace(
-            _RUNTIME, compile=self.compiled or None, cuda_graphs=self.how in ("graphs", "overhead") or None,
-            framework_version=Version(self.torch), cudnn_benchmark=self.searched,
+        return Runtime(
+            framework=self.framework, optimizer=self.optimizer, compile=self.compiled or None,
+            cuda_graphs=self.how in ("graphs", "overhead") or None,
+            framework_version=Version(self.torch) if self.torch else None, cudnn_benchmark=self.searched,
             mixed_precision=autocast_of(self.precision) is not None, tf32=self.precision != "fp32",
         )  # fmt: skip
 
@@ -129,6 +135,7 @@ def read_rows(path: Path) -> list[StepRow]:
             activations=sizes.get((r["model"], r["img_size"]), (0.0, 0.0))[1], precision=r["amp"],
             searched=r.get("cudnn_benchmark") != "0",
             kernels_us=1e3 * float(r["kernels_ms"]) if r.get("kernels_ms") else None,
+            framework=r.get("framework") or "pytorch", optimizer=r.get("optimizer") or "momentum",
         )
         for r in records
     ]  # fmt: skip

@@ -92,6 +92,18 @@ def test_rows_know_their_table_and_the_sizes_of_their_network(steps, tmp_path):
     assert (one.step_us, one.batch, two.gmacs, two.activations, three.gmacs) == (8000.0, 64, 2.0, 3.0, 0.0)
 
 
+def test_published_rows_state_framework_and_optimizer(steps):
+    rows = steps.read_rows(steps.DATA / "published_steps.csv")
+    assert len(rows) == 225
+    assert {load_gpu(row.gpu).id for row in rows} == {row.gpu for row in rows}
+    engine = next(row for row in rows if row.model == "lcnet_050")
+    assert (engine.table, engine.runtime.framework, engine.runtime.cuda_graphs) == (
+        "t4 inference graphs, fp16, TensorRT", "tensorrt", True
+    )  # fmt: skip
+    assert engine.runtime.framework_version is None
+    assert {row.optimizer for row in rows if row.torch == "1.13"} == {"momentum"}
+
+
 def test_three_numbers_fit_what_three_numbers_made(steps, tmp_path):
     sizes = [(1.0, 9.0), (4.0, 2.0), (8.0, 1.0), (3.0, 7.0), (6.0, 6.0), (0.5, 4.0)]
     rows = [

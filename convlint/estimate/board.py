@@ -253,16 +253,21 @@ def tensor_family(gpu: Gpu, compute: Dtype, tensorrt: bool) -> Family:
     if compute == Dtype.int8:
         latency *= const.INT8_LATENCY
     if tensorrt:
-        setup = (_tensorrt_setup_us(gpu), *setup[1:])
+        setup = (_tensorrt_setup_us(gpu, setup[0]), *setup[1:])
         family = replace(family, taps_us=0.0) if family.taps_us else family
         if family is const.VOLTA:
             family = const.VOLTA_TENSORRT
+        elif family is const.TURING:
+            family = const.TURING_TENSORRT
     return replace(
         family, granule=granule, alignment=_ALIGNMENT.get(compute, 8), load_latency_us=latency, setup_us=setup
     )
 
 
-def _tensorrt_setup_us(gpu: Gpu) -> float:
+def _tensorrt_setup_us(gpu: Gpu, of_cudnn_us: float) -> float:
+    """The setup of an engine's kernel; where cuDNN's start sooner than any engine was timed to, it is theirs."""
+    if "9.0" <= gpu.compute_capability < "12.0":
+        return min(const.TENSORRT_SETUP_US, of_cudnn_us)
     return const.TENSORRT_SETUP_ON_VOLTA_US if gpu.architecture == "volta" else const.TENSORRT_SETUP_US
 
 
@@ -283,7 +288,9 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     if not tensorrt:
         return family
     # 5x5 and 7x7 reach 13 to 15.5 TFLOP/s on V100, what implicit GEMM does: neither FFT nor Winograd with a workspace.
-    return replace(family, setup_us=(_tensorrt_setup_us(gpu), *family.setup_us[1:]), workspace=False)
+    return replace(
+        family, setup_us=(_tensorrt_setup_us(gpu, family.setup_us[0]), *family.setup_us[1:]), workspace=False
+    )
 
 
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:

@@ -668,14 +668,15 @@ class _Fusion:
                     # Statistics first, in a kernel of their own.
                     pairs = zip(inputs[number], walk.reads(number, work), strict=False)
                     again += sum(count * size_of[source] for source, count in pairs)
-            if self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in read):
+            folded = self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in read)
+            if folded:
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 read = {source: n for source, n in read.items() if walk.operations[source].layer is None}
             moved = sum(read.values()) + again + written
             ops = {_work(walk.operations[number]).op for number in kernel.members[:-1]}
             if kernel.sums and walk.sixteen is not None and not self.folds and not ops.isdisjoint(_SILU):
                 moved += _SUMMED_SILU_BYTES * kernel.elements
-            kernels = 2 if again else 1
+            kernels = 0 if folded else 2 if again else 1
             summed = again
             if walk.training:  # gradients of what was written are read, and of what was read written, beside it
                 moved += written + 2 * sum(read.values()) + 2 * again + shared
@@ -687,6 +688,9 @@ class _Fusion:
                 continue
             works = [_work(walk.operations[number]) for number in kernel.members]
             heaviest = max(works, key=_weight)
+            named = kernel.members[0]
+            if folded:  # what it is for is the addition
+                named, heaviest = max(zip(kernel.members, works, strict=True), key=lambda pair: len(pair[1].reads))
             strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
             fresh = read[max(read)] if read else 0
             saved = walk._held(fresh) + (walk._held(written) if walk.training else 0)
@@ -695,7 +699,7 @@ class _Fusion:
                 time += summed * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
                 time = max(time, self._clocks(kernel) / walk.board.clocks_per_us)
             time += kernels * const.KERNEL_US
-            walk._note(kernel.members[0], PART_OF[heaviest.kind], time, moved, 0, kernels)
+            walk._note(named, PART_OF[heaviest.kind], time, moved, 0, kernels)
 
     def _clocks(self, kernel: _Fused) -> float:
         """Clocks of all SMs together that Inductor's kernel needs, however fast memory is."""

@@ -400,6 +400,19 @@ def test_engines_fold_what_works_element_by_element_into_the_convolution_before_
     assert kept.kernels > 0
 
 
+@pytest.mark.parametrize("framework", ["tensorrt", "jax"])
+def test_a_residual_that_an_engine_adds_is_read_by_the_kernel_of_the_convolution(framework: str) -> None:
+    """What is left of batch norm, addition and activation is the read of what is added: no norm, and no kernel."""
+    chain = network(work("batch norm"), (work("add", ELEMENTS, ELEMENTS), (2, 0)), work("activation"))
+    found = step(chain, Runtime(framework=framework))
+    assert not kernels(found)
+    assert set(found.parts) == {"convolution", "pointwise"}
+    added = found.operations[3]
+    assert added is not None
+    assert (added.part, added.bytes) == ("pointwise", 2 * ELEMENTS)
+    assert added.time_us == pytest.approx(2 / 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH), rel=0.5)
+
+
 @pytest.mark.parametrize(
     ("copied", "itself", "size", "priced"),
     [
