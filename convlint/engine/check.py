@@ -144,7 +144,8 @@ class _NetworkCheck:
         network = self.network
         on_host = estimated(network, self.running, target.gpu, self.mode)
         estimates = on_host.estimates
-        memory = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations)
+        memory = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations,
+                                   network.training_keeps)  # fmt: skip
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         all_hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         all_hits += self._of_network([rule for rule in rules if rule.scope == "network"], facts)

@@ -41,16 +41,18 @@ class MemoryFacts:
 
     def __init__(
         self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
-        gpu: Gpu, runtime: Runtime, mode: Mode, operations: Sequence[Operation] = (),
+        gpu: Gpu, runtime: Runtime, mode: Mode, operations: Sequence[Operation] = (), training_keeps: str = "",
     ) -> None:  # fmt: skip
+        """`training_keeps` names whose part in the memory of training is unknown."""
         self._layers, self._edges, self._estimates = layers, edges, estimates
         self._operations = operations
+        self._unknown = (training_keeps,) if training_keeps and mode == "training" else ()
         self._gpu, self._runtime, self._mode = gpu, runtime, mode
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """What is not known but needed for the memory, in the words of rules."""
-        return lacking(self._layers) if self._layers else ("layers",)
+        return (*lacking(self._layers), *self._unknown) if self._layers else ("layers",)
 
     @cached_property
     def needs_state(self) -> tuple[str, ...]:

@@ -471,7 +471,7 @@ class TargetFacts:
     def add_network(
         self, layers: Sequence[ConvLayer], edges: Sequence[Edge], estimates: Sequence[LayerEstimate | None],
         running: Sequence[ConvLayer] | None = None, on_host: Hosted | None = None,
-        operations: Sequence[Operation] = (),
+        operations: Sequence[Operation] = (), training_keeps: str = "",
     ) -> MemoryFacts:  # fmt: skip
         """Adds what only all layers together show: the network's time and memory, and where they go.
 
@@ -479,7 +479,8 @@ class TargetFacts:
         host adds to their estimates.
         """
         self.layers = layers
-        memory = MemoryFacts(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations)
+        memory = MemoryFacts(running or layers, edges, estimates, self.gpu, self.runtime, self.mode, operations,
+                             training_keeps)  # fmt: skip
         kinds: dict[object, tuple[ConvLayer, int]] = {}
         for layer in running or layers:
             kind = layer_identity(layer)

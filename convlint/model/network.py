@@ -219,6 +219,7 @@ class Network(WireRecord, frozen=True, kw_only=True):
     origins: Mapping[str, str] = field(default_factory=dict)  # of versions that nobody stated: uv.lock:1203
     # What lock files pin and could not be taken, where a trace differs from it, what of a module is not priced
     notes: tuple[str, ...] = ()
+    training_keeps: str = ""  # whose part in the memory of training is unknown
     rigid_view: str = ""  # the line of a `.view()` that refuses tensors in channels_last, if there is one
     recorded: RecordedStep | None = None  # what a trace tells of a step beside `layers`
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one

@@ -277,7 +277,7 @@ def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
     return (f"{what}, and in training priced as if trained: with gradients that nobody computes",)
 
 
-_RUN_AGAIN = "activation checkpointing is not priced: times and memory are those without it"
+_RUN_AGAIN = "activation checkpointing is not priced: times are those without it"
 
 
 def _checkpoints(trace: Trace) -> AbstractContextManager[None]:
@@ -349,11 +349,13 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     operations = trace.operations.finished(trace.calls, layers)
     whole = bool(operations) and trace.operations.whole and not early
     rigid = trace.views_maps and not options.channels_last and not early
+    frozen = _frozen(module, trains=bool(options.trains))
+    apart = "what frozen layers keep" if frozen else "what checkpoints keep" if trace.checkpoints else ""
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
-        whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
+        whole=whole, training_keeps=apart, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
         notes=(
-            *_frozen(module, trains=bool(options.trains)), *_of_weights(trace.on_weights, len(operations)),
+            *frozen, *_of_weights(trace.on_weights, len(operations)),
             *([_RUN_AGAIN] if trace.checkpoints else []),
         ),
     )  # fmt: skip

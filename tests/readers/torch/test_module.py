@@ -714,4 +714,6 @@ def test_every_command_says_what_of_a_module_is_not_priced(command: str, key: st
     words = "1 of 2 convolutions is frozen"
     text = convlint(command, "torch_nets:partly_frozen", *options)
     assert words in " ".join(text.out.split())
+    if command == "estimate":  # nor what it keeps
+        assert "memory: unknown for want of what frozen layers keep" in " ".join(text.out.split())
     assert words in str(json.loads(convlint(command, "torch_nets:partly_frozen", *options, "-o", "json").out)[key])
