@@ -81,6 +81,14 @@ def test_a_convolution_without_a_bias(before: str, expected: str, line_break: st
         ("import tensorflow as tf\n", "tf.keras.layers.Conv2D(8, 3)", "tf.keras.layers.Conv2D(8, 3, use_bias=False)"),
         ("from keras.layers import *\n", "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)"),
         (
+            "from keras.layers.convolutional import Conv2D\n", "c = Conv2D(8, 3)(x)",
+            "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
+            "from tensorflow.python.keras.layers import Conv2D\n", "c = Conv2D(8, 3)(x)",
+            "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
             "from tensorflow.keras.models import *\nfrom tensorflow.keras.layers import *\n",
             "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
         ),
