@@ -128,7 +128,10 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
             func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]
         ):  # fmt: skip
             return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
-        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_]):
+        case (
+            ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_])
+            | ast.Call(func=ast.Attribute(attr="add", value=target), args=[_])  # to a Sequential of Keras
+        ):
             return [(argument, scope, _slot(target)) for argument in args]
         # The index in `Sequential(*[a, b])` is that within the list.
         case ast.Call(args=[ast.List() | ast.Tuple() | ast.Starred() | ast.Call() as only], keywords=[]):

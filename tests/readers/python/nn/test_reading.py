@@ -88,6 +88,7 @@ def test_the_arguments_of_a_call_have_their_places(tmp_path: Path) -> None:
         ("def conv3x3():\n    return nn.Conv2d(3, 8, 3)\n", "conv3x3"),
         (module("self.add_module('first', nn.Conv2d(3, 8, 3))"), "Net.first"),
         (module("layers = []\nlayers.append(nn.Conv2d(3, 8, 3))\nself.net = nn.Sequential(*layers)"), "Net.layers"),
+        ("import keras\nnet = keras.Sequential()\nnet.add(keras.layers.Conv2D(8, 3))\n", "net#2"),
     ],
 )
 def test_a_layer_has_the_name_of_its_place(tmp_path: Path, text: str, name: str) -> None:
