@@ -884,6 +884,27 @@ def test_channels_go_through_functions_of_jax_and_flax(tmp_path: Path, frozen: s
     assert found[248, 60, 5].H == 32
 
 
+@pytest.mark.parametrize(
+    ("norm", "follows"),
+    [
+        ("nn.BatchNorm()(x, use_running_average=not train)", True),
+        ("nn.BatchNorm()(x, use_running_average=True)", False),
+        ("nn.BatchNorm(use_running_average=not train, axis=-1)(x)", True),
+        ("nn.BatchNorm(use_running_average=not train, axis=1)(x)", False),  # over the rows of (N, H, W, C)
+        ("hk.BatchNorm(True, True, 0.9)(x, train)", True),
+        ("hk.BatchNorm(True, True, 0.9)(x, is_training=True)", True),
+        ("hk.BatchNorm(True, True, 0.9)(x, is_training=False)", False),
+        ("hk.BatchNorm(True, True, 0.9)(x, False)", False),
+    ],
+)
+def test_a_norm_of_jax_with_running_averages_or_another_axis_cancels_no_bias(
+    tmp_path: Path, norm: str, follows: bool
+) -> None:
+    code = "import flax.linen as nn\nimport haiku as hk\ndef net(x, train):\n"
+    code += f"    x = nn.Conv(8, (3, 3))(x)\n    return {norm}\n"
+    assert one(read(tmp_path, code)).layer.norm_follows is follows
+
+
 def test_other_axes_of_jax_are_no_channels(tmp_path: Path) -> None:
     code = RESIDUAL.format(frozen="True").replace("axis=-1", "axis=1")
     assert {each.layer.C for each in read(tmp_path, code).layers if each.layer.K == 60} == {None}
