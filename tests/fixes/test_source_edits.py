@@ -233,6 +233,10 @@ def test_the_line_that_switches_tuning_on() -> None:
         ("zero=False", "if zero: nn.init.normal_(parts[1].weight)", False),
         ("norm=None", "if norm is None: parts.append(nn.BatchNorm2d(8))", False),
         ("sync=False", "if sync: parts.append(nn.SyncBatchNorm(8))\n else: parts.append(nn.BatchNorm2d(8))", False),
+        ("deep=False", "if deep: parts += [nn.BatchNorm2d(8), nn.Conv1d(8, 8, 3)]", True),
+        # a shortcut with a norm of its own
+        ("skip=False", "if skip:\n  self.skip = nn.Conv1d(8, 8, 1)\n  self.bn = nn.BatchNorm1d(8)", False),
+        ("skip=False", "if skip: self.skip = ConvBn(8, 8)", False),
     ],
 )
 def test_a_bias_stays_where_a_default_leaves_the_norm_out(parameters: str, branch: str, stays: bool) -> None:
