@@ -42,13 +42,13 @@ def with_source_edits(findings: Sequence[Finding], reading: SourceReading, read:
 
 def _edited(finding: Finding, editor: _Editor) -> Finding:
     fix = finding.fix
-    if fix is None or not finding.location.path.endswith(".py"):
+    if fix is None or fix.set not in (_BIAS, _BENCHMARK):
         return finding
+    if not finding.location.path.endswith(".py"):
+        return replace(finding, fix=replace(fix, no_edit="the cells of a notebook are not edited"))
     if fix.set == _BIAS:
         return replace(finding, fix=editor.without_bias(fix, finding.location))
-    if fix.set == _BENCHMARK:
-        return replace(finding, fix=editor.with_benchmark(fix, finding.location))
-    return finding
+    return replace(finding, fix=editor.with_benchmark(fix, finding.location))
 
 
 def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterator[str]:

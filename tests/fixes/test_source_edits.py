@@ -201,6 +201,13 @@ def test_files_that_cannot_be_read_are_left_alone() -> None:
         assert why in finding.fix.no_edit
 
 
+def test_cells_of_notebooks_are_not_edited() -> None:
+    one = record(path="net.ipynb", bias=True, norm_follows=True)
+    findings = checked(one, given=("net.ipynb",)).findings
+    (finding,) = with_source_edits(findings, SourceReading(layers=(one,)), lambda _: b"{}")
+    assert (finding.fix.no_edit, finding.fix.code_edits) == ("the cells of a notebook are not edited", ())
+
+
 FIXED = {
     "complete": True, "cudnn_benchmark": False, "deterministic": False, "fixed_input_size": True,
     "evidence": (("CIFAR100", at(5, "data.py")),),
