@@ -197,7 +197,7 @@ class Frameworks(Library):
         assert kind is not None
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
-        if kind == "norm" and (_takes_averages(call.node) or _has_other_axis(full, own)):
+        if kind == "norm" and (_takes_averages(call.node) or _may_be_frozen(own) or _has_other_axis(full, own)):
             kind = "other norm"
         if kind == "keras":
             own = Arguments(own.args, {**order, **own.keywords})
@@ -467,6 +467,12 @@ def _takes_averages(call: ast.Call, takes_training: bool = False) -> bool:
     return (isinstance(averages, ast.Constant) and averages.value is True) or (
         takes_training and isinstance(training, ast.Constant) and training.value is False
     )
+
+
+def _may_be_frozen(own: Arguments) -> bool:
+    """Whether a norm of Paddle or MXNet may be told to use the averages in training too."""
+    averages = own.keywords.get("use_global_stats")
+    return averages is not None and not (isinstance(averages, Const) and not averages.value)
 
 
 def _has_other_axis(full: str, own: Arguments) -> bool:

@@ -89,6 +89,11 @@ def test_the_arguments_of_a_call_have_their_places(tmp_path: Path) -> None:
         (module("self.add_module('first', nn.Conv2d(3, 8, 3))"), "Net.first"),
         (module("layers = []\nlayers.append(nn.Conv2d(3, 8, 3))\nself.net = nn.Sequential(*layers)"), "Net.layers"),
         ("import keras\nnet = keras.Sequential()\nnet.add(keras.layers.Conv2D(8, 3))\n", "net#2"),
+        (
+            "from mxnet.gluon import nn\nnet = nn.Sequential()\nnet.add(nn.Activation('relu'), nn.Conv2D(8, 3))\n",
+            "net[1]",
+        ),
+        ("import tensorflow as tf\ny = tf.add(tf.keras.layers.Conv2D(8, 3)(x), x)\n", "y[0]#2"),
     ],
 )
 def test_a_layer_has_the_name_of_its_place(tmp_path: Path, text: str, name: str) -> None:
@@ -902,6 +907,23 @@ def test_a_norm_of_jax_with_running_averages_or_another_axis_cancels_no_bias(
 ) -> None:
     code = "import flax.linen as nn\nimport haiku as hk\ndef net(x, train):\n"
     code += f"    x = nn.Conv(8, (3, 3))(x)\n    return {norm}\n"
+    assert one(read(tmp_path, code)).layer.norm_follows is follows
+
+
+@pytest.mark.parametrize(
+    ("imports", "conv"),
+    [("import paddle.nn as nn", "8, 8"), ("from mxnet.gluon import nn", "8")],
+    ids=["paddle", "mxnet"],
+)
+@pytest.mark.parametrize(
+    ("frozen", "follows"),
+    [("", True), ("use_global_stats=False", True), ("use_global_stats=None", True), ("use_global_stats=True", False),
+     ("use_global_stats=frozen", False)],
+)  # fmt: skip
+def test_a_norm_with_global_statistics_cancels_no_bias(
+    tmp_path: Path, imports: str, conv: str, frozen: str, follows: bool
+) -> None:
+    code = f"{imports}\ndef net(x, frozen):\n    return nn.BatchNorm({frozen})(nn.Conv2D({conv}, 3)(x))\n"
     assert one(read(tmp_path, code)).layer.norm_follows is follows
 
 
