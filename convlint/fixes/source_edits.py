@@ -24,6 +24,7 @@ from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
+_MAKES_CONVOLUTION = re.compile(r"\b\w*[Cc]onv\w*\(")
 _MAKES_NORM = re.compile(r"\b(?:[A-Z]\w*(?i:norm|bn)\w*|norm_layer|norm|bn)\(")
 _LOADS = "this loads weights that were made with the bias"
 _BIAS, _BENCHMARK = {"bias": False}, {"runtime.cudnn_benchmark": True}
@@ -41,13 +42,13 @@ def with_source_edits(findings: Sequence[Finding], reading: SourceReading, read:
 
 def _edited(finding: Finding, editor: _Editor) -> Finding:
     fix = finding.fix
-    if fix is None or not finding.location.path.endswith(".py"):
+    if fix is None or fix.set not in (_BIAS, _BENCHMARK):
         return finding
+    if not finding.location.path.endswith(".py"):
+        return replace(finding, fix=replace(fix, no_edit="the cells of a notebook are not edited"))
     if fix.set == _BIAS:
         return replace(finding, fix=editor.without_bias(fix, finding.location))
-    if fix.set == _BENCHMARK:
-        return replace(finding, fix=editor.with_benchmark(fix, finding.location))
-    return finding
+    return replace(finding, fix=editor.with_benchmark(fix, finding.location))
 
 
 def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterator[str]:
@@ -224,7 +225,7 @@ def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
     asking = (
         [node for node in every(function) if isinstance(node, ast.If) and _asks_for(node.test) in off] if off else []
     )
-    branches = [node.body for node in asking if _makes_norm(node.body) and not _makes_norm(node.orelse)]
+    branches = [node.body for node in asking if _begins_with_norm(node.body) and not _makes_norm(node.orelse)]
     within = {inner for branch in branches for part in branch for inner in every(part)}
     return {inner for inner in every(function) if inner not in within} if branches else set()
 
@@ -238,6 +239,13 @@ def _asks_for(test: ast.expr) -> str:
         ):
             return name
     return ""
+
+
+def _begins_with_norm(code: Sequence[ast.stmt]) -> bool:
+    """Whether it makes a norm before any convolution, so that the norm follows what is made elsewhere."""
+    text = "\n".join(map(ast.unparse, code))
+    norm, convolution = _MAKES_NORM.search(text), _MAKES_CONVOLUTION.search(text)
+    return norm is not None and (convolution is None or norm.start() < convolution.start())
 
 
 def _makes_norm(code: Sequence[ast.stmt]) -> bool:

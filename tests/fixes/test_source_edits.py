@@ -81,6 +81,14 @@ def test_a_convolution_without_a_bias(before: str, expected: str, line_break: st
         ("import tensorflow as tf\n", "tf.keras.layers.Conv2D(8, 3)", "tf.keras.layers.Conv2D(8, 3, use_bias=False)"),
         ("from keras.layers import *\n", "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)"),
         (
+            "from keras.layers.convolutional import Conv2D\n", "c = Conv2D(8, 3)(x)",
+            "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
+            "from tensorflow.python.keras.layers import Conv2D\n", "c = Conv2D(8, 3)(x)",
+            "c = Conv2D(8, 3, use_bias=False)(x)",
+        ),
+        (
             "from tensorflow.keras.models import *\nfrom tensorflow.keras.layers import *\n",
             "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
         ),
@@ -193,6 +201,13 @@ def test_files_that_cannot_be_read_are_left_alone() -> None:
         assert why in finding.fix.no_edit
 
 
+def test_cells_of_notebooks_are_not_edited() -> None:
+    one = record(path="net.ipynb", bias=True, norm_follows=True)
+    findings = checked(one, given=("net.ipynb",)).findings
+    (finding,) = with_source_edits(findings, SourceReading(layers=(one,)), lambda _: b"{}")
+    assert (finding.fix.no_edit, finding.fix.code_edits) == ("the cells of a notebook are not edited", ())
+
+
 FIXED = {
     "complete": True, "cudnn_benchmark": False, "deterministic": False, "fixed_input_size": True,
     "evidence": (("CIFAR100", at(5, "data.py")),),
@@ -225,6 +240,10 @@ def test_the_line_that_switches_tuning_on() -> None:
         ("zero=False", "if zero: nn.init.normal_(parts[1].weight)", False),
         ("norm=None", "if norm is None: parts.append(nn.BatchNorm2d(8))", False),
         ("sync=False", "if sync: parts.append(nn.SyncBatchNorm(8))\n else: parts.append(nn.BatchNorm2d(8))", False),
+        ("deep=False", "if deep: parts += [nn.BatchNorm2d(8), nn.Conv1d(8, 8, 3)]", True),
+        # a shortcut with a norm of its own
+        ("skip=False", "if skip:\n  self.skip = nn.Conv1d(8, 8, 1)\n  self.bn = nn.BatchNorm1d(8)", False),
+        ("skip=False", "if skip: self.skip = ConvBn(8, 8)", False),
     ],
 )
 def test_a_bias_stays_where_a_default_leaves_the_norm_out(parameters: str, branch: str, stays: bool) -> None:

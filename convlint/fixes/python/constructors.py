@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from convlint.fixes.python.source import PythonSource
 from convlint.model.errors import InputFault
+from convlint.readers.python.nn.kinds import canonical
 from convlint.readers.python.walking import Nodes
 
 _CONV = (
@@ -107,7 +108,7 @@ class ImportedNames:
         kind = self.torch_class(call)
         if kind is not None and kind in CONVOLUTIONS:
             return BiasParameter("bias", CONVOLUTIONS[kind])
-        module, _, name = (self.full_name(call) or "").rpartition(".")
+        module, _, name = canonical(self.full_name(call) or "").rpartition(".")
         parameter = _BIAS.get(module)
         if parameter is None or not name.startswith(_CONVOLVING) or len(call.args) > _BEFORE_BIAS:
             return None

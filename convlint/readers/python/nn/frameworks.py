@@ -197,7 +197,7 @@ class Frameworks(Library):
         assert kind is not None
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
-        if kind == "norm" and any(map(_takes_averages, call.node.keywords)):
+        if kind == "norm" and (_takes_averages(call.node) or _may_be_frozen(own) or _has_other_axis(full, own)):
             kind = "other norm"
         if kind == "keras":
             own = Arguments(own.args, {**order, **own.keywords})
@@ -352,6 +352,8 @@ class Frameworks(Library):
             return Unknown("call")
         if meaning.name.startswith("keras."):
             given = keras.entered(meaning.arguments, given)
+        if meaning.kind == "norm" and _takes_averages(call.node, meaning.name.startswith("haiku.")):
+            meaning = FrameworkLayer("other norm", meaning.name, meaning.arguments)
         result = layers.applied(meaning, given, conditions)
         if meaning.kind in _NORMS and (meaning.defaults or machine.decided) and isinstance(first, Tensor):
             readers, defaults = first.data.readers, meaning.defaults | machine.by_defaults()
@@ -453,11 +455,30 @@ class Frameworks(Library):
         return [Const(name) for name in children] if receiver.extra.kind == "dict" else list(children.values())
 
 
-def _takes_averages(keyword: ast.keyword) -> bool:
-    """Whether it tells a norm of Flax to be frozen, in so many words: `not train` says nothing."""
-    return (
-        keyword.arg == "use_running_average" and isinstance(keyword.value, ast.Constant) and bool(keyword.value.value)
+def _takes_averages(call: ast.Call, takes_training: bool = False) -> bool:
+    """Whether it tells a norm of Flax or Haiku to be frozen, in so many words: `not train` says nothing.
+
+    With `takes_training` the second argument says whether the norm is in training.
+    """
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    if takes_training and len(call.args) > 1:
+        given["is_training"] = call.args[1]
+    averages, training = given.get("use_running_average"), given.get("is_training")
+    return (isinstance(averages, ast.Constant) and averages.value is True) or (
+        takes_training and isinstance(training, ast.Constant) and training.value is False
     )
+
+
+def _may_be_frozen(own: Arguments) -> bool:
+    """Whether a norm of Paddle or MXNet may be told to use the averages in training too."""
+    averages = own.keywords.get("use_global_stats")
+    return averages is not None and not (isinstance(averages, Const) and not averages.value)
+
+
+def _has_other_axis(full: str, own: Arguments) -> bool:
+    """Whether a norm of Flax goes over another axis than the channels, which are last."""
+    axis = own.keywords.get("axis") if full.startswith("flax.") else None
+    return isinstance(axis, Const) and axis.value not in (-1, 3, 4)
 
 
 def _with_axes(full: str, signature: Signature, own: Arguments) -> Signature:

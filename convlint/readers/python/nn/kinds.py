@@ -105,7 +105,9 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
         words, positional = _KERAS.format(extra).split(), 4 if transposed else 6
         keras = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, positional, _FOREIGN)
         yield f"keras.layers.{name}", keras
-        yield f"keras.layers.{name.replace('Conv', 'Convolution')}", keras
+        # By its old name, as many numbers in a row as the filter has axes are that filter in Keras 1.
+        old = keras if transposed or dims == 1 else keras._replace(positional=dims)
+        yield f"keras.layers.{name.replace('Conv', 'Convolution')}", old
         if not transposed and dims < 3:  # what stands behind `data_format` differs between versions
             words = _DEPTHWISE.split()
             own = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, 5, _FOREIGN, depthwise=True)

@@ -128,8 +128,13 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
             func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]
         ):  # fmt: skip
             return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
-        case ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_]):
+        case (
+            ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_])
+            | ast.Call(func=ast.Attribute(attr="add", value=target), args=[_])  # to a Sequential of Keras
+        ):
             return [(argument, scope, _slot(target)) for argument in args]
+        case ast.Call(func=ast.Attribute(attr="add", value=target)) if args and all(map(_is_constructed, args)):
+            return [(argument, scope, f"{_slot(target)}[{index}]") for index, argument in enumerate(args)]  # of MXNet
         # The index in `Sequential(*[a, b])` is that within the list.
         case ast.Call(args=[ast.List() | ast.Tuple() | ast.Starred() | ast.Call() as only], keywords=[]):
             inner: _Nodes = [(only, scope, slot)]
@@ -141,6 +146,10 @@ def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
     while isinstance(function, ast.Attribute):
         function = function.value
     return [*inner, (function, scope, slot)]
+
+
+def _is_constructed(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2][:1].isupper()
 
 
 def _slot(target: ast.expr) -> str:

@@ -88,6 +88,12 @@ def test_the_arguments_of_a_call_have_their_places(tmp_path: Path) -> None:
         ("def conv3x3():\n    return nn.Conv2d(3, 8, 3)\n", "conv3x3"),
         (module("self.add_module('first', nn.Conv2d(3, 8, 3))"), "Net.first"),
         (module("layers = []\nlayers.append(nn.Conv2d(3, 8, 3))\nself.net = nn.Sequential(*layers)"), "Net.layers"),
+        ("import keras\nnet = keras.Sequential()\nnet.add(keras.layers.Conv2D(8, 3))\n", "net#2"),
+        (
+            "from mxnet.gluon import nn\nnet = nn.Sequential()\nnet.add(nn.Activation('relu'), nn.Conv2D(8, 3))\n",
+            "net[1]",
+        ),
+        ("import tensorflow as tf\ny = tf.add(tf.keras.layers.Conv2D(8, 3)(x), x)\n", "y[0]#2"),
     ],
 )
 def test_a_layer_has_the_name_of_its_place(tmp_path: Path, text: str, name: str) -> None:
@@ -881,6 +887,44 @@ def test_channels_go_through_functions_of_jax_and_flax(tmp_path: Path, frozen: s
     assert found.keys() == {(None, 62, 7), (62, 62, 3), (62, 124, 3), (62, 124, 1), (248, 60, 5), (60, 70, 1)}
     assert [bool(found[key].norm_follows) for key in ((62, 62, 3), (62, 124, 3), (62, 124, 1))] == [norm, False, False]
     assert found[248, 60, 5].H == 32
+
+
+@pytest.mark.parametrize(
+    ("norm", "follows"),
+    [
+        ("nn.BatchNorm()(x, use_running_average=not train)", True),
+        ("nn.BatchNorm()(x, use_running_average=True)", False),
+        ("nn.BatchNorm(use_running_average=not train, axis=-1)(x)", True),
+        ("nn.BatchNorm(use_running_average=not train, axis=1)(x)", False),  # over the rows of (N, H, W, C)
+        ("hk.BatchNorm(True, True, 0.9)(x, train)", True),
+        ("hk.BatchNorm(True, True, 0.9)(x, is_training=True)", True),
+        ("hk.BatchNorm(True, True, 0.9)(x, is_training=False)", False),
+        ("hk.BatchNorm(True, True, 0.9)(x, False)", False),
+    ],
+)
+def test_a_norm_of_jax_with_running_averages_or_another_axis_cancels_no_bias(
+    tmp_path: Path, norm: str, follows: bool
+) -> None:
+    code = "import flax.linen as nn\nimport haiku as hk\ndef net(x, train):\n"
+    code += f"    x = nn.Conv(8, (3, 3))(x)\n    return {norm}\n"
+    assert one(read(tmp_path, code)).layer.norm_follows is follows
+
+
+@pytest.mark.parametrize(
+    ("imports", "conv"),
+    [("import paddle.nn as nn", "8, 8"), ("from mxnet.gluon import nn", "8")],
+    ids=["paddle", "mxnet"],
+)
+@pytest.mark.parametrize(
+    ("frozen", "follows"),
+    [("", True), ("use_global_stats=False", True), ("use_global_stats=None", True), ("use_global_stats=True", False),
+     ("use_global_stats=frozen", False)],
+)  # fmt: skip
+def test_a_norm_with_global_statistics_cancels_no_bias(
+    tmp_path: Path, imports: str, conv: str, frozen: str, follows: bool
+) -> None:
+    code = f"{imports}\ndef net(x, frozen):\n    return nn.BatchNorm({frozen})(nn.Conv2D({conv}, 3)(x))\n"
+    assert one(read(tmp_path, code)).layer.norm_follows is follows
 
 
 def test_other_axes_of_jax_are_no_channels(tmp_path: Path) -> None:
