@@ -133,7 +133,8 @@ OPTIMIZER_STATES: Mapping[str, int] = {
 _NORMS: frozenset[WorkKind] = frozenset(("group norm", "layer norm", "batch norm"))  # keep what they read
 # What else keeps what it reads or writes for its gradient in eager PyTorch (torch.autograd.graph.saved_tensors_hooks on
 # each operator). Those that keep another tensor in place, as leaky_relu does, are left out.
-_KEEP_READ: frozenset[WorkKind] = _NORMS | {"linear", "product", "attention", "max pool"}
+_KEEP_READ: frozenset[WorkKind] = _NORMS | {"linear", "attention", "max pool"}
+_KEEP_OTHERS: frozenset[WorkKind] = frozenset(("multiply", "product"))  # for the gradient of each operand the others
 _KEEP_READ_OPS = frozenset(
     ("silu", "swish", "gelu", "mish", "hardswish", "relu6", "hardtanh", "softplus", "avg_pool2d")
 )
@@ -241,12 +242,15 @@ def kept_beside(
     if mode != "training":
         return 0
     eager = framework_of(runtime) in (None, "pytorch") and not runtime.compile
-    bytes_each = max((_bytes(layer) for layer in layers), default=0)
+    bytes_each = min((_bytes(layer) for layer in layers), default=0)
     roots: list[int] = []  # of each operation's tensor the operation that made it, behind views
+    learns: list[bool] = []  # whether a gradient arrives at what it reads: something in it or before it is trained
     counted: set[int] = set()  # with the layers: what they read, and what they write for a norm alone
     for number, operation in enumerate(operations):
         is_view = operation.work is None and operation.kind not in ("input", "conv") and bool(operation.inputs)
         roots.append(roots[operation.inputs[0]] if is_view else number)
+        has_weights = operation.layer is not None or (operation.work is not None and operation.work.weights > 0)
+        learns.append(has_weights or any(learns[source] for source in operation.inputs))
         if operation.kind == "conv":
             counted.update(roots[source] for source in operation.inputs[:1])
         if operation.layer is not None and layers[operation.layer].norm_follows:
@@ -255,13 +259,20 @@ def kept_beside(
     indices = 0
     for number, operation in enumerate(operations):
         work = operation.work
-        if work is None or not (eager or work.kind in _NORMS):
+        if work is None or not learns[number] or not (eager or work.kind in _NORMS):
             continue
         size = 4 if runtime.mixed_precision and work.in_32_bits else bytes_each
         tensors = dict[int, int]()
-        gates = work.kind == "multiply" and (len(operation.inputs) > 1 or work.weights > 0)
-        if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS or gates:
-            tensors = {roots[source]: count for source, count in zip(operation.inputs, work.reads, strict=False)}
+        reads = list(zip(operation.inputs, work.reads, strict=False))
+        if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS:
+            tensors = {roots[source]: count for source, count in reads}
+        elif work.kind in _KEEP_OTHERS:
+            others = [any(learns[other] for other, _ in reads[:at] + reads[at + 1 :]) for at in range(len(reads))]
+            tensors = {
+                roots[source]: count
+                for (source, count), other in zip(reads, others, strict=True)
+                if other or work.weights
+            }
         if work.op in _KEEP_WRITTEN_OPS:
             tensors[number] = work.writes
         if work.kind == "max pool":

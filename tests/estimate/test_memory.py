@@ -92,6 +92,8 @@ def between(kind: WorkKind, op: str, *, inputs: tuple[int, ...] = (1,), **more: 
         (between("multiply", "mul", inputs=(1, 2)), 20, 0),
         (between("multiply", "mul", inputs=(1, 1)), 10, 0),  # one tensor
         (between("multiply", "mul", weights=64), 10, 0),
+        (between("multiply", "mul", inputs=(0, 1)), 0, 0),  # a mask needs no gradient; it is kept, as the image is
+        (between("multiply", "mul", inputs=(0, 0)), 0, 0),
         (between("add", "add", inputs=(1, 2)), 0, 0),
         (between("max pool", "max_pool2d"), 10 + 40, 0),  # the places of the maxima are int64
         (between("activation", "silu", inputs=(0,)), 0, 0),  # the convolutions keep it
@@ -108,6 +110,13 @@ def test_what_operations_keep_beside_the_convolutions(
         assert kept_beside(operations, layers, runtime, "training") == 2 * elements  # bytes of 16 bits
         assert kept_beside(operations, layers, runtime, "inference") == 0
     assert kept_beside(operations, layers, Runtime(framework="pytorch", compile=True), "training") == 2 * elsewhere
+
+
+def test_what_stands_before_all_weights_keeps_nothing() -> None:
+    work = Work(kind="activation", op="avg_pool2d", reads=(10,), writes=10)
+    image = Operation(kind="input"), Operation(kind="resize", inputs=(0,), work=work)
+    read = (*image, Operation(kind="conv", inputs=(1,), layer=0), Operation(kind="resize", inputs=(2,), work=work))
+    assert kept_beside(read, [conv()], Runtime(framework="pytorch"), "training") == 20  # by the second pool
 
 
 def test_under_autocast_norms_in_32_bits_keep_32_bits() -> None:
