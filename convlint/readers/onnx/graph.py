@@ -465,10 +465,13 @@ class GraphOperations(Operations):
             sources = sources.union(self._met[latest].inputs) - works.keys()
             if len(sources) > 1:
                 continue
+            read = len(self._met[last].inputs)
             for composite in _COMPOSITES:
                 if (
                     composite.nodes <= names and len(works) <= composite.most
-                    and works[last].op == composite.ends and len(self._met[last].inputs) >= composite.read
+                    and composite.nodes["ReduceMean"] == names["ReduceMean"]
+                    and works[last].op == composite.ends and composite.read <= read
+                    and (composite.ends != "Add" or read == 1)  # a shift; else the tensor is added to its norm
                 ):  # fmt: skip
                     return composite, works
         return None, works

@@ -582,12 +582,12 @@ def quick_gelu(graph: Graph, y: str) -> str:
     return graph.node("Mul", y, graph.node("Sigmoid", graph.node("Mul", y, graph.numbers(1.702))))
 
 
-def layer_norm(graph: Graph, y: str, axis: int = -1) -> str:
+def layer_norm(graph: Graph, y: str, axis: int = -1, *, shifted: bool = True) -> str:
     off = graph.node("Sub", y, graph.node("ReduceMean", y, axes=[axis]))
     variance = graph.node("ReduceMean", graph.node("Pow", off, graph.numbers(2.0)), axes=[axis])
     deviation = graph.node("Sqrt", graph.node("Add", variance, graph.numbers(1e-5)))
     scaled = graph.node("Mul", graph.node("Div", off, deviation), graph.constant(6))
-    return graph.node("Add", scaled, graph.constant(6))
+    return graph.node("Add", scaled, graph.constant(6)) if shifted else scaled
 
 
 @pytest.mark.parametrize(
@@ -618,8 +618,11 @@ def test_what_an_exporter_takes_apart_is_one_kernel(
          ["ReduceMean", "Sub", "Pow", "ReduceMean", "Add", "Sqrt", "Div", "Mul", "Add"]),
         (lambda graph, y: graph.node("Mul", y, graph.node("Tanh", graph.node("Softplus", y))),
          ["Softplus", "Tanh", "Mul"]),
+        (lambda graph, y: graph.node("Mul", y, graph.node("Sigmoid", graph.node("ReduceMean", y, axes=[-1]))),
+         ["ReduceMean", "Sigmoid", "Mul"]),
+        (lambda graph, y: graph.node("Add", layer_norm(graph, y, shifted=False), y), ["layer_norm", "Mul", "Add"]),
     ],
-    ids=["a gate", "read again", "means of channels", "mish"],
+    ids=["a gate", "read again", "means of channels", "mish", "a gate of means", "what a norm is added to"],
 )  # fmt: skip
 def test_other_nodes_stay_kernels_of_their_own(
     tmp_path: Path, nodes: Callable[[Graph, str], str], kernels: list[str]
