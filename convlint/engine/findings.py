@@ -217,7 +217,9 @@ _MOST_OPERATORS = 4  # that a note names
 
 def _without_step(network: Network, on_host: Hosted) -> tuple[str, ...]:
     """A note that too much of the step has no price for it to be told."""
-    if on_host.step is not None or not network.whole or any(layer.dtype is None for layer in network.layers):
+    if on_host.step is not None or not network.whole or None in on_host.estimates:
+        return ()
+    if any(layer.dtype is None for layer in network.layers):
         return ()
     works = [operation.work for operation in network.operations if operation.work is not None]
     operators = shortened(list(dict.fromkeys(work.op for work in works if work.kind == "unknown")), _MOST_OPERATORS)

@@ -24,7 +24,7 @@ from convlint.engine.findings import (
 )
 from convlint.engine.hits import COUNT, LAYERS, UNPRICED, Flaw, Hit, Price
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import ConvLayer, Dtype
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import (
@@ -228,6 +228,16 @@ def test_a_step_that_mostly_has_no_price_is_said_to_be_unknown() -> None:
         (found,) = check_network(given, BUILTIN, [target], "inference").networks
         notes.append((found.step is None, *found.notes))
     assert notes == [(False,), (True, "step unknown: too much of what it moves has no price (fft)")]
+
+
+def test_a_step_of_a_dtype_that_the_gpu_lacks_is_not_unknown_for_its_operators() -> None:
+    net = Wiring(C=64, N=32, size=28)
+    network = told(net.network(net.unit(net.image, 64, 3)))
+    layers = tuple([replace(layer, dtype=Dtype.bf16) for layer in network.layers])
+    target = Target(label="v100", gpu=load_gpu("v100"))
+    (found,) = check_network(replace(network, layers=layers), BUILTIN, [target], "inference").networks
+    assert found.step is None
+    assert found.notes == ()
 
 
 def test_an_eager_network_waits_for_its_host(tmp_path):
