@@ -119,6 +119,19 @@ def test_what_stands_before_all_weights_keeps_nothing() -> None:
     assert kept_beside(read, [conv()], Runtime(framework="pytorch"), "training") == 20  # by the second pool
 
 
+def test_what_is_made_of_the_input_alone_has_no_gradient_to_keep_anything_for() -> None:
+    def made(kind: WorkKind, op: str, *inputs: int, weights: int = 0) -> Operation:
+        work = Work(kind=kind, op=op, reads=(10,) * len(inputs), writes=10, weights=weights)
+        return Operation(kind="identity", inputs=inputs, work=work)
+
+    source, layer = Operation(kind="input"), conv()
+    mask, into = made("activation", "sigmoid", 0), Operation(kind="conv", inputs=(0,), layer=0)
+    masked = made("multiply", "mul", 2, 1)  # keeps the mask, as only the convolution's output has a gradient
+    assert kept_beside((source, mask, into, masked), [layer], Runtime(framework="pytorch"), "training") == 2 * 10
+    normed = (source, made("layer norm", "layer_norm", 0, weights=10), made("activation", "silu", 1))
+    assert kept_beside(normed, [layer], Runtime(framework="pytorch"), "training") == 2 * 20  # the norm has weights
+
+
 def test_under_autocast_norms_in_32_bits_keep_32_bits() -> None:
     operations, layers = between("group norm", "group_norm", in_32_bits=True), [conv(), conv(), conv()]
     plain, mixed = Runtime(framework="pytorch"), Runtime(framework="pytorch", mixed_precision=True)
