@@ -140,7 +140,7 @@ class Batches:
         present = self.us_per_image(now, now)
         best = []
         for side in (below, above):
-            tried = sorted(dict.fromkeys(side[:_BATCHES_TRIED]), reverse=True)
+            tried = sorted(list(dict.fromkeys(side))[:_BATCHES_TRIED], reverse=True)
             tried = [N for N in tried if self.fits is None or self.fits(now, N)]
             N = min(tried, key=lambda N: self._compared_us(now, N), default=now) if len(tried) > 1 else (*tried, now)[0]
             if now == N or self._compared_us(now, N) > self._compared_us(now, now) * (1 + _ADVICE_GAIN):

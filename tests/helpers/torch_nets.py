@@ -222,6 +222,29 @@ class Checkpointed(nn.Module):
         return torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=self.use_reentrant)
 
 
+class Taught(nn.Module):
+    """With a teacher, which runs without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.student = nn.Conv2d(3, 8, 3)
+        self.teacher = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 1))
+
+    @torch.no_grad()
+    def taught(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            x = self.teacher[1](self.teacher[0](x))
+        return self.teacher[2](x)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.student(x) - self.taught(x)
+
+
+class Teacher(Taught):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.taught(x)
+
+
 def weight_normed() -> nn.Module:
     return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 8, 3)), nn.ReLU(), nn.Conv2d(8, 8, 3))
 

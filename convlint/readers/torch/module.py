@@ -208,7 +208,7 @@ def _traced(
             with torch.no_grad(), context, recorded_autocast(options.autocast):
                 user_code.run("the forward pass", lambda: module(*args, **kwargs))
         autocast = recorded_autocast(options.autocast)
-        with torch.inference_mode(), context, _checkpoints(trace), autocast as trace.autocast, trace:
+        with torch.inference_mode(), context, _watched(trace), autocast as trace.autocast, trace:
             answer = user_code.run("the forward pass", lambda: module(*args, **kwargs))
         outputs = user_code.run("looking for tensors in what the forward pass returns", lambda: tensors_in(answer))
     except InputFault as fault:
@@ -280,8 +280,34 @@ def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
 _RUN_AGAIN = "activation checkpointing is not priced: times are those without it"
 
 
-def _checkpoints(trace: Trace) -> AbstractContextManager[None]:
-    """While active, `trace` counts the parts that run again for their gradients (torch/utils/checkpoint.py, 2.13)."""
+def _without_gradients(trace: Trace, *, trains: bool) -> tuple[str, ...]:
+    """A note on convolutions under torch.no_grad(), such as a teacher's; none if all are and the mode is not training.
+
+    Reentrant checkpoints run under it, too.
+    """
+    count = 0 if trace.checkpoints else trace.without_gradients
+    if not count or (count == len(trace.calls) and not trains):
+        return ()
+    what = f"{count} of {plural(len(trace.calls), 'convolution')} run{'s' if count == 1 else ''} under torch.no_grad()"
+    return (f"{what}, and in training priced as if trained: with gradients that nobody computes",)
+
+
+def _watched(trace: Trace) -> AbstractContextManager[None]:
+    """While active, `trace` counts what the module runs without gradients, or again for its gradients.
+
+    The latter as of torch/utils/checkpoint.py, 2.13.
+    """
+    enter, leave, entered = torch.no_grad.__enter__, torch.no_grad.__exit__, list[int]()
+
+    def entering(self: Any) -> None:
+        entered.append(len(trace.calls))
+        enter(self)
+
+    def leaving(self: Any, *error: Any) -> None:
+        began = entered.pop()
+        if not entered:
+            trace.without_gradients += len(trace.calls) - began
+        leave(self, *error)
 
     def counted(inner: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -293,8 +319,9 @@ def _checkpoints(trace: Trace) -> AbstractContextManager[None]:
     own, generator = torch.utils.checkpoint, "_checkpoint_without_reentrant_generator"
     reentrant = own.CheckpointFunction
     return user_code.patched(
-        (reentrant, "apply", counted(reentrant.apply)), (own, generator, counted(getattr(own, generator)))
-    )
+        (reentrant, "apply", counted(reentrant.apply)), (own, generator, counted(getattr(own, generator))),
+        (torch.no_grad, "__enter__", entering), (torch.no_grad, "__exit__", leaving),
+    )  # fmt: skip
 
 
 _MANY_OF_WEIGHTS = 0.1  # of the operations on activations; fewer operations on weights get no note
@@ -349,13 +376,16 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     operations = trace.operations.finished(trace.calls, layers)
     whole = bool(operations) and trace.operations.whole and not early
     rigid = trace.views_maps and not options.channels_last and not early
-    frozen = _frozen(module, trains=bool(options.trains))
-    apart = "what frozen layers keep" if frozen else "what checkpoints keep" if trace.checkpoints else ""
+    trains = bool(options.trains)
+    frozen, spared = _frozen(module, trains=trains), _without_gradients(trace, trains=trains)
+    reasons = {"what frozen layers keep": frozen, "what layers under torch.no_grad() keep": spared,
+               "what checkpoints keep": trace.checkpoints}  # fmt: skip
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
-        whole=whole, training_keeps=apart, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
+        whole=whole, training_keeps=next(filter(reasons.get, reasons), ""),
+        rigid_view=_rigid_view(module, arguments, options) if rigid else "",
         notes=(
-            *frozen, *_of_weights(trace.on_weights, len(operations)),
+            *frozen, *spared, *_of_weights(trace.on_weights, len(operations)),
             *([_RUN_AGAIN] if trace.checkpoints else []),
         ),
     )  # fmt: skip

@@ -156,6 +156,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.unbatched = ""  # see Network
         self.autocast: Sequence[torch.dtype | None] = (None,)  # see `recorded_autocast`
         self.checkpoints = 0  # parts that training runs again for their gradients
+        self.without_gradients = 0  # convolutions that the module runs under torch.no_grad()
         self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}

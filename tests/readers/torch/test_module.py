@@ -700,12 +700,20 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
         ("weight_normed", None, "1 operation on weights alone, as of weight normalisation, is in no time of the step"),
         ("Checkpointed", True, "activation checkpointing is not priced"),
         ("Checkpointed(use_reentrant=True)", True, "activation checkpointing is not priced"),
+        ("Taught", None, "2 of 3 convolutions run under torch.no_grad(), and in training priced as if trained"),
         ("UNet", True, ""),
     ],
 )
 def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, words: str) -> None:
-    notes = one(f"torch_nets:{name}", "2x3x32x32", trains=trains).notes
-    assert [words in note for note in notes] == ([True] if words else [])
+    network = one(f"torch_nets:{name}", "2x3x32x32", trains=trains)
+    assert [words in note for note in network.notes] == ([True] if words else [])
+    # Weights that are computed of others keep nothing that matters.
+    assert bool(network.training_keeps) is (bool(words) and name != "weight_normed")
+
+
+def test_whoever_runs_a_network_without_gradients_does_not_train_it() -> None:
+    network = one("torch_nets:Teacher", "2x3x32x32")
+    assert (network.notes, network.training_keeps) == ((), "")
 
 
 @pytest.mark.parametrize(("command", "key"), [("check", "networks"), ("estimate", "networks"), ("plan", "notes")])
