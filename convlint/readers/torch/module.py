@@ -304,7 +304,7 @@ def _watched(trace: Trace) -> AbstractContextManager[None]:
         enter(self)
 
     def leaving(self: Any, *error: Any) -> None:
-        began = entered.pop()
+        began = entered.pop() if entered else len(trace.calls)  # it may have been entered before
         if not entered:
             trace.without_gradients += len(trace.calls) - began
         leave(self, *error)
