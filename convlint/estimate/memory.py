@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Operation, WorkKind, leaders
+from convlint.model.network import Edge, Operation, Work, WorkKind, leaders
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -134,7 +134,7 @@ _NORMS: frozenset[WorkKind] = frozenset(("group norm", "layer norm", "batch norm
 # What else keeps what it reads or writes for its gradient in eager PyTorch (torch.autograd.graph.saved_tensors_hooks on
 # each operator). Those that keep another tensor in place, as leaky_relu does, are left out.
 _KEEP_READ: frozenset[WorkKind] = _NORMS | {"linear", "attention", "max pool"}
-_KEEP_OTHERS: frozenset[WorkKind] = frozenset(("multiply", "product"))  # for the gradient of each operand the others
+_KEEP_OTHERS: frozenset[WorkKind] = frozenset(("multiply", "product"))  # the gradient of one operand takes the other
 _KEEP_READ_OPS = frozenset(
     ("silu", "swish", "gelu", "mish", "hardswish", "relu6", "hardtanh", "softplus", "avg_pool2d")
 )
@@ -244,7 +244,7 @@ def kept_beside(
     eager = framework_of(runtime) in (None, "pytorch") and not runtime.compile
     bytes_each = min((_bytes(layer) for layer in layers), default=0)
     roots: list[int] = []  # of each operation's tensor the operation that made it, behind views
-    learns: list[bool] = []  # whether a gradient arrives at what it reads: something in it or before it is trained
+    learns: list[bool] = []  # whether a gradient arrives at each operation's tensor: it or one before it has weights
     counted: set[int] = set()  # with the layers: what they read, and what they write for a norm alone
     for number, operation in enumerate(operations):
         is_view = operation.work is None and operation.kind not in ("input", "conv") and bool(operation.inputs)
@@ -262,25 +262,28 @@ def kept_beside(
         if work is None or not learns[number] or not (eager or work.kind in _NORMS):
             continue
         size = 4 if runtime.mixed_precision and work.in_32_bits else bytes_each
-        tensors = dict[int, int]()
-        reads = list(zip(operation.inputs, work.reads, strict=False))
-        if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS:
-            tensors = {roots[source]: count for source, count in reads}
-        elif work.kind in _KEEP_OTHERS:
-            others = [any(learns[other] for other, _ in reads[:at] + reads[at + 1 :]) for at in range(len(reads))]
-            tensors = {
-                roots[source]: count
-                for (source, count), other in zip(reads, others, strict=True)
-                if other or work.weights
-            }
+        tensors = _kept_of_reads(operation.inputs, work, learns)
         if work.op in _KEEP_WRITTEN_OPS:
-            tensors[number] = work.writes
+            tensors.append((number, work.writes))
         if work.kind == "max pool":
             indices += POOL_INDEX_BYTES * work.writes
-        for root, count in tensors.items():
-            if root not in counted:
+        for source, count in tensors:
+            if (root := roots[source]) not in counted:
                 kept[root] = max(kept.get(root, 0), count * size)
     return sum(kept.values()) + indices
+
+
+def _kept_of_reads(inputs: Sequence[int], work: Work, learns: Sequence[bool]) -> list[tuple[int, int]]:
+    """Of what an operation reads, the tensors that it keeps, as (operation that writes it, elements)."""
+    reads = list(zip(inputs, work.reads, strict=False))
+    if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS:
+        return reads
+    if work.kind not in _KEEP_OTHERS:
+        return []
+    return [
+        read for at, read in enumerate(reads)
+        if work.weights or any(learns[other] for other, _ in reads[:at] + reads[at + 1 :])
+    ]  # fmt: skip
 
 
 class Footprint:

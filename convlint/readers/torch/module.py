@@ -378,11 +378,11 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     rigid = trace.views_maps and not options.channels_last and not early
     trains = bool(options.trains)
     frozen, spared = _frozen(module, trains=trains), _without_gradients(trace, trains=trains)
-    reasons = {"what frozen layers keep": frozen, "what layers under torch.no_grad() keep": spared,
-               "what checkpoints keep": trace.checkpoints}  # fmt: skip
+    reasons = (("what frozen layers keep", frozen), ("what layers under torch.no_grad() keep", spared),
+               ("what checkpoints keep", trace.checkpoints))  # fmt: skip
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
-        whole=whole, training_keeps=next(filter(reasons.get, reasons), ""),
+        whole=whole, training_keeps=next((reason for reason, holds in reasons if holds), ""),
         rigid_view=_rigid_view(module, arguments, options) if rigid else "",
         notes=(
             *frozen, *spared, *_of_weights(trace.on_weights, len(operations)),
