@@ -193,6 +193,20 @@ def _weights(layer: ConvLayer) -> int | None:
     return layers * (C // layer.groups * K * T * R * S + (K if layer.bias else 0))
 
 
+def linear_weights(operations: Sequence[Operation]) -> int:
+    """Elements of the weights of linear layers.
+
+    Where a convolution runs several times, linear layers of one size may be one as well, and count as one.
+    """
+    layers = [operation.layer for operation in operations if operation.layer is not None]
+    sizes = [
+        (work.product[2:], work.weights)
+        for operation in operations
+        if (work := operation.work) is not None and work.kind == "linear"
+    ]
+    return sum(weights for _, weights in (sizes if len(set(layers)) == len(layers) else set(sizes)))
+
+
 def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]:
     """The networks that the layers belong to: what edges connect, directly or at one batch, is one.
 
@@ -290,11 +304,12 @@ class Footprint:
     """The memory of one network whose sizes are all known, as a function of its batch."""
 
     def __init__(
-        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode, kept_bytes: int = 0
-    ) -> None:
-        """`edges` index `layers`; an optimizer of which nothing is known counts as one without state.
+        self, layers: Sequence[ConvLayer], edges: Sequence[Edge], runtime: Runtime, mode: Mode,
+        operations: Sequence[Operation] = (),
+    ) -> None:  # fmt: skip
+        """`edges` and `operations` index `layers`.
 
-        `kept_bytes` are what operations beside the layers keep.
+        An optimizer of which nothing is known counts as one without state.
         """
         self.layers, self.edges, self.mode = layers, edges, mode
         self.batch = layers[0].N or 1
@@ -302,14 +317,15 @@ class Footprint:
             framework_of(runtime) in _FOLDS_NORMS or framework_of(runtime) is None or runtime.compile
         )
         mixed = mode == "training" and bool(runtime.mixed_precision)
-        self._kept_bytes = kept_bytes
+        self._kept_bytes = kept_beside(operations, layers, runtime, mode)
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0
         by_dtype: dict[Dtype, list[ConvLayer]] = {}
         for layer in layers:
             by_dtype.setdefault(layer.dtype or Dtype.fp32, []).append(layer)
-        for dtype, same in by_dtype.items():
-            count = parameters(same) or 0
+        counts = {dtype: parameters(same) or 0 for dtype, same in by_dtype.items()}
+        counts[min(counts, key=lambda dtype: dtype.bytes)] += linear_weights(operations)
+        for dtype, count in counts.items():
             master_bytes = 4 if mixed and dtype in _SIXTEEN_BITS else dtype.bytes  # the optimizer works on fp32 masters
             self.weights += count * (master_bytes + (dtype.bytes if master_bytes != dtype.bytes else 0))
             self.gradients += count * master_bytes if mode == "training" else 0

@@ -15,7 +15,6 @@ from convlint.estimate.memory import (
     Footprint,
     NetworkMemory,
     WorkspaceAt,
-    kept_beside,
     lacking,
     lacking_state,
     parts,
@@ -67,7 +66,7 @@ class MemoryFacts:
         networks = []
         groups = parts(self._layers, self._edges)
         # Nobody says to which of several networks an operation belongs.
-        kept = kept_beside(self._operations, self._layers, self._runtime, self._mode) if len(groups) == 1 else 0
+        operations = self._operations if len(groups) == 1 else ()
         for indices in groups:
             place = {index: position for position, index in enumerate(indices)}
             edges = [
@@ -79,7 +78,7 @@ class MemoryFacts:
                 if edge.consumer in place
             ]  # fmt: skip
             own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            kept)  # fmt: skip
+                            operations)  # fmt: skip
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 

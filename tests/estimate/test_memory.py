@@ -14,6 +14,7 @@ from convlint.estimate.memory import (
     kept_beside,
     lacking,
     lacking_state,
+    linear_weights,
     output_bytes,
     parameters,
     parts,
@@ -130,6 +131,21 @@ def test_what_is_made_of_the_input_alone_has_no_gradient_to_keep_anything_for() 
     assert kept_beside((source, mask, into, masked), [layer], Runtime(framework="pytorch"), "training") == 2 * 10
     normed = (source, made("layer norm", "layer_norm", 0, weights=10), made("activation", "silu", 1))
     assert kept_beside(normed, [layer], Runtime(framework="pytorch"), "training") == 2 * 20  # the norm has weights
+
+
+def test_weights_of_linear_layers_are_counted_once_where_convolutions_run_several_times() -> None:
+    work = Work(kind="linear", op="linear", reads=(10,), writes=10, weights=110, product=(1, 1, 10, 10))
+    image, into = Operation(kind="input"), Operation(kind="conv", inputs=(0,), layer=0)
+    once, again = Operation(kind="reshape", inputs=(1,), work=work), Operation(kind="reshape", inputs=(2,), work=work)
+    assert linear_weights((image, into, once, again)) == 220
+    assert linear_weights((image, into, into, once, again)) == 110
+    plain, mixed = Runtime(framework="pytorch", optimizer="adam"), Runtime(mixed_precision=True)
+    layers = [conv()]
+    for runtime, bytes_each in ((plain, 2), (mixed, 4 + 2)):  # autocast works on a copy in 16 bits
+        with_linear = Footprint(layers, (), runtime, "training", (image, into, once))
+        without = Footprint(layers, (), runtime, "training", (image, into))
+        assert with_linear.weights - without.weights == 110 * bytes_each
+    assert Footprint(layers, (), plain, "training", (image, into, once)).optimizer == 2 * 2 * (WEIGHTS + 110)
 
 
 def test_under_autocast_norms_in_32_bits_keep_32_bits() -> None:
