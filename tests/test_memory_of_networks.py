@@ -88,6 +88,13 @@ def test_training_keeps_what_autograd_keeps(name: str) -> None:
         assert 0.9 < ours.total / GIB / peak_gib < 1
 
 
+@pytest.mark.parametrize("name", ["resnet50_with_frozen_stages", "resnet50_behind_its_stem"])
+def test_of_frozen_layers_training_keeps_what_autograd_keeps(name: str) -> None:
+    shape = (4, 3, 224, 224)
+    model, x = on_no_device(name, shape)
+    assert kept(network_of(name, shape), "training").activations == pytest.approx(saved(model.train(), x), rel=0.02)
+
+
 @pytest.mark.parametrize("name", ["vgg16", "resnet50"])
 def test_weights_are_those_of_convolutions_and_linear_layers(name: str) -> None:
     shape, _ = PEAKS_GIB[name]

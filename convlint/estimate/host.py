@@ -100,12 +100,12 @@ def host_us(gpu: Gpu, runtime: Runtime) -> Host:
     return Host(forward, backward, backward, us_per_byte, fuses=bool(runtime.compile))
 
 
-def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, *, training: bool) -> float | None:
-    """The host's time for a step of `operations` forward and, in training, back; None where no host is known."""
+def steps_host_us(gpu: Gpu, runtime: Runtime, operations: int, back: int) -> float | None:
+    """The host's time for a step of so many operations forward and `back`; None where no host is known."""
     host = host_us(gpu, runtime)
     if host == NO_HOST:
         return None
-    return operations / OPERATIONS * (host.fprop + (host.dgrad + host.wgrad if training else 0.0))
+    return (operations * host.fprop + back * (host.dgrad + host.wgrad)) / OPERATIONS
 
 
 def can_compile(runtime: Runtime, gpu: Gpu) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Operation, Work, WorkKind, leaders
+from convlint.model.network import Edge, Operation, Work, WorkKind, gradients, leaders
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -193,8 +193,8 @@ def _weights(layer: ConvLayer) -> int | None:
     return layers * (C // layer.groups * K * T * R * S + (K if layer.bias else 0))
 
 
-def linear_weights(operations: Sequence[Operation]) -> int:
-    """Elements of the weights of linear layers.
+def linear_weights(operations: Sequence[Operation], *, trained: bool = False) -> int:
+    """Elements of the weights of linear layers; of those that learn alone where `trained`.
 
     Where a convolution runs several times, linear layers of one size may be one as well, and count as one.
     """
@@ -202,7 +202,7 @@ def linear_weights(operations: Sequence[Operation]) -> int:
     sizes = [
         (work.product[2:], work.weights)
         for operation in operations
-        if (work := operation.work) is not None and work.kind == "linear"
+        if (work := operation.work) is not None and work.kind == "linear" and not (trained and operation.frozen)
     ]
     return sum(weights for _, weights in (sizes if len(set(layers)) == len(layers) else set(sizes)))
 
@@ -258,25 +258,23 @@ def kept_beside(
     eager = framework_of(runtime) in (None, "pytorch") and not runtime.compile
     bytes_each = min((_bytes(layer) for layer in layers), default=0)
     roots: list[int] = []  # of each operation's tensor the operation that made it, behind views
-    learns: list[bool] = []  # whether a gradient arrives at each operation's tensor: it or one before it has weights
+    arrives = gradients(operations)
     counted: set[int] = set()  # with the layers: what they read, and what they write for a norm alone
     for number, operation in enumerate(operations):
         is_view = operation.work is None and operation.kind not in ("input", "conv") and bool(operation.inputs)
         roots.append(roots[operation.inputs[0]] if is_view else number)
-        has_weights = operation.layer is not None or (operation.work is not None and operation.work.weights > 0)
-        learns.append(has_weights or any(learns[source] for source in operation.inputs))
-        if operation.kind == "conv":
+        if operation.kind == "conv" and arrives[number] and operation.learns:
             counted.update(roots[source] for source in operation.inputs[:1])
-        if operation.layer is not None and layers[operation.layer].norm_follows:
+        if operation.layer is not None and layers[operation.layer].norm_follows and arrives[number]:
             counted.add(number)
     kept: dict[int, int] = {}
     indices = 0
     for number, operation in enumerate(operations):
         work = operation.work
-        if work is None or not learns[number] or not (eager or work.kind in _NORMS):
+        if work is None or not arrives[number] or not (eager or work.kind in _NORMS):
             continue
         size = 4 if runtime.mixed_precision and work.in_32_bits else bytes_each
-        tensors = _kept_of_reads(operation.inputs, work, learns)
+        tensors = _kept_of_reads(operation, work, arrives)
         if work.op in _KEEP_WRITTEN_OPS:
             tensors.append((number, work.writes))
         if work.kind == "max pool":
@@ -287,16 +285,18 @@ def kept_beside(
     return sum(kept.values()) + indices
 
 
-def _kept_of_reads(inputs: Sequence[int], work: Work, learns: Sequence[bool]) -> list[tuple[int, int]]:
+def _kept_of_reads(operation: Operation, work: Work, arrives: Sequence[bool]) -> list[tuple[int, int]]:
     """Of what an operation reads, the tensors that it keeps, as (operation that writes it, elements)."""
-    reads = list(zip(inputs, work.reads, strict=False))
+    reads = list(zip(operation.inputs, work.reads, strict=False))
+    if work.kind == "linear" and operation.frozen:  # the gradient of what it reads takes the weights alone
+        return []
     if work.kind in _KEEP_READ or work.op in _KEEP_READ_OPS:
         return reads
     if work.kind not in _KEEP_OTHERS:
         return []
     return [
         read for at, read in enumerate(reads)
-        if work.weights or any(learns[other] for other, _ in reads[:at] + reads[at + 1 :])
+        if operation.learns or any(arrives[other] for other, _ in reads[:at] + reads[at + 1 :])
     ]  # fmt: skip
 
 
@@ -323,13 +323,17 @@ class Footprint:
         by_dtype: dict[Dtype, list[ConvLayer]] = {}
         for layer in layers:
             by_dtype.setdefault(layer.dtype or Dtype.fp32, []).append(layer)
-        counts = {dtype: parameters(same) or 0 for dtype, same in by_dtype.items()}
-        counts[min(counts, key=lambda dtype: dtype.bytes)] += linear_weights(operations)
-        for dtype, count in counts.items():
+        narrowest = min(by_dtype, key=lambda dtype: dtype.bytes)
+        for dtype, same in by_dtype.items():
+            count = parameters(same) or 0
+            trained = parameters([layer for layer in same if not layer.frozen]) or 0
+            if dtype == narrowest:
+                count += linear_weights(operations)
+                trained += linear_weights(operations, trained=True)
             master_bytes = 4 if mixed and dtype in _SIXTEEN_BITS else dtype.bytes  # the optimizer works on fp32 masters
             self.weights += count * (master_bytes + (dtype.bytes if master_bytes != dtype.bytes else 0))
-            self.gradients += count * master_bytes if mode == "training" else 0
-            self.optimizer += count * master_bytes * states
+            self.gradients += trained * master_bytes if mode == "training" else 0
+            self.optimizer += trained * master_bytes * states
 
     def memory(self, workspace: Sequence[int], batch: int | None = None) -> NetworkMemory:
         """At `batch` (the present one where none is given), with the workspace of each layer there; bytes."""
@@ -403,7 +407,12 @@ class Footprint:
     @cached_property
     def live_bytes(self) -> list[int]:
         """Bytes of activations at the present batch: in training all that are kept; else those alive at each layer."""
-        return [self._reread()] if self.mode == "training" else alive(self.layers, self.edges, copies=self._copies)
+        if self.mode == "inference":
+            return alive(self.layers, self.edges, copies=self._copies)
+        kept = self._reread()
+        if any(layer.frozen for layer in self.layers):  # forward more may be alive than is kept
+            kept = max(kept, *alive(self.layers, self.edges, copies=True))
+        return [kept]
 
     def _reread(self) -> int:
         """The inputs that convolutions and normalisations read again in the backward pass, each one once."""
@@ -411,9 +420,11 @@ class Footprint:
         tensors: dict[object, int] = {}
         norms = self._kept_bytes
         for index, layer in enumerate(self.layers):
-            own, edge = input_bytes(layer), arriving.get(index)
+            edge = arriving.get(index)
+            own = 0 if layer.frozen else input_bytes(layer)  # the gradient of its input takes the weights alone
             shared = edge is not None and layer.calls == 1
-            tensors[tensor_name(edge, own) if edge is not None and shared else index] = own * layer.calls
-            if layer.norm_follows:
+            if own:
+                tensors[tensor_name(edge, own) if edge is not None and shared else index] = own * layer.calls
+            if layer.norm_follows and not (layer.frozen and (layer.first or layer.no_dgrad)):
                 norms += output_bytes(layer) * layer.calls
         return sum(tensors.values()) + norms

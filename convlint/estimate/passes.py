@@ -235,11 +235,17 @@ def of_products(runtime: Runtime) -> Runtime:
 
 
 def running_passes(layer: ConvLayer, mode: Mode) -> tuple[Pass, ...]:
-    """The passes of a layer that `mode` runs: of an int8 layer fprop alone, of one in a trace those that ran."""
+    """The passes of a layer that `mode` runs.
+
+    Of an int8 layer fprop alone, of one in a trace those that ran, of a frozen one no wgrad.
+    """
     if mode == "inference" or layer.dtype == Dtype.int8:
         return ("fprop",)
     if layer.measured is not None and layer.measured.trained:
         return tuple(which for which in PASSES if layer.measured.of(which) is not None)
+    if layer.frozen or layer.no_dgrad:
+        left_out = {"wgrad": layer.frozen, "dgrad": layer.first or layer.no_dgrad}
+        return tuple(which for which in PASSES if not left_out.get(which))
     return ("fprop", "wgrad") if layer.first else PASSES
 
 

@@ -34,7 +34,17 @@ from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, mostly_nhwc, with_output
-from convlint.model.network import PART_OF, PROMOTED, Network, Operation, RecordedStep, RecordedWork, Work, WorkKind
+from convlint.model.network import (
+    PART_OF,
+    PROMOTED,
+    Network,
+    Operation,
+    RecordedStep,
+    RecordedWork,
+    Work,
+    WorkKind,
+    gradients,
+)
 from convlint.model.runtime import Runtime, framework_of
 
 
@@ -166,7 +176,8 @@ def _recorded_step(steps: Steps, recorded: RecordedStep, gpu: Gpu) -> StepEstima
             was, now = before.us_per_byte, after.us_per_byte * (1.0 if work.part == "optimizer" else after.images)
         parts[work.part] += work.us * now / was
     parts["convolution"] = steps.convolution_us
-    host = steps_host_us(gpu, steps.runtime, round(recorded.operations), training=steps.mode == "training")
+    launched = round(recorded.operations)
+    host = steps_host_us(gpu, steps.runtime, launched, launched if steps.mode == "training" else 0)
     if host is not None and recorded.span_us:  # recording only slows the host down
         host = min(host, recorded.span_us)
     total = sum(recorded.parts.values())
@@ -203,7 +214,8 @@ class _Walk:
         self.own = framework_of(steps.runtime) in (None, "pytorch")
         self.of_products = of_products(steps.runtime)
         self.sixteen = next((layer.dtype for layer in steps.layers if layer.dtype in _SIXTEEN), None)
-        self.launched = 0
+        self.launched = self.launched_back = 0  # operations forward, and those of them that have a way back
+        self.arrives = gradients(self.operations) if self.training else [False] * len(self.operations)
         self.unpriced: list[int] = []
         self.moved = self.moved_unpriced = 0
 
@@ -234,7 +246,7 @@ class _Walk:
                 self.in_nhwc.append(self.steps.layers[operation.layer].layout == "NHWC")
             if operation.layer is not None:
                 self.bytes_of.append((self.steps.layers[operation.layer].dtype or Dtype.fp32).bytes)
-                self._convolution(operation)
+                self._convolution(number, operation)
             elif work is None:
                 self.bytes_of.append(max(arriving, default=4 if self.autocast else self._stored))
             elif work.kind == "unknown":
@@ -242,11 +254,11 @@ class _Walk:
                 self._not_priced(number, work)
             elif number in turned:
                 self.bytes_of.append(self._size(work, arriving))
-                self.launched += 1
+                self._launch(number)
             else:
                 self.bytes_of.append(self._size(work, arriving))
                 self._kernel(number, work, arriving)
-            if self.training and readers[number] > 1 and (work is not None or operation.layer is not None):
+            if self.arrives[number] and readers[number] > 1 and (work is not None or operation.layer is not None):
                 self._add_gradients(number, operation, readers[number] - 1)
         self._update()
 
@@ -280,30 +292,32 @@ class _Walk:
 
     def _kernel(self, number: int, work: Work, arriving: Sequence[int]) -> None:
         """Adds the kernels of an operation; `arriving`: the bytes of an element of each input."""
-        self.launched += 1
+        self._launch(number)
+        back = self.arrives[number]
         reads, writes, size = self.reads(number, work), self.writes(number, work), self.bytes_of[number]
         time = moved = kernels = 0.0
         if self.autocast and (work.kind in _PRODUCTS or work.in_32_bits):
             wrong = sum(count for count, bytes_ in zip(reads, arriving, strict=False) if bytes_ != size)
-            passes = 2 if self.training else 1
+            passes = 2 if back else 1
             if work.kind in PROMOTED:  # whose kernel reads what arrives; autograd casts its gradient back
                 passes -= 1
             if wrong and passes:
                 moved, kernels = wrong * _CAST, passes
                 time = passes * (moved * self.us_per_byte + const.KERNEL_US)
         if work.kind in _PRODUCTS:
-            product_us, flops = self._product(work, sum(reads) + writes, size)
+            product_us, flops = self._product(number, work, sum(reads) + writes, size)
+            frozen = self.operations[number].frozen
             if self.autocast and work.weights:
-                time += self._cast_weights(work.weights)
+                time += self._cast_weights(work.weights, back=back and not frozen)
                 kernels += 1
-            passes = 3 if self.training else 1
-            if self.training and self.own and not self.steps.runtime.compile and _has_bias(work):
+            passes = 1 if not back else 2 if frozen else 3
+            if back and not frozen and self.own and not self.steps.runtime.compile and _has_bias(work):
                 time += max(writes * size * self.us_per_byte, summed_us(writes, self.board)) + const.KERNEL_US
                 moved, kernels = moved + writes * size, kernels + 1
             moved += passes * (sum(reads) + writes + work.weights) * size
             self._note(number, PART_OF[work.kind], time + product_us, moved, passes * flops, kernels + passes)
             return
-        for forward in (True, False) if self.training else (True,):
+        for forward in (True, False) if back else (True,):
             traffic = self._traffic(work.kind, forward=forward)
             if not forward and work.kind == "multiply" and len(reads) > 1 and len(set(reads)) == 1:
                 traffic = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
@@ -369,23 +383,28 @@ class _Walk:
             return _BACKWARD.get(kind, _ONCE)
         return (_FORWARD_IN_TRAINING if self.training else _FORWARD).get(kind, _ONCE)
 
-    def _convolution(self, operation: Operation) -> None:
+    def _launch(self, number: int) -> None:
+        """Counts an operation that the host starts."""
+        self.launched += 1
+        self.launched_back += self.arrives[number]
+
+    def _convolution(self, number: int, operation: Operation) -> None:
         """Adds the casts of a convolution under autocast: of its weights, and of an input in 32 bits."""
         layer = self.steps.layers[operation.layer or 0]
-        self.launched += 1
+        self._launch(number)
         if not self.autocast or layer.dtype not in _SIXTEEN:
             return
         weights = (layer.K or 0) * ((layer.C or 0) // layer.groups) * (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
-        self.parts["copy"] += self._cast_weights(weights)
+        self.parts["copy"] += self._cast_weights(weights, back=self.training and not layer.frozen)
         arriving = [index for index in operation.inputs if self.bytes_of[index] > 2]
         if arriving:
             count = _arriving(layer)
-            passes = 2 if self.training and not layer.first else 1
+            passes = 2 if self.training and not (layer.first or layer.no_dgrad) else 1
             self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
-    def _cast_weights(self, count: int) -> float:
-        """The time to cast weights from fp32 to 16 bits, and in training their gradients back."""
-        return (2 if self.training else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
+    def _cast_weights(self, count: int, *, back: bool) -> float:
+        """The time to cast weights from fp32 to 16 bits, and their gradients `back`."""
+        return (2 if back else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
     def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
         """Adds the sums of gradients of a tensor that several operations read."""
@@ -400,8 +419,9 @@ class _Walk:
 
     # -- products
 
-    def _product(self, work: Work, elements: int, size: int) -> tuple[float, int]:
+    def _product(self, number: int, work: Work, elements: int, size: int) -> tuple[float, int]:
         """(time of all passes, FLOPs of a forward pass) of a matrix product or of attention."""
+        operation, back = self.operations[number], self.arrives[number]
         batch, M, N, K = work.product if len(work.product) == 4 else (1, 0, 0, 0)
         if batch == 1:
             M = round(M * self.images)
@@ -409,7 +429,7 @@ class _Walk:
             batch = round(batch * self.images)
         dtype = self._multiplied(2 if work.kind == "attention" and size == 1 else size)
         if work.kind == "linear" and batch == 1 and M and N and K:
-            time = self._as_pointwise(M, N, K, dtype, self.steps.mode)
+            time = self._as_pointwise(M, N, K, dtype, "training" if back else "inference", frozen=operation.frozen)
             if time is not None:
                 return time, 2 * M * N * K
         flops = (4 if work.kind == "attention" else 2) * batch * M * N * K
@@ -418,17 +438,21 @@ class _Walk:
         if unit is None:
             return 0.0, flops
         attention = work.kind == "attention"
-        share, back = (_ATTENTION_SHARE, _ATTENTION_BACKWARD) if attention else (_PRODUCT_SHARE, 2.0)
+        share, further = (_ATTENTION_SHARE, _ATTENTION_BACKWARD) if attention else (_PRODUCT_SHARE, 2.0)
+        if operation.frozen:
+            further = 1.0
         time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
-        return (1 + (back if self.training else 0)) * time + const.KERNEL_US, flops
+        return (1 + (further if back else 0)) * time + const.KERNEL_US, flops
 
-    def _as_pointwise(self, M: int, N: int, K: int, dtype: Dtype, mode: Mode) -> float | None:
+    def _as_pointwise(
+        self, M: int, N: int, K: int, dtype: Dtype, mode: Mode, *, frozen: bool = False
+    ) -> float | None:  # fmt: skip
         """A product of M rows as the 1x1 convolution of M images of one position.
 
         On CUDA cores its sum may be split, which convolutions do not do forward and cuBLAS does (`sgemm_largek` and
         `splitKreduce_kernel` in a profile of ConvNeXt with one image).
         """
-        layer = _pointwise(M, N, K, dtype)
+        layer = replace(_pointwise(M, N, K, dtype), frozen=frozen)
         time = time_us(layer, self.gpu, self.of_products, mode)
         if time is None or compute_dtype(dtype, self.gpu, self.of_products) != Dtype.fp32:
             return time
@@ -520,15 +544,18 @@ class _Walk:
         states = OPTIMIZER_STATES.get(self.steps.runtime.optimizer or "none", 0)
         if not self.training or self.steps.runtime.optimizer in (None, "none"):
             return
-        own = sum(operation.work.weights for operation in self.operations if operation.work is not None)
-        count = own + (parameters_of(self.steps.layers) or 0)
+        works = [operation.work for operation in self.operations if operation.learns and operation.layer is None]
+        own = sum(work.weights for work in works if work is not None)
+        count = own + (parameters_of([layer for layer in self.steps.layers if not layer.frozen]) or 0)
+        if not count:
+            return
         moved = count * _UPDATE_BYTES[min(states, 2)]
         self.parts["optimizer"] += moved * self.us_per_byte + _UPDATE_KERNELS * const.KERNEL_US
 
     def finished(self) -> StepEstimate:
         """The estimate of the step."""
         runtime = replace(self.steps.runtime, mixed_precision=True) if self.autocast else self.steps.runtime
-        host = steps_host_us(self.gpu, runtime, self.launched, training=self.training)
+        host = steps_host_us(self.gpu, runtime, self.launched, self.launched_back)
         share = self.moved_unpriced / (self.moved + self.moved_unpriced) if self.moved_unpriced else 0.0
         return StepEstimate(
             parts=dict(self.parts), host_us=host, operations=tuple(self.estimates), unpriced=tuple(self.unpriced),
@@ -542,7 +569,7 @@ class _Walk:
 
     def _not_priced(self, number: int, work: Work) -> None:
         self.unpriced.append(number)
-        self.launched += 1
+        self._launch(number)
         self.moved_unpriced += (sum(work.reads) + work.writes) * self._stored
 
 
@@ -605,7 +632,7 @@ class _Fusion:
             self.source.append(sources[0] if alias else number)
             inputs.append([] if alias else sources)
             if operation.layer is not None:
-                walk._convolution(operation)
+                walk._convolution(number, operation)
             elif work is None or alias:
                 continue
             elif work.kind == "unknown":
@@ -613,7 +640,7 @@ class _Fusion:
             elif work.kind in _PRODUCTS:
                 walk._kernel(number, work, [size] * len(operation.inputs))
             else:
-                walk.launched += 1
+                walk._launch(number)
                 self._place(number, work, sources)
         self._priced(inputs)
 
@@ -678,7 +705,8 @@ class _Fusion:
                 moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 0 if folded else 2 if again else 1
             summed = again
-            if walk.training:  # gradients of what was written are read, and of what was read written, beside it
+            back = any(walk.arrives[number] for number in kernel.members)
+            if back:  # gradients of what was written are read, and of what was read written, beside it
                 moved += written + 2 * sum(read.values()) + 2 * again + shared
                 kernels *= 2
                 summed *= 3
@@ -693,23 +721,23 @@ class _Fusion:
                 named, heaviest = max(zip(kernel.members, works, strict=True), key=lambda pair: len(pair[1].reads))
             strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
             fresh = read[max(read)] if read else 0
-            saved = walk._held(fresh) + (walk._held(written) if walk.training else 0)
+            saved = walk._held(fresh) + (walk._held(written) if back else 0)
             time = (moved - saved) * (walk.strided_us_per_byte if strided else walk.us_per_byte)
             if not self.folds:
                 time += summed * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
-                time = max(time, self._clocks(kernel) / walk.board.clocks_per_us)
+                time = max(time, self._clocks(kernel, back=back) / walk.board.clocks_per_us)
             time += kernels * const.KERNEL_US
             walk._note(named, PART_OF[heaviest.kind], time, moved, 0, kernels)
 
-    def _clocks(self, kernel: _Fused) -> float:
-        """Clocks of all SMs together that Inductor's kernel needs, however fast memory is."""
+    def _clocks(self, kernel: _Fused, *, back: bool) -> float:
+        """Clocks of all SMs together that Inductor's kernel needs, `back` included, however fast memory is."""
         walk, clocks = self.walk, 0.0
         for number in kernel.members:
             work = _work(walk.operations[number])
             if work.kind == "layer norm" and work.weights > 1:
-                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + walk.training]) * _rows(work, walk.reads(number, work))
+                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * _rows(work, walk.reads(number, work))
             elif work.op == "gelu":
-                clocks += sum(_FUSED_GELU[: 1 + walk.training]) * walk.writes(number, work)
+                clocks += sum(_FUSED_GELU[: 1 + back]) * walk.writes(number, work)
         return clocks
 
 

@@ -69,6 +69,8 @@ FIELDS: Table = {
     "bias": _field("truth", "bias", "has a bias"),
     "norm_follows": _field("truth", "norm_follows", "batch normalisation alone reads the output"),
     "first": _field("truth", "first", "its input is the network's"),
+    "frozen": _field("truth", "frozen", "its weights learn nothing: no wgrad"),
+    "no_dgrad": _field("truth", "no_dgrad", "all that stands before it is frozen"),
     "unfolded": _field("truth", "unfolded", "its patches are laid side by side and multiplied as by Linear"),
     "residual_inputs": _field("number", "residual_inputs", "tensors that are added to its output"),
     "norm_copies": _field("number", "norm_copies", "norms that want NCHW and copy its output, which is NHWC"),

@@ -204,6 +204,8 @@ class ConvLayer(WireRecord, frozen=True, kw_only=True):
     bias: bool | None = None
     norm_follows: bool | None = None  # batch normalisation reads this layer's output and nothing else does
     first: bool = False  # its input is the network's: no dgrad
+    frozen: bool = False  # its weights learn nothing: no wgrad
+    no_dgrad: bool = False  # all that stands before it is frozen
     head: bool = False  # no convolution after it: the task fixes K
     dtype_source: DtypeSource = "stated"  # fp32 of a "module" may run under autocast, that of a file as anything
     calls: int = 1  # how often one step runs it (shared modules)

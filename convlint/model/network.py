@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import field
+from msgspec.structs import replace
 
 from convlint.model.estimates import Part
 from convlint.model.layer import ConvLayer, Dtype, Mode, equal_without
@@ -64,7 +65,8 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     normalisation) must divide the channels. `output`: its tensor leaves the network. `where` describes a `reshape` for
     people ("aten::view at net.py:31"). `sized`: its module is made for this number of channels, as a norm is; `path`
     and `span` are where that is constructed, if it is in the user's own code. `work` is what it costs beside the
-    convolutions: None of these, and of what is no kernel (views, inputs) or is not told.
+    convolutions: None of these, and of what is no kernel (views, inputs) or is not told. `frozen`: weights that it has
+    learn nothing; `detached`: no gradient goes back through it.
     """
 
     kind: OperationKind
@@ -85,6 +87,14 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     path: str = ""
     span: Span | None = None
     work: Work | None = None
+    frozen: bool = False
+    detached: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has weights that learn."""
+        has_weights = self.layer is not None or (self.work is not None and self.work.weights > 0)
+        return has_weights and not self.frozen
 
 
 class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
@@ -173,6 +183,29 @@ class Edge(WireRecord, frozen=True, kw_only=True):
     inherent: bool = False  # the operator that changes the layout writes NCHW whatever it reads
 
 
+def gradients(operations: Sequence[Operation]) -> list[bool]:
+    """Whether a gradient arrives at each operation's tensor.
+
+    It does where weights of it or before it learn, and something behind it hands the gradient on. A convolution whose
+    input is unknown is taken to stand behind all that comes before it.
+    """
+    arrives: list[bool] = []
+    learned = False  # by any operation so far
+    for operation in operations:
+        unfed = operation.layer is not None and not operation.inputs
+        before = learned if unfed else any(arrives[source] for source in operation.inputs)
+        arrives.append((operation.learns or before) and not operation.detached)
+        learned = learned or operation.learns
+    if any(operation.detached for operation in operations):
+        awaited = {source for operation in operations for source in operation.inputs}  # until a reader hands one on
+        for number in reversed(range(len(operations))):
+            operation = operations[number]
+            arrives[number] = arrives[number] and (number not in awaited or operation.output)
+            if arrives[number]:
+                awaited.difference_update(operation.inputs)
+    return arrives
+
+
 def leaders(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     """For each of `count` numbers the one that stands for all that `pairs` connect it with, also over others."""
     leader = list(range(count))
@@ -223,6 +256,28 @@ class Network(WireRecord, frozen=True, kw_only=True):
     rigid_view: str = ""  # the line of a `.view()` that refuses tensors in channels_last, if there is one
     recorded: RecordedStep | None = None  # what a trace tells of a step beside `layers`
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one
+
+    def with_frozen_layers(self) -> Network:
+        """The network with layers that say which gradients nobody computes; itself where all or none are frozen."""
+        if not any(operation.frozen or operation.detached for operation in self.operations):
+            return self
+        arrives = gradients(self.operations)
+        if not any(arrives):
+            return self
+        trained, passed = set[int](), set[int]()  # layers with wgrad; with dgrad
+        learned = False
+        for operation, gradient in zip(self.operations, arrives, strict=True):
+            if operation.layer is not None and gradient:
+                if operation.learns:
+                    trained.add(operation.layer)
+                if any(arrives[source] for source in operation.inputs) or (learned and not operation.inputs):
+                    passed.add(operation.layer)
+            learned = learned or operation.learns
+        layers = [
+            replace(layer, frozen=index not in trained, no_dgrad=not layer.first and index not in passed)
+            for index, layer in enumerate(self.layers)
+        ]
+        return replace(self, layers=tuple(layers))
 
     @property
     def tells_step(self) -> bool:

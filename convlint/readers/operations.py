@@ -195,6 +195,15 @@ class Operations:
         """Fixes the channels that this call reads and writes; `why` begins with the layer: "conv1, whose ..."."""
         self._apart.setdefault(call, why[:MOST_TEXT])
 
+    @property
+    def count(self) -> int:
+        """How many operations there are so far."""
+        return len(self._met)
+
+    def freeze(self, begin: int) -> None:
+        """Notes that the weights of all operations from number `begin` on learn nothing."""
+        self._met[begin:] = [replace(operation, frozen=True) for operation in self._met[begin:]]
+
     def share(self, calls: Sequence[int]) -> None:
         """Notes that these calls have the same weights, and so the same widths, whatever the sizes of their maps."""
         self._weights.update((call, calls[0]) for call in calls[1:])

@@ -256,6 +256,7 @@ def _layer(entry: LayerReport) -> dict[str, Any]:
         "dtype": None if layer.dtype is None else layer.dtype.value,
         **fields(layer, "layout", "bias", "calls"),
         **({"unfolded": True} if layer.unfolded else {}),
+        **({"frozen": True} if layer.frozen else {}),
         "estimates": [
             _estimate(gpu, estimate, entry.times.get(gpu), _measured_on(layer, gpu))
             for gpu, estimate in entry.estimates.items()

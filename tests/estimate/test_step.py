@@ -260,6 +260,35 @@ def test_attention_takes_the_time_of_its_products() -> None:
     assert found.part == "attention"
 
 
+@pytest.mark.parametrize("runtime", [EAGER, replace(EAGER, compile=True)])
+def test_behind_a_frozen_layer_there_is_no_way_back(runtime: Runtime) -> None:
+    one = network(work("batch norm", weights=2 * C), work("activation"), work("add", ELEMENTS, ELEMENTS))
+    operations = tuple(replace(operation, frozen=True) for operation in one.operations)
+    frozen = replace(one, operations=operations, layers=(replace(one.layers[0], frozen=True, first=True),))
+    trained, forward, inference = (
+        step(which, runtime, mode) for which, mode in ((one, "training"), (frozen, "training"), (one, "inference"))
+    )
+    assert forward.host_us == inference.host_us
+    # It still takes the statistics of the batch.
+    assert inference.beside_us < forward.beside_us < 0.6 * trained.beside_us
+    assert forward.parts["convolution"] == inference.parts["convolution"]
+    with_adam = step(frozen, replace(runtime, optimizer="adam"), "training")
+    assert "optimizer" not in with_adam.parts
+
+
+def test_a_frozen_product_hands_its_gradient_on() -> None:
+    product = Work(kind="linear", op="linear", reads=(4096 * 512,), writes=4096 * 512, weights=512 * 512,
+                   product=(1, 4096, 512, 512))  # fmt: skip
+    one = network(product)
+    frozen = replace(one, operations=(*one.operations[:-1], replace(one.operations[-1], frozen=True)))
+    forward, learns, hands_on = (
+        step(which, EAGER, mode).parts["linear"]
+        for which, mode in ((one, "inference"), (one, "training"), (frozen, "training"))
+    )  # fmt: skip
+    assert forward < hands_on < learns
+    assert hands_on / forward == pytest.approx(2, rel=0.2)
+
+
 def test_gradients_of_what_several_read_are_added() -> None:
     once = network(work("activation"), work("activation"))
     twice = network(work("activation"), work("activation"), (work("add", ELEMENTS, ELEMENTS), (2, 3)))

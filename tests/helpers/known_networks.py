@@ -49,6 +49,20 @@ def resnet50(
     )
 
 
+def resnet50_with_frozen_stages() -> nn.Module:
+    """Its stem and its first two stages do not learn, as in detectors (arXiv:1506.01497 and its successors)."""
+    module = resnet50()
+    module[:9].requires_grad_(False)
+    return module
+
+
+def resnet50_behind_its_stem() -> nn.Module:
+    """Nothing but its stem learns."""
+    module = resnet50()
+    module[1:].requires_grad_(False)
+    return module
+
+
 def vgg16() -> nn.Module:
     """Simonyan and Zisserman, arXiv:1409.1556."""
     layers: list[nn.Module] = []

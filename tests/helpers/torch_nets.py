@@ -259,6 +259,27 @@ def wholly_frozen() -> nn.Module:
     return partly_frozen().requires_grad_(False)
 
 
+def behind_frozen() -> nn.Module:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3))
+    module[1].requires_grad_(False)
+    return module
+
+
+class Detached(nn.Sequential):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self[1](self[0](x).detach())
+
+
+def detached() -> nn.Module:
+    return Detached(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3))
+
+
+def frozen_norm_of_weights() -> nn.Module:
+    module = weight_normed()
+    module[0].requires_grad_(False)
+    return module
+
+
 def lazy() -> nn.Module:
     return nn.Sequential(nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
 

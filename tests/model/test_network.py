@@ -3,9 +3,10 @@
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, OperationKind, unique_name
+from convlint.model.network import Edge, Network, Operation, OperationKind, gradients, unique_name
 from convlint.model.runtime import Runtime
 from convlint.readers.spec.shapes import CARRIERS, conv_op, normalised
 
@@ -64,3 +65,47 @@ def test_maps_are_flat_unless_said_otherwise() -> None:
 def test_no_name_is_given_twice(names: tuple[str, ...], unique: list[str]) -> None:
     taken: dict[str, int] = {}
     assert [unique_name(name, taken) for name in names] == unique
+
+
+def chain(**of: dict[str, bool]) -> tuple[Operation, ...]:
+    """An image and three convolutions, with what is different of them, by name."""
+    convolutions = [
+        Operation(kind="conv", inputs=(index,), layer=index, name=name, **of.get(name, {}))  # type: ignore[arg-type]
+        for index, name in enumerate("abc")
+    ]
+    return Operation(kind="input"), *convolutions
+
+
+FROZEN, DETACHED = {"frozen": True}, {"frozen": True, "detached": True}
+
+
+@pytest.mark.parametrize(
+    ("of", "trained", "handed_on"),
+    [
+        ({"a": FROZEN, "b": FROZEN}, "c", ""),  # a backbone
+        ({"b": FROZEN}, "ac", "bc"),  # what stands before a frozen layer learns by its dgrad
+        ({"b": FROZEN, "c": FROZEN}, "a", "bc"),
+        ({"b": DETACHED}, "c", ""),  # no gradient comes to a
+        ({"a": FROZEN, "b": FROZEN, "c": FROZEN}, "abc", "bc"),  # nobody trains that, and nothing is known
+    ],
+)
+def test_gradients_that_nobody_computes(of: dict[str, Any], trained: str, handed_on: str) -> None:
+    before = tuple(ConvLayer(name=name, first=name == "a") for name in "abc")
+    layers = Network(path="", layers=before, operations=chain(**of)).with_frozen_layers().layers
+    assert "".join(layer.name for layer in layers if not layer.frozen) == trained
+    assert "".join(layer.name for layer in layers if not (layer.first or layer.no_dgrad)) == handed_on
+
+
+def test_a_convolution_of_unknown_input_stands_behind_all_before_it() -> None:
+    unfed = [Operation(kind="conv", layer=index, frozen=index != 1) for index in range(3)]
+    assert gradients(unfed) == [False, True, True]
+    layers = Network(path="", layers=(ConvLayer(name=""),) * 3, operations=tuple(unfed)).with_frozen_layers().layers
+    assert [(layer.frozen, layer.no_dgrad) for layer in layers] == [(True, True), (False, True), (True, False)]
+
+
+def test_a_gradient_comes_through_any_reader() -> None:
+    image, own, *_ = chain()
+    stop, on = Operation(kind="identity", inputs=(1,), detached=True), Operation(kind="identity", inputs=(1,))
+    assert gradients((image, own, stop)) == [False, False, False]
+    assert gradients((image, own, stop, on)) == [False, True, False, True]
+    assert gradients((image, replace(own, output=True), stop)) == [False, True, False]

@@ -67,7 +67,8 @@ def test_multiple_of_64_speaks_of_what_is_known(layer: str, expected: object) ->
 )
 def test_the_step_of_N_is_what_the_positions_lack_of_64(positions: int, step: int) -> None:
     rule = load_rulebook().find("CL201")
-    values: dict[str, Any] = {"training": True, "first": False, "has_output": True, "C": 64, "K": 64, "N": 33}
+    values: dict[str, Any] = {"training": True, "first": False, "no_dgrad": False, "has_output": True, "N": 33}
+    values |= {"C": 64, "K": 64}
     values["NPQ"] = 33 * positions
     for name, expr in rule.decision.let:
         values[name] = expr.evaluate(values)

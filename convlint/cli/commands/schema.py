@@ -54,6 +54,7 @@ _MEANINGS = {
     "weights": "the convolution before it that has the same weights; op: again runs it once more",
     "copied": "what it reads is written once more in its layout; default: where the layouts differ",
     "transposed": "a transposed convolution",
+    "frozen": "nothing learns its weights: training runs no wgrad, nor dgrad where all before it is frozen too",
     "unfolded": "patches that do not overlap are laid side by side and multiplied, as Linear does",
     "residual_inputs": "tensors that are added to the output",
     "scale": "of an upsampling",

@@ -65,7 +65,7 @@ class ModelWalk:
         operations = self._steps.finished(layers, layer_of)
         whole = bool(operations) and self._steps.whole and not self._messages
         network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
-        return network, list(self._messages)
+        return network.with_frozen_layers(), list(self._messages)
 
     def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
         """The outputs of a model, or of one inside it, that is called with `inputs`. Raises InputFault."""
@@ -165,16 +165,24 @@ class ModelWalk:
             return self._walk(layer, inner, f"{name}/", depth + 1) or [self._unknown(kind, name, given)]
         if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
             return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
-        if is_convolution(kind) and given:
-            return [self._convolution(kind, layer, name, given[0])]
         if kind == "InputLayer":
             return given or [self._unknown(kind, name, given)]
+        begin = self._steps.count
+        value = self._called(kind, layer, name, given)
+        if _is_frozen(layer):
+            self._steps.freeze(begin)
+        return [value]
+
+    def _called(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
+        """The output of a layer that is no model."""
+        if is_convolution(kind) and given:
+            return self._convolution(kind, layer, name, given[0])
         module = layer.get("module")
         if "Conv" in kind:
             self._messages.setdefault(f"layer {name!r}: {kind} is a convolution that convlint does not know")
         elif module is not None and not module.text().startswith("keras"):
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
-        return [self._other(kind, layer, name, given)]
+        return self._other(kind, layer, name, given)
 
     def _unknown(self, kind: str, name: str, given: list[LayerTensor]) -> LayerTensor:
         return LayerTensor(
@@ -185,9 +193,7 @@ class ModelWalk:
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
         # One that is not trainable normalises by stored statistics, which cancel no bias.
-        trainable = layer.get("config", "trainable") if kind in NORMS else None
-        is_frozen = trainable is not None and trainable.value is False
-        seen = f"frozen {kind}" if is_frozen else kind
+        seen = f"frozen {kind}" if kind in NORMS and _is_frozen(layer) else kind
         origin = self._flow.operation([value.origin for value in given], seen, learned=kind in _LEARNED)
         return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
@@ -237,6 +243,12 @@ class ModelWalk:
     @staticmethod
     def _too_many_calls() -> InputFault:
         return InputFault(f"the model calls layers more than {MOST_CALLS:,} times, the limit for one input")
+
+
+def _is_frozen(layer: Node) -> bool:
+    """Whether its weights learn nothing."""
+    trainable = layer.get("config", "trainable")
+    return trainable is not None and trainable.value is False
 
 
 def _name(layer: Node) -> str:

@@ -228,11 +228,11 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 SIZES = ("N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "DilD", "DilH", "DilW")
 PADS = ("PadD", "PadH", "PadW")
-BOOLEANS = ("bias", "first", "head", "copied", "transposed", "unfolded")
+BOOLEANS = ("bias", "first", "head", "copied", "transposed", "unfolded", "frozen")
 LAYER_KEYS = (
     *SIZES, *PADS, "kernel_size", "stride", "padding", "dilation", "output_padding", "groups", "dtype", "layout",
     "bias", "op", "name", "input", "inputs", "weights", "transposed", "dims", "calls", "first", "head", "copied",
-    "unfolded", "residual_inputs", "scale", "size",
+    "unfolded", "residual_inputs", "scale", "size", "frozen",
 )  # fmt: skip
 CANONICAL: Mapping[str, str] = {
     **{key: key for key in LAYER_KEYS},

@@ -120,12 +120,16 @@ class SpecOperations:
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if word in _OF_STEPS:
             self.whole = self.whole is not False
+        numbers = tuple([self._number_of[source.source] for source in inputs])
+        frozen = values.get("frozen")
+        if frozen is None:  # a norm learns if what it reads does
+            frozen = bool(numbers) and word not in PRODUCTS and all(self.noted[number].frozen for number in numbers)
         if work is not None and (not work.writes or 0 in work.reads):
             self.whole = False
         self._add(
             shape.source,
             Operation(
-                kind=kind, name=shape.source, inputs=tuple([self._number_of[source.source] for source in inputs]),
+                kind=kind, name=shape.source, inputs=numbers, frozen=frozen,
                 layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=shape.C,
                 D=shape.D, H=shape.H, W=shape.W, dims=shape.dims or 2, factor=factor, groups=groups, where=where,
                 work=work,
@@ -457,17 +461,19 @@ class SpecGraph:
             of, index = mapping.get("weights"), shape.producers[0]
             share = partial(self.repeats.share, name, index=index, layers=self.layers)
             weights = None if of is None else self.errors.attempt(lambda: share(of), None)
-            self.wiring.note("conv", op.text, shape, inputs, fields.values, weights=weights)
+            self.wiring.note("conv", op.text, shape, inputs, {"frozen": self.layers[index].frozen}, weights=weights)
             return shape
         if op.carrier == AGAIN:
             shape = self.repeats.run(
                 name, mapping.get("weights"), inputs, fields.spans["layer"], self.layers, self.edges
             )
             self.feeding.update(producer for incoming in inputs for producer in incoming.producers)
-            self.wiring.note("conv", op.text, shape, inputs, fields.values)
+            self.wiring.note("conv", op.text, shape, inputs, {"frozen": self.layers[shape.producers[0]].frozen})
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
+        if "frozen" in self.defaults.values:
+            fields.values.setdefault("frozen", self.defaults.of(dims).values["frozen"])
         if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads
             fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))

@@ -189,7 +189,7 @@ class _Spec:
             targets=targets,
             spans={key: value.span for key, value in top.items() if key in ("target", "mode", "runtime")},
             source_lines=tuple(LINE_BREAK.split(text)),
-        )
+        ).with_frozen_layers()
 
     def _top(self, mapping: Mapping[str, Value]) -> dict[str, Value]:
         top: dict[str, Value] = {}

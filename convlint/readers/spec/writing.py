@@ -139,6 +139,8 @@ def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
         entry["calls"] = layer.calls
     if layer.unfolded:
         entry["unfolded"] = True
+    if layer.frozen:
+        entry["frozen"] = True
     if layer.residual_inputs:
         entry["residual_inputs"] = layer.residual_inputs
     return entry
@@ -434,8 +436,10 @@ class _Wiring:
             if inputs and work.product[1] != self.layers[0].N:  # of each position
                 sizes |= {axis: getattr(inputs[0], axis) for axis in axes_of_space}
             has_bias = work.weights > work.product[2] * work.product[3]
-            bias = {} if has_bias else {"bias": False}
-            return self._stated(operation.name, "linear", sizes, len(axes_of_space), inputs, stated=bias)
+            stated = {} if has_bias else {"bias": False}
+            if operation.frozen:
+                stated["frozen"] = True
+            return self._stated(operation.name, "linear", sizes, len(axes_of_space), inputs, stated=stated)
         if work is not None and work.kind == "reduce" and kind == "reshape" and inputs:
             return self.items.put(operation.name, "global_pool", inputs)
         if kind == "input":

@@ -31,7 +31,8 @@ class ConvCall(Struct, kw_only=True):
     `owner`: the qualified name of the module that calls it; `modular`: that module is itself a convolution.
     `copies`: it runs in another layout than its input arrives in; `copied`: its input is copied into another layout,
     by it or before it (None: unknown), and `changed` is the operation that does so.
-    `identity`: equal for calls that share their weights. `place`: the code to point at.
+    `identity`: equal for calls that share their weights. `place`: the code to point at. `frozen`, `detached`: see
+    Operation.
     """
 
     arrives: Shape
@@ -55,6 +56,8 @@ class ConvCall(Struct, kw_only=True):
     place: UserLines | None
     source: ValueOrigin | None
     written: ConvOutput
+    frozen: bool = False
+    detached: bool = False
 
 
 def network_of(
@@ -236,7 +239,9 @@ class TracedOperations:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
             known = (self._add(OPAQUE, "convolution_input", arrives, known, where=text),)
         leaves = (None, *call.output) if len(call.output) == dims + 1 else call.output
-        number = self._add(Effect("conv"), "", leaves, known, layer=position)
+        number = self._add(
+            Effect("conv"), "", leaves, known, layer=position, frozen=call.frozen, detached=call.detached
+        )
         if not plain:
             number = self._add(OPAQUE, "convolution_output", call.output, (number,), where=text)
         self._number_of[written] = number
@@ -254,6 +259,8 @@ class TracedOperations:
         constants: Iterable[Shape] = (),
         built: Callable[[], CodeSpan | None] = lambda: None,
         view: bool = False,
+        frozen: bool = False,
+        detached: bool = False,
     ) -> None:
         """Adds an operator that is no convolution: its name in the schema, the tensors that it reads and writes.
 
@@ -291,7 +298,7 @@ class TracedOperations:
             work = replace(work, reads=tuple([elements[number] for number in numbers]))
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
-            where=text, constants=fixed, built=built, work=work,
+            where=text, constants=fixed, built=built, work=work, frozen=frozen, detached=detached,
         )  # fmt: skip
         for key, shape in written[1:]:
             if effect != OPAQUE:
@@ -359,7 +366,7 @@ class TracedOperations:
     def _add(
         self, effect: Effect, name: str, shape: Shape, inputs: tuple[int, ...], *, layer: int | None = None,
         where: str = "", constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
-        work: Work | None = None,
+        work: Work | None = None, frozen: bool = False, detached: bool = False,
     ) -> int:  # fmt: skip
         """Adds an operation; returns its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)
@@ -384,7 +391,7 @@ class TracedOperations:
                 C=_size(C), D=_size(D), H=_size(H), W=_size(W), dims=dims,
                 factor=effect.factor, groups=effect.groups, where=where,
                 sized=sized or place is not None, path="" if place is None else shown(place.file),
-                span=None if place is None else place[1:], work=work,
+                span=None if place is None else place[1:], work=work, frozen=frozen, detached=detached,
             )
         )  # fmt: skip
         return number

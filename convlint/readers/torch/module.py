@@ -8,7 +8,7 @@ import linecache
 import os
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
@@ -17,12 +17,14 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from msgspec.structs import replace
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._pytree import tree_map
 
 from convlint.files.languages import plural
 from convlint.model.errors import AskedWrong, InputFault
+from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.model.runtime import Runtime
@@ -30,7 +32,7 @@ from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.references import parse_reference
 from convlint.readers.torch import building, user_code
 from convlint.readers.torch.building import CHANNELS_LAST, Arguments, leaves, on_meta
-from convlint.readers.torch.layers import network_of, unbatched
+from convlint.readers.torch.layers import ConvCall, network_of, unbatched
 from convlint.readers.torch.places import line_at
 from convlint.readers.torch.trace import WRONG_CHANNELS, Trace, noted_autocast, recorded_autocast
 
@@ -264,49 +266,35 @@ def read(path: str, options: ReadOptions) -> Outcome:
         return None, (InputError(path=path, message=fault.message, asked_wrong=about),)
 
 
-def _frozen(module: Any, *, trains: bool) -> tuple[str, ...]:
-    """A note on convolutions that are frozen; none without any, or if all are frozen and the mode is not training."""
-    learns = [
-        any(parameter.requires_grad for parameter in layer.parameters())
-        for layer in module.modules() if isinstance(layer, _ConvNd)
-    ]  # fmt: skip
-    frozen = learns.count(False)
-    if not frozen or (frozen == len(learns) and not trains):
-        return ()
-    what = f"{frozen} of {plural(len(learns), 'convolution')} {'is' if frozen == 1 else 'are'} frozen (requires_grad)"
-    return (f"{what}, and in training priced as if trained: with gradients that nobody computes",)
+def _frozen(layers: Sequence[ConvLayer], calls: Sequence[ConvCall], *, trains: bool) -> tuple[str, ...]:
+    """A note on layers that do not learn; none without any, or if none learns and the mode is not training."""
+    frozen = sum(layer.frozen for layer in layers)
+    if frozen:
+        does = "does" if frozen == 1 else "do"
+        why = "requires_grad, torch.no_grad()"
+        return (f"{frozen} of {plural(len(layers), 'convolution')} {does} not learn ({why}): training runs no wgrad",)
+    if trains and calls and all(call.frozen or call.detached for call in calls):
+        return ("no convolution learns (requires_grad, torch.no_grad()); training is priced as if all did",)
+    return ()
 
 
 _RUN_AGAIN = "activation checkpointing is not priced: times are those without it"
 
 
-def _without_gradients(trace: Trace, *, trains: bool) -> tuple[str, ...]:
-    """A note on convolutions under torch.no_grad(), such as a teacher's; none if all are and the mode is not training.
-
-    Reentrant checkpoints run under it, too.
-    """
-    count = 0 if trace.checkpoints else trace.without_gradients
-    if not count or (count == len(trace.calls) and not trains):
-        return ()
-    what = f"{count} of {plural(len(trace.calls), 'convolution')} run{'s' if count == 1 else ''} under torch.no_grad()"
-    return (f"{what}, and in training priced as if trained: with gradients that nobody computes",)
-
-
 def _watched(trace: Trace) -> AbstractContextManager[None]:
-    """While active, `trace` counts what the module runs without gradients, or again for its gradients.
+    """While active, `trace` knows what the module runs without gradients, and counts what it runs again for them.
 
-    The latter as of torch/utils/checkpoint.py, 2.13.
+    The latter as of torch/utils/checkpoint.py, 2.13. Reentrant checkpoints run under torch.no_grad(), too.
     """
-    enter, leave, entered = torch.no_grad.__enter__, torch.no_grad.__exit__, list[int]()
+    enter, leave, before = torch.no_grad.__enter__, torch.no_grad.__exit__, list[bool]()
 
     def entering(self: Any) -> None:
-        entered.append(len(trace.calls))
+        before.append(trace.detached)
+        trace.detached = not trace.checkpoints
         enter(self)
 
     def leaving(self: Any, *error: Any) -> None:
-        began = entered.pop() if entered else len(trace.calls)  # it may have been entered before
-        if not entered:
-            trace.without_gradients += len(trace.calls) - began
+        trace.detached = bool(before) and before.pop()  # it may have been entered before
         leave(self, *error)
 
     def counted(inner: Any) -> Any:
@@ -377,16 +365,17 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     whole = bool(operations) and trace.operations.whole and not early
     rigid = trace.views_maps and not options.channels_last and not early
     trains = bool(options.trains)
-    frozen, spared = _frozen(module, trains=trains), _without_gradients(trace, trains=trains)
-    reasons = (("what frozen layers keep", frozen), ("what layers under torch.no_grad() keep", spared),
-               ("what checkpoints keep", trace.checkpoints))  # fmt: skip
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
-        whole=whole, training_keeps=next((reason for reason, holds in reasons if holds), ""),
-        rigid_view=_rigid_view(module, arguments, options) if rigid else "",
+        whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
+    ).with_frozen_layers()  # fmt: skip
+    frozen = _frozen(network.layers, trace.calls, trains=trains)
+    unlearned = frozen and not any(layer.frozen for layer in network.layers)
+    reasons = (("what frozen layers keep", unlearned), ("what checkpoints keep", trace.checkpoints))
+    network = replace(
+        network, training_keeps=next((reason for reason, holds in reasons if holds), ""),
         notes=(
-            *frozen, *spared, *_of_weights(trace.on_weights, len(operations)),
-            *([_RUN_AGAIN] if trace.checkpoints else []),
+            *frozen, *_of_weights(trace.on_weights, len(operations)), *([_RUN_AGAIN] if trace.checkpoints else []),
         ),
     )  # fmt: skip
     return network, tuple(InputError(path=path, message=message) for message in (*messages, *early))

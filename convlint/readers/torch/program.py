@@ -273,6 +273,11 @@ class ProgramTensors:
         """The description of a tensor. Raises InputFault where there is none."""
         return self._values.at(name)
 
+    def learns(self, name: str) -> bool:
+        """Whether a gradient of a parameter is computed."""
+        given = self._values.get(name, "requires_grad")
+        return given is None or given.value is not False
+
     def shape(self, name: str) -> tuple[int | None, ...]:
         """The sizes of a tensor that a convolution reads or writes, None where unknown. Raises InputFault."""
         sizes = self._sizes(name)
@@ -372,9 +377,14 @@ class _GraphReader:
             raise InputFault("not a torch.export program that convlint understands: it has no graph")
         self.nodes = graph.at("nodes").elements(MOST_OPERATIONS)
         specs = module.get("signature", "input_specs")
-        inputs = [spec.get("user_input", "arg", "as_tensor") for spec in ([] if specs is None else specs.elements())]
+        given = [] if specs is None else specs.elements()
+        inputs = [spec.get("user_input", "arg", "as_tensor") for spec in given]
+        parameters = [spec.get("parameter", "arg", "name") for spec in given]
         user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
         self.tensors = ProgramTensors(graph.at("tensor_values"), user_inputs)
+        self.learns = {  # of parameters, and of what is computed of them alone
+            name.text(): self.tensors.learns(name.text()) for name in parameters if name is not None
+        }
         self.reads = Reads()
         self.branched = 0  # operations in graphs inside others, which are not read
         self.outputs = self._outputs(module.get("signature", "output_specs"), graph.get("outputs"))
@@ -405,6 +415,7 @@ class _GraphReader:
                 source = origins.get(names[0])
                 index, origin = flow.convolution(source, job)
                 call = self._call(name, node, names, outputs[0], source, flow.written[index])
+                call.frozen = self._is_frozen(names[1:])
                 if names[0] not in copies and channels_last(self.tensors.at(names[0])) == call.nhwc:
                     call.copied = False
                 calls.append(call)
@@ -420,9 +431,11 @@ class _GraphReader:
                 partial(_argument, node), partial(line, node),
                 in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
                 constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
-                view=name in VIEWS,
+                view=name in VIEWS, frozen=self._is_frozen(names), detached=name == "aten::detach",
             )  # fmt: skip
             sources = [origins[tensor] for tensor in names if tensor in origins]
+            if not sources and self._is_frozen(names):
+                self.learns.update(dict.fromkeys(outputs, False))
             if sources:
                 kind = "frozen norm" if trains and is_frozen(name, partial(_argument, node)) else job or name
                 origins.update(dict.fromkeys(outputs, flow.operation(sources, kind, learned=job == "learned")))
@@ -448,8 +461,13 @@ class _GraphReader:
         network = Network(
             path=self.path, layers=layers, edges=edges, operations=finished, runtime=Runtime(framework="pytorch"),
             unbatched=unbatched(calls, axes), whole=bool(finished) and operations.whole and not hidden,
-        )  # fmt: skip
+        ).with_frozen_layers()  # fmt: skip
         return network, messages
+
+    def _is_frozen(self, names: list[str]) -> bool:
+        """Whether there are parameters among these tensors, and none of them learns."""
+        learns = [self.learns[name] for name in names if name in self.learns]
+        return bool(learns) and not any(learns)
 
     def _hides_convolutions(self, node: Node) -> bool:
         """Whether a graph inside `node`, such as of `torch.cond`, has a convolution at any depth. Raises InputFault."""

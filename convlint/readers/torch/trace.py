@@ -156,7 +156,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.unbatched = ""  # see Network
         self.autocast: Sequence[torch.dtype | None] = (None,)  # see `recorded_autocast`
         self.checkpoints = 0  # parts that training runs again for their gradients
-        self.without_gradients = 0  # convolutions that the module runs under torch.no_grad()
+        self.detached = False  # whether torch.no_grad() is on
+        self._frozen: set[int] = set()  # ids of what is computed of frozen parameters alone
         self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}
@@ -207,6 +208,9 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 self.views_maps = True  # reshape and flatten are operators of their own
         if not read:
             self.on_weights += self._works_on_weights(name, job, func, args, kwargs)
+            if self._is_frozen(arguments):
+                self._alive.append(result)
+                self._frozen.update(map(id, tensors_of((result,))))
             return result
         base = self._bases.get(id(result)) if job == "write" else None
         self._operation(func, args, kwargs, result, job == "write", base)
@@ -226,6 +230,15 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         if job in ("view", "write") or runs_nothing(name, partial(argument_of, func, args, kwargs)):
             return False
         return any(tensor.dim() > 2 and tensor.dtype.is_floating_point for tensor in tensors_of(args))
+
+    def _is_frozen(self, arguments: Iterable[Any]) -> bool:
+        """Whether there are parameters among the arguments of an operator, and none of them learns."""
+        learns = [
+            id(tensor) not in self._frozen and tensor.requires_grad
+            for tensor in tensors_of(arguments)
+            if id(tensor) in self._frozen or isinstance(tensor, torch.nn.Parameter)
+        ]
+        return bool(learns) and not any(learns)
 
     def _runs_in(self, data: Any) -> Any:
         """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""
@@ -251,6 +264,8 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
             partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
             constants=constants, built=_built, view=not writes and is_view(arguments, written),
+            frozen=self.detached or self._is_frozen(arguments),
+            detached=self.detached or func._schema.name == "aten::detach",
         )  # fmt: skip
 
     def _change(self, operator: str) -> LayoutChange | None:
@@ -295,6 +310,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 modular=isinstance(module, torch.nn.modules.conv._ConvNd),
                 identity=id(weight) if fixed else (place and place.innermost[:2], id(module)), place=place,
                 source=source, written=self.flow.written[index],
+                frozen=self.detached or self._is_frozen(args[1:3]), detached=self.detached,
             )
         )  # fmt: skip
         self.operations.convolution(

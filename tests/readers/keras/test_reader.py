@@ -21,6 +21,8 @@ os.environ["KERAS_BACKEND"] = "torch"
 import keras
 from keras import layers as L
 
+from convlint.estimate.passes import running_passes
+from convlint.model.layer import PASSES
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.keras.reader import read
@@ -110,6 +112,14 @@ def test_a_norm_that_is_not_trained_cancels_no_bias(tmp_path: Path) -> None:
     layers = [each for norm in norms for each in (L.Conv2D(8, 3), norm)]
     network = one(save(tmp_path, keras.Sequential([keras.Input((32, 32, 3)), *layers])), batch=2)
     assert [layer.norm_follows for layer in network.layers] == [True, False]
+
+
+def test_what_is_not_trainable_has_no_wgrad(tmp_path: Path) -> None:
+    base = keras.Sequential([keras.Input((32, 32, 3)), L.Conv2D(8, 3), L.BatchNormalization(), L.Conv2D(8, 3)])
+    base.trainable = False
+    network = one(save(tmp_path, keras.Sequential([base, L.Conv2D(8, 3), L.Conv2D(8, 3)])), batch=2)
+    passes = [running_passes(layer, "training") for layer in network.layers]
+    assert passes == [("fprop",), ("fprop",), ("fprop", "wgrad"), PASSES]
 
 
 def test_functional_nested_and_shared_layers(tmp_path: Path) -> None:

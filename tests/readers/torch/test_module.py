@@ -24,9 +24,10 @@ from command_line import convlint
 from read_inputs import refusal, sound
 from torch import nn
 
+from convlint.estimate.passes import running_passes
 from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
-from convlint.model.layer import ConvLayer
+from convlint.model.layer import PASSES, ConvLayer
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 from convlint.readers import find_format
@@ -694,13 +695,11 @@ def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None
 @pytest.mark.parametrize(
     ("name", "trains", "words"),
     [
-        ("partly_frozen", None, "1 of 2 convolutions is frozen (requires_grad), and in training priced as if trained"),
-        ("wholly_frozen", True, "2 of 2 convolutions are frozen"),
+        ("wholly_frozen", True, "no convolution learns (requires_grad, torch.no_grad()); training is priced as if all"),
         ("wholly_frozen", None, ""),  # as whoever runs a network sets it
         ("weight_normed", None, "1 operation on weights alone, as of weight normalisation, is in no time of the step"),
         ("Checkpointed", True, "activation checkpointing is not priced"),
         ("Checkpointed(use_reentrant=True)", True, "activation checkpointing is not priced"),
-        ("Taught", None, "2 of 3 convolutions run under torch.no_grad(), and in training priced as if trained"),
         ("UNet", True, ""),
     ],
 )
@@ -711,6 +710,30 @@ def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, 
     assert bool(network.training_keeps) is (bool(words) and name != "weight_normed")
 
 
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize(
+    ("name", "passes", "note"),
+    [
+        ("partly_frozen", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
+        ("Taught", [("fprop", "wgrad"), ("fprop",), ("fprop",)], "2 of 3 convolutions do not learn"),
+        ("behind_frozen", [("fprop", "wgrad"), ("fprop", "dgrad"), PASSES], "1 of 3 convolutions does not learn"),
+        ("detached", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
+        ("frozen_norm_of_weights", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
+        ("Checkpointed(use_reentrant=True)", [("fprop", "wgrad"), PASSES], ""),  # runs under no_grad, and again
+    ],
+)
+def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...]], note: str) -> None:
+    network = one(f"torch_nets:{name}", "2x3x32x32", trains=True)
+    assert [running_passes(layer, "training") for layer in network.layers] == passes
+    assert [running_passes(layer, "inference") for layer in network.layers] == [("fprop",)] * len(passes)
+    assert note in "".join(network.notes)
+    spec, errors = read_spec(spec_text(network), "net.yaml")
+    assert (spec is not None, errors) == (True, ())
+    if name != "detached":  # a spec says which weights are frozen, and not where gradients stop
+        assert spec is not None
+        assert [running_passes(layer, "training") for layer in spec.layers] == passes
+
+
 def test_whoever_runs_a_network_without_gradients_does_not_train_it() -> None:
     network = one("torch_nets:Teacher", "2x3x32x32")
     assert (network.notes, network.training_keeps) == ((), "")
@@ -719,9 +742,9 @@ def test_whoever_runs_a_network_without_gradients_does_not_train_it() -> None:
 @pytest.mark.parametrize(("command", "key"), [("check", "networks"), ("estimate", "networks"), ("plan", "notes")])
 def test_every_command_says_what_of_a_module_is_not_priced(command: str, key: str) -> None:
     options = ("--input", "2x3x32x32", "--gpu", "a100", "--mode", "training", "--dtype", "fp16")
-    words = "1 of 2 convolutions is frozen"
-    text = convlint(command, "torch_nets:partly_frozen", *options)
+    words = "activation checkpointing is not priced"
+    text = convlint(command, "torch_nets:Checkpointed", *options)
     assert words in " ".join(text.out.split())
     if command == "estimate":  # nor what it keeps
-        assert "memory: unknown for want of what frozen layers keep" in " ".join(text.out.split())
-    assert words in str(json.loads(convlint(command, "torch_nets:partly_frozen", *options, "-o", "json").out)[key])
+        assert "memory: unknown for want of what checkpoints keep" in " ".join(text.out.split())
+    assert words in str(json.loads(convlint(command, "torch_nets:Checkpointed", *options, "-o", "json").out)[key])

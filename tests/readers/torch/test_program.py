@@ -17,8 +17,11 @@ from cases import sampled
 from read_inputs import refusal
 from torch import nn
 
+from convlint.estimate.passes import running_passes
+from convlint.model.layer import PASSES
 from convlint.readers import ReadOptions
 from convlint.readers.bounded_json import Node
+from convlint.readers.torch.module import read as read_module
 from convlint.readers.torch.program import Reads, evaluate, line, read
 
 pytestmark = [
@@ -61,6 +64,18 @@ def test_every_convolution_as_forward_hooks_see_it(
     ] == expected  # fmt: skip
     assert [layer.node for layer in network.layers] == [want["name"] for want in expected]
     assert network.runtime.framework == "pytorch"
+
+
+@pytest.mark.parametrize("name", ["partly_frozen", "behind_frozen", "frozen_norm_of_weights"])
+def test_what_does_not_learn_is_what_the_module_has(tmp_path: Path, name: str) -> None:
+    of_program, errors = read(exported(tmp_path, getattr(torch_nets, name)(), (2, 3, 32, 32)), ReadOptions())
+    of_module, _ = read_module(f"torch_nets:{name}", ReadOptions(inputs={"": "2x3x32x32"}))
+    assert errors == ()
+    assert of_program is not None
+    assert of_module is not None
+    passes = [[running_passes(layer, "training") for layer in network.layers] for network in (of_program, of_module)]
+    assert passes[0] == passes[1]
+    assert passes[0] != [("fprop", "wgrad"), PASSES]
 
 
 @pytest.mark.contract
