@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
-from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES
+from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES, output_bytes
 from convlint.estimate.memory import parameters as parameters_of
 from convlint.estimate.passes import of_products, pass_time_us, time_us
 from convlint.estimate.price import summed_us
@@ -409,13 +409,10 @@ class _Walk:
     def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
         """Adds the sums of gradients of a tensor that several operations read."""
         if operation.layer is None:
-            work = operation.work
-            count = self.writes(number, work) if work is not None else 0
+            size = self.writes(number, _work(operation)) * self.bytes_of[number]
         else:
-            layer = self.steps.layers[operation.layer]
-            count = (layer.N or 0) * (layer.K or 0) * (layer.Z or 1) * (layer.P or 0) * (layer.Q or 0)
-        moved = 3 * count * self.bytes_of[number]
-        self.parts["pointwise"] += times * (moved * self.us_per_byte + const.KERNEL_US)
+            size = output_bytes(self.steps.layers[operation.layer])
+        self.parts["pointwise"] += times * (3 * size * self.us_per_byte + const.KERNEL_US)
 
     # -- products
 
