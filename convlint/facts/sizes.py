@@ -197,7 +197,7 @@ PRINTED: Table = {
 
 
 def _live_pads(axis: Axis, facts: LayerFacts) -> tuple[int, int]:
-    """The padding before and after once the dead taps are dropped; the same on both sides where the output allows it."""
+    """The padding before and after once the dead taps are dropped; the same on both sides where P allows it."""
     size, out, taps, stride, dilation, begin, end = axis.values(facts)
     live = facts[f"live_{axis.taps}"]
     leading = -(-max(0, begin - (out - 1) * stride) // dilation)  # dead taps before the first live one
