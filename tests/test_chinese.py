@@ -63,6 +63,12 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_what_a_release_of_pytorch_leaves_unknown_is_named_in_chinese() -> None:
+    ran = convlint("check", "net.yaml", "--gpu", "p100", "--runtime", "framework_version=2.9.1", "-v", "--lang", "zh")
+    assert "例如 2.9.1+cu126" in " ".join(ran.out.split())
+    assert "of its wheel" not in " ".join(ran.out.split())
+
+
 def test_a_report_is_in_chinese_but_for_codes_names_and_what_inputs_hold() -> None:
     ran = convlint("check", "net.yaml", "--verbose", "--lang", "zh")
     assert "警告 CL102 channel-alignment: K=62 应为 8 的倍数（fp16）" in ran.out

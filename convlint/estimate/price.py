@@ -88,7 +88,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
         return least
     if problem.strided and not groups and (board.modern or not timed):
         least = _at_most(least, _without_stride(problem), which, board, situation)
-    if problem.dtype == situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
+    stored_in_32 = problem.dtype in _STORED_IN_32_BITS  # tf32 is fp32 on a GPU without it
+    if stored_in_32 and situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
         half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16, pads_nhwc=True))
         if half is not None and half.time_us > _LEAST_GAIN_OF_HALF * least.time_us:

@@ -199,11 +199,15 @@ PRINTED: Table = {
 
 
 def _live_pads(axis: Axis, facts: LayerFacts) -> tuple[int, int]:
-    """The padding before and after once the dead taps are dropped."""
-    _, out, taps, stride, dilation, begin, end = axis.values(facts)
+    """The padding before and after once the dead taps are dropped; the same on both sides where P allows it."""
+    size, out, taps, stride, dilation, begin, end = axis.values(facts)
+    live = facts[f"live_{axis.taps}"]
     leading = -(-max(0, begin - (out - 1) * stride) // dilation)  # dead taps before the first live one
-    trailing = taps - facts[f"live_{axis.taps}"] - leading
-    return begin - leading * dilation, end - trailing * dilation
+    before, after = begin - leading * dilation, end - (taps - live - leading) * dilation
+    if live < taps:
+        even_out = (size + 2 * before - dilation * (live - 1) - 1) // stride + 1
+        after = before if even_out == out else after  # strides step over rows at the end, padding among them
+    return before, after
 
 
 def _slack(axis: Axis, facts: LayerFacts) -> int:

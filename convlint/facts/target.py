@@ -163,7 +163,7 @@ def _wheel(facts: LayerFacts) -> tuple[str, ...]:
     if stated is None:
         return ("runtime.framework_version",)
     release, _, _ = stated.text.partition("+")  # of 2.13.0+cpu
-    return (f"the CUDA of its wheel, as in {release}+cu126",)
+    return (Text("the CUDA of its wheel, as in {release}+cu126", release=release),)
 
 
 def _nothing(_facts: LayerFacts) -> tuple[str, ...]:

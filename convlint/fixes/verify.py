@@ -155,7 +155,7 @@ def unwilling(
         if is_its_own(network.layers[index], network.layers[index].layout) and network.layers[index].name not in asking
     }
     for label in before.labels if plan.loose else ():
-        added, share = dict(_added(before, after, label, set())), _close(before, after, label)
+        added, share = dict(_added(before, after, label)), _close(before, after, label)
         for layers in plan.loose:
             now = sum(times.time_us for i in layers if (times := before.layers[i].times.get(label)) is not None)
             if back & layers or sum(added.get(i, 0.0) for i in layers) > max(_CLOSE_US, share * now):
@@ -190,32 +190,34 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     """The granted wishes, by position, whose layers take longer on some target: which one, and by how many us.
 
     Where the network as a whole does not, some layers may: what others save pays for it.
-    Wishes without a price mend what is wrong whatever it costs: their layers are not looked at. Of layers whose batch
-    changes, the time per image counts. Where findings on other targets ask for it, it is their wishes alone.
+    Wishes without a price mend what is wrong whatever it costs: they are never among those, but others that change the
+    same layers are, since nobody knows what takes longer. Of layers whose batch changes, the time per image counts.
+    Where findings on other targets ask for it, it is their wishes alone.
     """
     mended = set[int]()
     for touched in {
-        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if _unpriced(plan, n)
+        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if is_unpriced(plan, n)
     }.values():
         mended |= touched
     slow: dict[int, tuple[str, float]] = {}
     for label in before.labels:
-        added, share = dict(_added(before, after, label, mended)), _close(before, after, label)
+        added, share = dict(_added(before, after, label)), _close(before, after, label)
         if is_no_slower(before, after, label, saved_beside(plan)):
             continue
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
         sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
         for number, touched in enumerate(plan.touched):
-            if not _unpriced(plan, number):
+            if not is_unpriced(plan, number):
                 if id(touched) not in sums:
                     sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
                 own, now_us = sums[id(touched)]
                 close = max(_CLOSE_US, share * now_us)
                 if own > max(close, slow.get(number, ("", 0.0))[1]):
                     slow[number] = label, own
-        total_us = sum(added.values())
-        if not slow and total_us > max(_CLOSE_US, share * sum(now.values())):
-            slow = {n: (label, total_us) for n in range(len(plan.granted)) if not _unpriced(plan, n)}
+        others = added.keys() - mended
+        total_us = sum(added[i] for i in others)
+        if not slow and total_us > max(_CLOSE_US, share * sum(now[i] for i in others)):
+            slow = {n: (label, total_us) for n in range(len(plan.granted)) if not is_unpriced(plan, n)}
     # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
     slow = {n: why for n, why in slow.items() if plan.granted[n].finding.lost_us is not None} or slow
     of_others = {n: why for n, why in slow.items() if plan.granted[n].finding.gpu not in (None, why[0])}
@@ -323,7 +325,7 @@ def is_no_slower(before: NetworkResult, after: NetworkResult, label: str, beside
     pairs = [(old.times.get(label), new.times.get(label)) for old, new in zip(before.layers, after.layers, strict=True)]
     if any(old is None or new is None for old, new in pairs):
         return False
-    return sum(us for _, us in _added(before, after, label, set())) + beside_us <= _CLOSE_US
+    return sum(us for _, us in _added(before, after, label)) + beside_us <= _CLOSE_US
 
 
 def new_error(before: NetworkResult, after: NetworkResult) -> str:
@@ -335,25 +337,26 @@ def new_error(before: NetworkResult, after: NetworkResult) -> str:
 def longer(before: NetworkResult, after: NetworkResult) -> tuple[str, float] | None:
     """A target on which all layers together take longer, and by how many us."""
     for label in before.labels:
-        added = sum(us for _, us in _added(before, after, label, set()))
+        added = sum(us for _, us in _added(before, after, label))
         now = sum(times.time_us for layer in before.layers if (times := layer.times.get(label)) is not None)
         if added > max(_CLOSE_US, _close(before, after, label) * now):
             return label, added
     return None
 
 
-def _unpriced(plan: EditPlan, number: int) -> bool:
+def is_unpriced(plan: EditPlan, number: int) -> bool:
+    """Whether the granted wish at this position mends what is wrong, whatever it costs."""
     wish = plan.granted[number]
     if wish.finding.severity == "error":
         return True
     return wish.finding.lost_us is None and "N" not in wish.sets and wish.layer is not None
 
 
-def _added(before: NetworkResult, after: NetworkResult, label: str, ignored: set[int]) -> Iterator[tuple[int, float]]:
+def _added(before: NetworkResult, after: NetworkResult, label: str) -> Iterator[tuple[int, float]]:
     """By how many us each layer takes longer; those whose sizes differ do another work."""
     for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
         now, then = old.times.get(label), new.times.get(label)
-        if now is None or then is None or index in ignored:
+        if now is None or then is None:
             continue
         if (old.layer.P, old.layer.Q, old.layer.Z) != (new.layer.P, new.layer.Q, new.layer.Z):
             continue

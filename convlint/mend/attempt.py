@@ -190,16 +190,19 @@ def whole_settings(plan: EditPlan, failing: Mapping[int, str]) -> dict[int, str]
     A layout in some layers alone would cost transposes that its price does not have.
     """
     reasons = {
-        id(wish.finding): reason
-        for number, reason in failing.items()
-        if (wish := plan.granted[number]).finding.advised and wish.sets.keys() <= {"layout", "dtype"}
+        id(wish.finding): reason for number, reason in failing.items() if is_of_setting(wish := plan.granted[number])
     }
     of_settings = {
         number: reasons[id(wish.finding)]
         for number, wish in enumerate(plan.granted)
-        if id(wish.finding) in reasons and wish.sets.keys() <= {"layout", "dtype"}
+        if id(wish.finding) in reasons and is_of_setting(wish)
     }
     return {**of_settings, **failing}
+
+
+def is_of_setting(wish: Wish) -> bool:
+    """Whether a wish is one layer's part of advice for the whole network."""
+    return wish.finding.advised and wish.sets.keys() <= {"layout", "dtype"}
 
 
 def _placed(errors: Sequence[InputError], read: Network | None) -> dict[int | None, str]:

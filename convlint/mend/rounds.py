@@ -10,10 +10,20 @@ from typing import Generic, TypeVar, cast
 from convlint.engine.joint import Promise
 from convlint.engine.levers import takes_away
 from convlint.fixes.plan import UNUSED, EditPlanner, Wish, WishKey, unused, wishes
-from convlint.fixes.verify import at_cost_of_others, lengthening, slower, steps_of, takes_longer, unkept, unwilling
+from convlint.fixes.verify import (
+    at_cost_of_others,
+    is_unpriced,
+    lengthening,
+    slower,
+    steps_of,
+    takes_longer,
+    unkept,
+    unwilling,
+)
 from convlint.mend.attempt import (
     Attempt,
     Draft,
+    is_of_setting,
     whole_settings,
 )
 from convlint.mend.checking import (
@@ -149,12 +159,19 @@ class Mending(Generic[D]):
         return True
 
     def _one_of_those_waiting(self, candidates: Iterable[Wish]) -> list[Wish]:
-        """The wishes that do not wait, and the first of each layer of those that do, which then waits no more."""
-        layers: set[str | None] = set()
+        """The wishes that do not wait, and the first of each layer of those that do, which then waits no more.
+
+        A setting of the network goes first, with all of its layers.
+        """
+        wished = list(candidates)
+        setting = [wish for wish in wished if wish.key in self._waiting and is_of_setting(wish)]
+        whole = [wish for wish in setting if wish.finding is setting[0].finding]
+        layers = {wish.layer for wish in whole}
+        keys = {wish.key for wish in whole}
         chosen = []
-        for wish in candidates:
+        for wish in wished:
             if wish.key in self._waiting:
-                if wish.layer in layers:
+                if wish.layer in layers and wish.key not in keys:
                     continue
                 layers.add(wish.layer)
                 self._waiting.discard(wish.key)
@@ -225,14 +242,22 @@ class Mending(Generic[D]):
         failing = unkept(plan, before.network, before.result, result, findings)
         failing |= at_cost_of_others(plan, before.network, before.gpus, result.mode)
         slow = slower(plan, before.result, result)
-        crowd = Counter(chain(*{id(plan.touched[number]): plan.touched[number] for number in slow}.values()))
+        mending = (number for number in range(len(plan.granted)) if is_unpriced(plan, number))
+        together = {id(plan.touched[number]): plan.touched[number] for number in (*slow, *mending)}
+        crowd = Counter(chain(*together.values()))
+        waiting = set[int]()  # by finding
         for number, why in slow.items():
-            key, touched = plan.granted[number].key, plan.touched[number]
-            if number not in failing and key not in self._alone and any(crowd[index] > 1 for index in touched):
-                self._waiting.add(key)
+            wish, touched = plan.granted[number], plan.touched[number]
+            if number not in failing and wish.key not in self._alone and any(crowd[index] > 1 for index in touched):
+                self._waiting.add(wish.key)
+                waiting.add(id(wish.finding))
             failing.setdefault(number, takes_longer(*why))
         long = lengthening(plan, steps_of(before.result), steps_of(result))
         failing = whole_settings(plan, {**long, **failing})
+        for number in failing:
+            wish = plan.granted[number]
+            if id(wish.finding) in waiting and is_of_setting(wish):
+                self._waiting.add(wish.key)
         if not failing and not all(wish.finding.advised for wish in plan.granted):
             failing = unused(plan, before.result, result, self._on_comments)
         if not failing:

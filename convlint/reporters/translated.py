@@ -11,13 +11,14 @@ from convlint.model.text import Text, fill
 
 
 def in_language(report: Report, language: str) -> Report:
-    """The report with its findings, fixes and rules in a language that is not English, as far as they are known."""
+    """The report with its findings, rules and what these lack in a language that is not English, as far as known."""
     translator = Translator(language)
     return replace(
         report,
         findings=tuple(map(translator.finding, report.findings)),
         suppressed=tuple(replace(entry, finding=translator.finding(entry.finding)) for entry in report.suppressed),
         rules=tuple(map(translator.rule, report.rules)),
+        skipped=tuple(replace(skip, needs=tuple(map(translator.text, skip.needs))) for skip in report.skipped),
     )
 
 

@@ -43,6 +43,16 @@ def test_tensor_cores_are_not_used_where_cuda_cores_are_faster(gpu, which):
 
 
 @pytest.mark.parametrize("which", PASSES)
+@pytest.mark.parametrize("gpu", ["v100", "t4", "rtx-2080-ti"])
+def test_tf32_on_a_gpu_without_it_takes_the_time_of_fp32(gpu, which):
+    """Also of layers that fp16 pads, below whose time fp32 is not taken to be."""
+    for layer in (conv(C=3, K=3, N=32), conv(C=3, K=62, N=2), conv(C=8, K=3, R=1, S=1, N=2)):
+        fp32, tf32 = (replace(layer, dtype=dtype) for dtype in (Dtype.fp32, Dtype.tf32))
+        expected = estimate_pass(fp32, which, load_gpu(gpu), RUNTIME).time_us
+        assert estimate_pass(tf32, which, load_gpu(gpu), RUNTIME).time_us == expected
+
+
+@pytest.mark.parametrize("which", PASSES)
 def test_a_library_that_pads_is_never_slower_than_one_that_refuses(which):
     for c, n in ((3, 64), (3, 1), (5, 32), (62, 64), (100, 8)):
         layer = conv(N=n, C=c, H=112, W=112, R=7, S=7, U=2, V=2)

@@ -92,6 +92,9 @@ TAPS: list[tuple[str, dict[str, Any]]] = [
     (DEAD, {"fitting_DilH": 8, "fitting_PadH": 8, "fitting_PadH_end": 8, "fitting_DilD": 1, "fitting_PadD": 0}),
     (DEAD, {"live_R": 1, "live_PadH": 0, "live_PadH_end": 0, "live_T": 1, "live_PadD": 0}),
     (TINY, {"live_R": 3, "live_PadW": 1, "live_PadW_end": 1, "spatial_filter": True, "padded": True}),
+    # only the tap above reads padding alone, and no window reaches what is padded below
+    ("H: 2, W: 2, R: 3, S: 3, stride: 4, padding: 1", {"live_R": 2, "live_PadH": 0, "live_PadH_end": 0, "P": 1}),
+    ("H: 2, W: 2, R: 3, S: 3, stride: 2, padding: 1", {"live_S": 2, "live_PadW": 0, "live_PadW_end": 0, "Q": 1}),
     # uneven: one tap above is dead, none below
     ("H: 8, W: 8, R: 3, S: 3, padding: [5, 0, 0, 0]", {"live_PadH": 5, "live_PadH_end": 0, "has_output": True}),
     (THREE, {"live_T": 1, "live_PadD": 0, "fitting_DilD": 2, "fitting_PadD": 2, "fitting_DilH": 6, "fitting_PadW": 6}),
