@@ -324,9 +324,10 @@ def _runs_nhwc(facts: LayerFacts) -> bool:
     from 1.20 on (its pull requests 22648 and 23812).
     """
     runtime = facts.context.runtime
-    if runtime.framework == "pytorch" and runtime.cudnn is not None:
+    framework = framework_of(runtime)
+    if framework == "pytorch" and runtime.cudnn is not None:
         return runtime.cudnn >= ("8.0.5" if facts.layer.dims == 3 else "7.6.3")
-    version = runtime.framework_version if runtime.framework == "onnxruntime" else None
+    version = runtime.framework_version if framework == "onnxruntime" else None
     return version is None or version >= "1.20"
 
 
