@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.findings import Silences, Target
@@ -455,9 +455,7 @@ class SourceResult(Struct, frozen=True, kw_only=True):
 
     findings: tuple[Finding, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
-    labels: tuple[str, ...] = ()
     mode: Mode = "training"
-    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that findings point into
 
 
 def check_source(
@@ -505,9 +503,7 @@ def check_source(
     return SourceResult(
         findings=tuple(Findings(given, silenced if tests else None).of(on_targets(drafts, len(targets)))),
         skipped=tuple({(skip.code, skip.path): skip for skip in skipped}.values()),
-        labels=tuple(target.label for target in targets),
         mode=mode or "training",
-        lines=reading.lines,
     )
 
 

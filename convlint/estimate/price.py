@@ -38,7 +38,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise, is_depthwise_volume, is_patch_embedding, is_volume
+from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding, is_volume
 from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -158,7 +158,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    if is_depthwise(problem) or (is_depthwise_volume(problem) and not situation.tensorrt):
+    if 1 < problem.groups == problem.C and not (situation.tensorrt and is_volume(problem)):
         from convlint.estimate.depthwise import depthwise  # most networks have none
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
