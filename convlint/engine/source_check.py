@@ -29,7 +29,7 @@ from convlint.facts.source_layers import (
     map_in_words,
     map_of,
     proviso,
-    setting_of,
+    settings_of,
 )
 from convlint.facts.target import TargetFacts
 from convlint.files.repository import is_quiet
@@ -108,7 +108,7 @@ def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Locatio
 def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
     if name.startswith("runtime."):
         setting = name.removeprefix("runtime.")
-        own = [statement for statement in program.settings if setting_of(statement.name) == setting]
+        own = list(settings_of(program, setting))
         value = getattr(program, setting, None)
         agreeing = [statement for statement in own if statement.value is not None and _agrees(statement.value, value)]
         return tuple(statement.at for statement in (agreeing or own)[-1:])

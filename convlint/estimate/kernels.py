@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -230,6 +231,9 @@ class Priced(Struct, frozen=True, gc=False):
     time_us: float
     overhead_us: float
     copies: Copies
+
+
+BY_TIME = attrgetter("time_us")
 
 
 def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:

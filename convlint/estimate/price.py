@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.kernels import (
+    BY_TIME,
     FUSED_TILE,
     NONE,
     PASS_INDEX,
@@ -201,7 +201,7 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
         least = direct(case)
     if timed_us is not None and (situation.compute != Dtype.fp32 or timed_us > least.time_us):
         least = calibrated(least, timed_us / least.time_us)
-    return min(least, direct(case), key=_TIME) if narrow and not pair else least
+    return min(least, direct(case), key=BY_TIME) if narrow and not pair else least
 
 
 def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -244,10 +244,7 @@ def _reaches_over_input(problem: Problem, which: Pass) -> bool:
 
 
 def _least(ways: list[Priced]) -> Priced:
-    return ways[0] if len(ways) == 1 else min(ways, key=_TIME)
-
-
-_TIME = attrgetter("time_us")
+    return ways[0] if len(ways) == 1 else min(ways, key=BY_TIME)
 
 
 def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> KernelCase:
