@@ -170,7 +170,7 @@ class _NetworkCheck:
         batches = Batches(
             self.running,
             estimates,
-            pricer.at_batch,
+            lambda index, N: pricer.time_after(index, {"N": N}),
             memory.fits,
             waits=on_host.is_bound,
             pace=on_host.pace,

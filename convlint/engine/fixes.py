@@ -430,8 +430,7 @@ def _is_worth_naming(
 def _turned(hit: Hit, pricer: Pricer) -> Hit:
     """The hit with the second good value in the place of the first."""
     way = tuple(_ways(hit)[1])
-    effect = _effect(zip(hit.indices, way, strict=True), pricer)
-    change_us = None if effect is None else effect.time_after - effect.time_before
+    change_us = _change_us(hit, way, pricer)
     alone_us = None if change_us is None else max(0.0, -change_us)
     return replace(
         hit,

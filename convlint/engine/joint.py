@@ -39,10 +39,6 @@ class _Dealing:
     def __init__(self, best: Optimum, search: Search, advice: Advice, codes: Mapping[Kind, str]) -> None:
         self.best, self.search, self.advice, self.codes = best, search, advice, codes
         self.kinds = list(best.choices)
-        self.touching: dict[int, dict[Key, Lever]] = {}
-        for key, lever in best.levers.items():
-            for index in lever.layers:
-                self.touching.setdefault(index, {})[key] = lever
         self.subsets = [
             {kind: best.choices[kind] for kind in some}
             for size in range(len(self.kinds) + 1)
@@ -74,15 +70,15 @@ class _Dealing:
 
         Exact shares of so many players would take 2**n timings.
         """
-        best = self.best
+        best, saving_us = self.best, self.search.saving_us
         losses = {
-            key: max(0.0, self._without(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
+            key: max(0.0, saving_us(best.setting, lever, self._near(lever))) for key, lever in best.levers.items()
         }
         total_us = sum(losses.values())
         now, stakes = self.search.timing.now, {}
         for key, lever in best.levers.items():
             share = block_us * losses[key] / total_us if total_us > 0 else block_us / len(losses)
-            alone_us = self._without(now, lever, {})
+            alone_us = saving_us(now, lever, {})
             pays_with: tuple[str, ...] = ()
             if max(0.0, alone_us) < share / 2:
                 pays_with = self._company(lever, share)
@@ -91,26 +87,14 @@ class _Dealing:
 
     def _near(self, lever: Lever) -> Levers:
         """The other sizes of B that change layers of this one."""
-        near = {key: other for index in lever.layers for key, other in self.touching[index].items()}
+        near = self.search.beside(self.best, lever.key)
         return {key: other for key, other in near.items() if key != lever.key}
-
-    def _without(self, setting: NetworkSetting, lever: Lever, beside: Levers) -> float:
-        """How much longer its layers take without the lever, `beside` others."""
-        return self._us(setting, lever, beside) - self._us(setting, lever, {**beside, lever.key: lever})
-
-    def _us(self, setting: NetworkSetting, lever: Lever, on: Levers) -> float:
-        total = 0.0
-        for index in lever.layers:
-            here = {key: other for key, other in self.touching[index].items() if key in on}
-            changes = self.advice.changes(here, (index,)).get(index, {}) if here else {}
-            total += self.search.timing.time_us(setting, index, changes) or 0.0
-        return total
 
     def _company(self, lever: Lever, share: float) -> tuple[str, ...]:
         """The codes of the fewest other changes with which a lever earns its share; of all nearby, if no fewer do."""
         near = self._near(lever)
         for way, setting, others in self._companies(near):
-            if self._without(setting, lever, others) >= share * (1 - SAME):
+            if self.search.saving_us(setting, lever, others) >= share * (1 - SAME):
                 return self._named(way, others)
         return self._named(self.best.choices, near)
 

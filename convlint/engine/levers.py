@@ -140,16 +140,8 @@ class Coupling:
                 return replace(flaw, side="C", group=number, part=part, width=-(-width // step) * step)
         return replace(flaw, side="C", composed=True)
 
-    def alike(self, index: int) -> object:
-        """A key, equal for layers whose flaws are split alike; `at_home` turns a flaw of one into another's."""
-        if not self.wired:
-            return None
-        axis = self.channels.read.get(index, ())
-        parts = tuple((self.channels.groups[number].width, scale, self._is_shared(number)) for number, scale in axis)
-        return self.group_of(index, "K") is None, parts
-
     def at_home(self, flaw: Flaw, index: int) -> Flaw:
-        """The flaw with this layer's group, where it was found in one that is alike."""
+        """The flaw with this layer's group, where it was found in another layer."""
         if flaw.group is None:
             return flaw
         number = self.channels.written[index] if flaw.side == "K" else self.channels.read[index][flaw.part][0]
@@ -310,8 +302,7 @@ def _kind_of(changes: tuple[str, ...]) -> Kind | None:
 
 def may_play(flaw: Flaw, layer: ConvLayer) -> bool:
     """Whether its fix is one that anybody may be advised to make for the sake of time."""
-    fix = flaw.case.fix
-    if fix is None or not fix.priced or flaw.rule.loss != "fix" or not flaw.set or "N" in flaw.set or flaw.composed:
+    if not _has_price(flaw) or not flaw.set or "N" in flaw.set or flaw.composed:
         return False
     return stated(flaw, layer) != "info" and not takes_away(flaw.set, layer)
 

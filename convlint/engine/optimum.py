@@ -412,14 +412,11 @@ class Search:
             total += timing.time_us(setting, index, changes) or 0.0
         return total
 
-    def saving_us(
-        self, setting: NetworkSetting, lever: Lever, on: Levers, touching: Mapping[int, Sequence[Key]]
-    ) -> float:
-        """What one change of sizes saves beside others, which `touching` has by layer."""
-        near = {key: on[key] for index in lever.layers for key in touching[index] if key in on}
-        own = _touching([*near.values(), lever])
-        without_us = self._us(setting, lever.layers, near, own)
-        return without_us - self._us(setting, lever.layers, {**near, lever.key: lever}, own)
+    def saving_us(self, setting: NetworkSetting, lever: Lever, beside: Levers) -> float:
+        """What one change of sizes saves beside others."""
+        own = _touching([*beside.values(), lever])
+        without_us = self._us(setting, lever.layers, beside, own)
+        return without_us - self._us(setting, lever.layers, {**beside, lever.key: lever}, own)
 
     # What belongs to B.
 
@@ -460,7 +457,7 @@ class Search:
             layers = range(len(best.setting.layers)) if choice.runtime else self._near(choice.layers)
             after = without = self.advice.changes(levers)
         else:
-            layers, near = levers[member].layers, self._beside(best, member)
+            layers, near = levers[member].layers, self.beside(best, member)
             after = self.advice.changes(near)
             without = self.advice.changes({key: lever for key, lever in near.items() if key != member})
         bases = {index: timing.basis(best.setting, index, after.get(index, NOTHING)) for index in layers}
@@ -478,7 +475,7 @@ class Search:
         """These layers and those that read them."""
         return sorted({number for index in layers for number in (index, *self.timing.readers.get(index, ()))})
 
-    def _beside(self, best: Optimum, key: Key) -> dict[Key, Lever]:
+    def beside(self, best: Optimum, key: Key) -> dict[Key, Lever]:
         """The sizes of B that change a layer of this one, itself too."""
         touching = self._touching_of(best)
         return {lever.key: lever for index in best.levers[key].layers for lever in touching[index]}

@@ -8,6 +8,7 @@ steps as that needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
 from typing import Protocol, get_args
 
 from msgspec.structs import replace
@@ -80,12 +81,7 @@ def plan(
 
     `judge` checks as the project has it; without one, all rules are in force.
     """
-
-    def unsilenced(
-        network: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
-    ) -> NetworkResult:  # fmt: skip
-        return check_network(network, rulebook, [target], mode, limits=limits, on_promise=on_promise)
-
+    unsilenced: Judge = partial(check_network, rulebook=rulebook, targets=[target], mode=mode)
     return _Planning(network, rulebook, target, mode, wishes, judge or unsilenced).plan()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.engine.findings import Silences, Target
@@ -29,7 +29,7 @@ from convlint.facts.source_layers import (
     map_in_words,
     map_of,
     proviso,
-    setting_of,
+    settings_of,
 )
 from convlint.facts.target import TargetFacts
 from convlint.files.repository import is_quiet
@@ -108,7 +108,7 @@ def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Locatio
 def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
     if name.startswith("runtime."):
         setting = name.removeprefix("runtime.")
-        own = [statement for statement in program.settings if setting_of(statement.name) == setting]
+        own = list(settings_of(program, setting))
         value = getattr(program, setting, None)
         agreeing = [statement for statement in own if statement.value is not None and _agrees(statement.value, value)]
         return tuple(statement.at for statement in (agreeing or own)[-1:])
@@ -455,9 +455,7 @@ class SourceResult(Struct, frozen=True, kw_only=True):
 
     findings: tuple[Finding, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
-    labels: tuple[str, ...] = ()
     mode: Mode = "training"
-    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of files that findings point into
 
 
 def check_source(
@@ -505,9 +503,7 @@ def check_source(
     return SourceResult(
         findings=tuple(Findings(given, silenced if tests else None).of(on_targets(drafts, len(targets)))),
         skipped=tuple({(skip.code, skip.path): skip for skip in skipped}.values()),
-        labels=tuple(target.label for target in targets),
         mode=mode or "training",
-        lines=reading.lines,
     )
 
 

@@ -108,7 +108,7 @@ class _Order:
         return rest, now_us - self._us(self.applied.plus(rest))
 
     def _near(self, key: Key, levers: Levers) -> dict[Key, Lever]:
-        keys = {other for index in levers[key].layers for other in self.touching[index]}
+        keys = {other for index in self.every.levers[key].layers for other in self.touching[index]}
         return {other: lever for other, lever in levers.items() if other in keys}
 
     def _take(self, step: Members) -> None:
@@ -123,7 +123,7 @@ class _Order:
         setting = self.search.setting(self.applied.choices)
         for key in keys:
             lever = self.every.levers[key]
-            self.saves[key] = self.search.saving_us(setting, lever, self.applied.levers, self.touching)
+            self.saves[key] = self.search.saving_us(setting, lever, self._near(key, self.applied.levers))
 
     def _us(self, members: Members) -> float:
         search = self.search

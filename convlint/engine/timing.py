@@ -436,10 +436,6 @@ class Pricer:
         own = {name: value for name, value in changes.items() if "." not in name}
         return self.timing.time_us(self.timing.now, index, own)
 
-    def at_batch(self, index: int, N: int) -> float | None:
-        """The same at another batch."""
-        return self.time_after(index, {"N": N})
-
     def change_us(self, index: int, changes: Mapping[str, Scalar]) -> float | None:
         """Time after `changes` minus time now."""
         before = self.now_us(index)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
-from convlint.estimate.kernels import NONE, PASS_INDEX, KernelCase, Priced, calibrated, priced_untiled
+from convlint.estimate.kernels import BY_TIME, NONE, PASS_INDEX, KernelCase, Priced, calibrated, priced_untiled
 from convlint.estimate.results import Problem, is_volume
 from convlint.estimate.search import join
 from convlint.model.layer import Dtype, Pass
 
 _NARROW = (Dtype.fp16, Dtype.bf16, Dtype.int8, Dtype.fp8)
-_TIME = attrgetter("time_us")
 # The exponent that joins the instructions of depthwise kernels with their memory time. Fit: V100.
 _OVERLAP: Final = 4.0
 # Taps up to which TensorRT has faster kernels at stride 1. Fit: V100.
@@ -194,7 +192,7 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         if board.like_hopper:
             return _cudnn_on_hopper(case, start_us=_HOPPER_START_US[case.which])
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
-        return max(_cudnn(case), _native(case), key=_TIME) if old_gpu else _cudnn(case)
+        return max(_cudnn(case), _native(case), key=BY_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
     in_cudnn = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     if board.like_hopper:
@@ -202,12 +200,12 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case
         theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0), _HOPPER_NCHW_SLOWER[case.which])
-        return min(theirs, own, key=_TIME)
+        return min(theirs, own, key=BY_TIME)
     # The test for NCHW rests on timings of fp16 (pytorch/pytorch#58749): where it asks cuDNN, PyTorch's kernel was
     # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one
     # dimension it lets pass untimed, and there cuDNN is reported to be slower (#170138).
     half = problem.dtype in (Dtype.fp16, Dtype.bf16) and _may_ask(problem) and _is_timed(problem)
-    return min(_cudnn(case), own, key=_TIME) if half and (in_cudnn or not _is_faster_in_cudnn(problem)) else own
+    return min(_cudnn(case), own, key=BY_TIME) if half and (in_cudnn or not _is_faster_in_cudnn(problem)) else own
 
 
 def _memory_us(case: KernelCase, bandwidth: float, element_bytes: int) -> float:

@@ -235,8 +235,7 @@ def _shares(layers: Sequence[ConvLayer], passes: Sequence[Collection[Pass]], hos
     shares = []
     for layer, running in zip(layers, passes, strict=True):
         has_norm = bool(layer.norm_follows) or not norms
-        known = layer.N and layer.K and layer.Z and layer.P and layer.Q
-        size = (layer.N or 0) * (layer.K or 0) * (layer.Z or 0) * (layer.P or 0) * (layer.Q or 0) if known else 0
+        size = (layer.N or 0) * (layer.K or 0) * (layer.Z or 0) * (layer.P or 0) * (layer.Q or 0)
         moved = size * _BYTES * host.us_per_byte
         trains = "wgrad" in running
         of_host = 1.0 if has_norm else (OPERATIONS - 1) / OPERATIONS

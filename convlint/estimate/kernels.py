@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -232,6 +233,9 @@ class Priced(Struct, frozen=True, gc=False):
     copies: Copies
 
 
+BY_TIME = attrgetter("time_us")
+
+
 def moved_bytes(problem: Problem, which: Pass, c: int, k: int) -> float:
     """DRAM bytes of the GEMM kernel; what a stride skips of x is not read, but dgrad writes all of it."""
     c_all, k_all = c * problem.groups, k * problem.groups
@@ -280,7 +284,6 @@ def least_tiled(
             bytes_us=bytes_us,
             us_per_byte=us_per_byte,
             below_us=below_us - fixed,
-            known=unit.searched,
         )
         if choice is None:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board
 from convlint.estimate.kernels import (
+    BY_TIME,
     FUSED_TILE,
     NONE,
     PASS_INDEX,
@@ -38,7 +38,7 @@ from convlint.estimate.kernels import (
     without_waves,
     workspace_bytes,
 )
-from convlint.estimate.results import Problem, is_depthwise, is_depthwise_volume, is_patch_embedding, is_volume
+from convlint.estimate.results import Problem, is_depthwise, is_patch_embedding, is_volume
 from convlint.estimate.search import THREADS_PER_TILE, Lowering, implicit_gemm, join, padded_channels
 from convlint.model.estimates import Bound, Grid, PassEstimate, Roof
 from convlint.model.layer import Dtype, Gemm, Mode, Pass
@@ -159,7 +159,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if unit is None:
         return None
     case = _case(problem, which, board, unit)
-    if is_depthwise(problem) or (is_depthwise_volume(problem) and not situation.tensorrt):
+    if 1 < problem.groups == problem.C and not (situation.tensorrt and is_volume(problem)):
         from convlint.estimate.depthwise import depthwise  # most networks have none
 
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
@@ -202,7 +202,7 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
         least = direct(case)
     if timed_us is not None and (situation.compute != Dtype.fp32 or timed_us > least.time_us):
         least = calibrated(least, timed_us / least.time_us)
-    return min(least, direct(case), key=_TIME) if narrow and not pair else least
+    return min(least, direct(case), key=BY_TIME) if narrow and not pair else least
 
 
 def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -245,10 +245,7 @@ def _reaches_over_input(problem: Problem, which: Pass) -> bool:
 
 
 def _least(ways: list[Priced]) -> Priced:
-    return ways[0] if len(ways) == 1 else min(ways, key=_TIME)
-
-
-_TIME = attrgetter("time_us")
+    return ways[0] if len(ways) == 1 else min(ways, key=BY_TIME)
 
 
 def _case(problem: Problem, which: Pass, board: Board, unit: ArithmeticUnit) -> KernelCase:
@@ -415,7 +412,9 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     N, C, K, granule, points = problem.N, problem.C, problem.K, unit.family.granule, problem.pixels_out // problem.N
     load_bytes = (points | C) * problem.element_bytes
-    load_bytes &= -load_bytes
+    load_bytes = max(
+        2, load_bytes & -load_bytes
+    )  # rows of single bytes were not timed: at best as slow as those of two
     halves = board.like_hopper and problem.element_bytes > 1
     slower = (const.NARROW_POINTWISE[which] if halves else const.NARROW_PRODUCT).get(load_bytes, 1.0)
     if which == "wgrad":

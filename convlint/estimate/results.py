@@ -92,11 +92,6 @@ def is_patch_embedding(problem: Problem) -> bool:
     return steps_by_filter and problem.taps > 1 and problem.groups == 1 and not problem.padded
 
 
-def is_depthwise_volume(problem: Problem) -> bool:
-    """One input channel per group, in three dimensions."""
-    return problem.groups > 1 and problem.groups == problem.C and is_volume(problem)
-
-
 def with_batch(problem: Problem, N: int) -> Problem:
     """The problem at another batch."""
     before = problem.N

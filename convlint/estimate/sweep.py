@@ -150,7 +150,6 @@ class Sweep(Struct, frozen=True, kw_only=True):
     x_label: str
     series: tuple[Series, ...]
     notes: tuple[str, ...] = ()
-    metric: Metric = "tflops"
     log_x: bool = False
 
     @property

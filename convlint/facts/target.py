@@ -15,6 +15,7 @@ from convlint.estimate.host import NO_HOST, Hosted, can_compile, left_us, runtim
 from convlint.estimate.results import problem_of
 from convlint.facts.network import NETWORK, MemoryFacts, NetworkFacts
 from convlint.facts.quantity import UNKNOWN, Quantity, Table, Type, UnknownValue, View, known, number, text, truth
+from convlint.gpus import support
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Dtype, Mode, layer_identity
@@ -94,51 +95,34 @@ def _named(library: str, runtime: Runtime) -> tuple[str, Version | None]:
     return library, version
 
 
-def _first(library: str, libraries: Libraries) -> Any:
-    from convlint.gpus import support
-
+def _bound(of: Callable[[str, Gpu], Version | str | None], library: str, libraries: Libraries) -> Any:
+    """The first or the last version for the GPU."""
     name, _ = _named(library, libraries.runtime)
-    return str(support.first_version(name, libraries.gpu) or "") or UNKNOWN
+    return str(of(name, libraries.gpu) or "") or UNKNOWN
 
 
-def _last(library: str, libraries: Libraries) -> Any:
-    from convlint.gpus import support
-
-    name, _ = _named(library, libraries.runtime)
-    return support.last_version(name, libraries.gpu) or UNKNOWN
-
-
-def _dropped(library: str, libraries: Libraries) -> Any:
-    from convlint.gpus import support
-
+def _excluded(by: Callable[[str, Version, Gpu], bool | None], library: str, libraries: Libraries) -> Any:
+    """Whether the given version is too old for the GPU, or has dropped it."""
     name, version = _named(library, libraries.runtime)
-    return UNKNOWN if version is None else known(support.dropped(name, version, libraries.gpu))
+    return UNKNOWN if version is None else known(by(name, version, libraries.gpu))
 
 
-def _too_old(library: str, libraries: Libraries) -> Any:
-    from convlint.gpus import support
-
-    name, version = _named(library, libraries.runtime)
-    return UNKNOWN if version is None else known(support.too_old(name, version, libraries.gpu))
-
-
-def _version(library: str, bound: Callable[[str, Libraries], Any], facts: LayerFacts) -> tuple[str, ...]:
+def _version(
+    bound: Callable[[Libraries], Any], excluded: Callable[[Libraries], Any], library: str, facts: LayerFacts
+) -> tuple[str, ...]:
     """What a user has to give: the library's version, or a source on it, if support begins or ends at one."""
     runtime = facts.context.runtime
     libraries = Libraries(facts.context.gpu, runtime)
-    if bound(library, libraries) is UNKNOWN:
+    if bound(libraries) is UNKNOWN:
         return ()
     name, version = _named(library, runtime)
     if version is None:
         return ("runtime.framework_version" if library == "framework" else f"runtime.{library}",)
-    answered = (_dropped if bound is _last else _too_old)(library, libraries) is not UNKNOWN
-    return () if answered else (f"a source on {name} {version}",)
+    return () if excluded(libraries) is not UNKNOWN else (f"a source on {name} {version}",)
 
 
 def _wheel_lacks(libraries: Libraries) -> Any:
     """Whether PyTorch's own wheel has no code for the GPU; unknown where another wheel of the release may be in use."""
-    from convlint.gpus import support
-
     runtime, gpu = libraries.runtime, libraries.gpu
     if framework_of(runtime) != "pytorch" or gpu.jetson:
         return False
@@ -171,21 +155,14 @@ def _nothing(_facts: LayerFacts) -> tuple[str, ...]:
 
 
 def _of(library: str) -> dict[str, Quantity]:
+    first, last = (partial(_bound, of, library) for of in (support.first_version, support.last_version))
+    dropped, too_old = (partial(_excluded, by, library) for by in (support.dropped, support.too_old))
+    since, until = partial(_version, first, too_old, library), partial(_version, last, dropped, library)
     return {
-        f"{library}_first": text(f"the first {library} that knows the GPU", partial(_first, library), _nothing, True),
-        f"{library}_last": text(f"the last {library} for the GPU", partial(_last, library), _nothing, True),
-        f"{library}_dropped": truth(
-            f"the given {library} no longer supports the GPU",
-            partial(_dropped, library),
-            partial(_version, library, _last),
-            True,
-        ),
-        f"{library}_too_old": truth(
-            f"the given {library} is older than the GPU",
-            partial(_too_old, library),
-            partial(_version, library, _first),
-            True,
-        ),
+        f"{library}_first": text(f"the first {library} that knows the GPU", first, _nothing, True),
+        f"{library}_last": text(f"the last {library} for the GPU", last, _nothing, True),
+        f"{library}_dropped": truth(f"the given {library} no longer supports the GPU", dropped, until, True),
+        f"{library}_too_old": truth(f"the given {library} is older than the GPU", too_old, since, True),
     }
 
 
@@ -324,9 +301,10 @@ def _runs_nhwc(facts: LayerFacts) -> bool:
     from 1.20 on (its pull requests 22648 and 23812).
     """
     runtime = facts.context.runtime
-    if runtime.framework == "pytorch" and runtime.cudnn is not None:
+    framework = framework_of(runtime)
+    if framework == "pytorch" and runtime.cudnn is not None:
         return runtime.cudnn >= ("8.0.5" if facts.layer.dims == 3 else "7.6.3")
-    version = runtime.framework_version if runtime.framework == "onnxruntime" else None
+    version = runtime.framework_version if framework == "onnxruntime" else None
     return version is None or version >= "1.20"
 
 

@@ -369,14 +369,9 @@ def gemm(layer: ConvLayer, which: Pass) -> Gemm | None:
 
 def flops(layer: ConvLayer) -> int | None:
     """Useful FLOPs of one pass, 2 x multiply-accumulates: the same for fprop, dgrad and wgrad; None if unknown."""
-    fprop = gemm(layer, "fprop")
-    if fprop is None:
-        return None
-    if layer.op == "conv_transpose":  # multiplies each input position with each tap; fprop would count outputs
-        dgrad = gemm(layer, "dgrad")
-        assert dgrad is not None
-        return 2 * dgrad.batch * dgrad.M * dgrad.N * dgrad.K
-    return 2 * fprop.batch * fprop.M * fprop.N * fprop.K
+    # A transposed one multiplies each input position with each tap; its fprop would count outputs.
+    product = gemm(layer, "dgrad" if layer.op == "conv_transpose" else "fprop")
+    return None if product is None else 2 * product.batch * product.M * product.N * product.K
 
 
 def tensor_elements(layer: ConvLayer) -> tuple[int, int, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from convlint.estimate.sweep import Metric, Point, Series, Sweep, ticks
 from convlint.files.safe import ascii_only, clean, number
@@ -41,18 +41,21 @@ def kind(layer: ConvLayer) -> str:
 
 def fixed(layer: ConvLayer, parameter: str) -> str:
     """`C=4096 H=16 W=16 K=256 R=3 S=3 pad=1`: what the sweep leaves as it is."""
-    deep = layer.dims == 3
-    letters = ["N", "C", *(["D"] if deep else []), "H", "W", "K", *(["T"] if deep else []), "R", "S"]
+    letters = ("N", "C", *("D", "H", "W")[-layer.dims :], "K", *("T", "R", "S")[-layer.dims :])
     sizes = {letter: getattr(layer, letter) for letter in letters if letter != parameter}
     words = [f"{letter}={'?' if size is None else size}" for letter, size in sizes.items()]
-    for name, values, neutral in (
-        ("stride", (layer.U, layer.V), 1),
-        ("pad", (layer.PadH, layer.PadW), 0),
-        ("dilation", (layer.DilH, layer.DilW), 1),
-        ("groups", (layer.groups, layer.groups), 1),
-    ):
-        if name != parameter and values != (neutral, neutral):
-            words.append(f"{name}={values[0] if values[0] == values[1] else f'{values[0]},{values[1]}'}")
+    begins = (layer.PadD, layer.PadH, layer.PadW)[-layer.dims :]
+    ends = (layer.PadD_end, layer.PadH_end, layer.PadW_end)[-layer.dims :]
+    settings: tuple[tuple[str, tuple[int | None, ...], int], ...] = (
+        ("stride", (layer.StrideD, layer.U, layer.V)[-layer.dims :], 1),
+        ("pad", begins if begins == ends else tuple(chain(*zip(begins, ends, strict=True))), 0),
+        ("dilation", (layer.DilD, layer.DilH, layer.DilW)[-layer.dims :], 1),
+        ("groups", (layer.groups,), 1),
+    )
+    for name, values, neutral in settings:
+        if name != parameter and values.count(neutral) < len(values):
+            alike = values.count(values[0]) == len(values)
+            words.append(f"{name}={','.join(map(str, values[:1] if alike else values))}")
     return " ".join(words)
 
 

@@ -322,7 +322,6 @@ def test_times_are_those_of_the_estimate() -> None:
     assert prices.now_us(0) == pytest.approx(prices.estimates[0].time_us)
     after, now = prices.time_after(0, {"K": 128}), prices.now_us(0)
     assert prices.change_us(0, {"K": 128}) == after - now
-    assert prices.at_batch(0, 64) == prices.time_after(0, {"N": 64})
     assert prices.layers[0] is prices.running[0]
 
 

@@ -325,3 +325,17 @@ def test_depthwise_layers_in_fp64_take_no_less_than_in_fp32(gpu: str) -> None:
             for dtype in (Dtype.fp64, Dtype.fp32)
         )
         assert wide >= 0.99 * narrow
+
+
+@pytest.mark.parametrize("dtype", [Dtype.int8, Dtype.fp8])
+@pytest.mark.parametrize("gpu", ["h100", "b200"])
+def test_rows_of_an_odd_number_of_bytes_are_multiplied_no_faster_than_even_ones(gpu, dtype):
+    """A map of 7x7 in NCHW lies in rows of 49 bytes, one of 7x14 in rows of 98: as many positions in all."""
+    odd, even = (
+        estimate_pass(
+            conv(N=n, C=512, H=7, W=w, K=2048, R=1, S=1, dtype=dtype, layout="NCHW"), "fprop", load_gpu(gpu),
+            Runtime(framework="tensorrt"),
+        )
+        for n, w in ((64, 7), (32, 14))
+    )  # fmt: skip
+    assert odd.time_us >= even.time_us

@@ -204,6 +204,20 @@ def test_the_same_network_under_other_settings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("runtime", "runs"),
+    [
+        ('framework: pytorch, cudnn: "7.5"', False), ('framework: pytorch, cudnn: "7.6.3"', True),
+        ('cudnn_benchmark: true, cudnn: "7.5"', False), ('cudnn: "7.5"', True),
+        ('framework: onnxruntime, framework_version: "1.19"', False),
+        ('cudnn_conv_algo_search: HEURISTIC, framework_version: "1.19"', False),
+        ('cudnn_conv_algo_search: HEURISTIC, framework_version: "1.20"', True),
+    ],
+)  # fmt: skip
+def test_versions_keep_a_framework_from_nhwc_that_is_named_by_its_settings_alone(runtime: str, runs: bool) -> None:
+    assert facts("N: 8, C: 64, H: 28, W: 28, K: 64, R: 3, S: 3, dtype: fp16", runtime=runtime)["runs_nhwc"] is runs
+
+
+@pytest.mark.parametrize(
     ("runtime", "picks"),
     [
         (Runtime(), False), (Runtime(framework="pytorch"), False), (Runtime(framework="jax"), True),

@@ -60,7 +60,7 @@ def run(
     sweep = _sweep(flags, source, layer, figure, job, errors)
     if sweep is None:
         return incomplete(errors) or 3
-    metric = metric or sweep.metric
+    metric = metric or "tflops"
     for place in shown.outputs:
         name, file = place.format, place.file
         if name in ("svg", "png"):
