@@ -22,7 +22,9 @@ def span_of(raw: bytes) -> tuple[int, int, int, int]:
     call = next(
         node
         for node in ast.walk(ast.parse(raw))
-        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Call) and "Conv" in ast.unparse(node.func)
+        if isinstance(node, ast.Call)
+        and not isinstance(node.func, ast.Call)
+        and "conv" in ast.unparse(node.func).lower()
     )
     text = raw.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
 
@@ -101,6 +103,11 @@ def test_a_convolution_without_a_bias(before: str, expected: str, line_break: st
             "c = Conv2D(8, 3)(x)", "c = Conv2D(8, 3, use_bias=False)(x)",
         ),
         ("import flax.linen as nn\n", "c = nn.Conv(8, (3, 3))", "c = nn.Conv(8, (3, 3), use_bias=False)"),
+        ("import tensorflow as tf\n", "tf.layers.conv2d(x, 8, 3)", "tf.layers.conv2d(x, 8, 3, use_bias=False)"),
+        (
+            "import tensorflow.compat.v1 as tf\n",
+            "x = tf.layers.conv2d(inputs=x, filters=8)", "x = tf.layers.conv2d(inputs=x, filters=8, use_bias=False)",
+        ),
     ],
 )  # fmt: skip
 def test_other_frameworks_have_other_words_for_it(imports: str, before: str, expected: str) -> None:

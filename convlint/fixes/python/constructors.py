@@ -44,9 +44,10 @@ _AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "m
 _BIAS: Mapping[str, str] = {
     "paddle.nn": "bias_attr", "keras.layers": "use_bias", "tensorflow.keras.layers": "use_bias",
     "mxnet.gluon.nn": "use_bias", "flax.linen": "use_bias", "flax.nnx": "use_bias", "equinox.nn": "use_bias",
+    "tensorflow.layers": "use_bias",
 }  # fmt: skip
 _OF_KERAS = ("keras", "tensorflow")
-_CONVOLVING = ("Conv", "SeparableConv", "DepthwiseConv")
+_CONVOLVING = ("Conv", "SeparableConv", "DepthwiseConv", "conv", "separable_conv")
 _BEFORE_BIAS = 5
 
 

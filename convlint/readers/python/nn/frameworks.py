@@ -27,6 +27,7 @@ from convlint.readers.python.evaluator.values import (
 from convlint.readers.python.nn import keras, layers, modules, tensors
 from convlint.readers.python.nn.composites import convolution_of, norm_of, parts_of
 from convlint.readers.python.nn.kinds import (
+    APPLYING,
     BUILDERS,
     BUILDS_CONVOLUTION,
     COMPOSITES,
@@ -48,12 +49,13 @@ if TYPE_CHECKING:
 
 _DEEPEST = 5  # nested lists
 _NORMS = frozenset(("norm", "first-axis norm"))  # kinds that may cancel a bias
+_OF_SCOPES = ("stride", "padding", "activation", "biases_initializer")
 _BUILT = "built"  # the attribute in which Keras remembers it
 
 
 _FUNCTIONS = {
     **dict.fromkeys(("torch", "paddle"), tensors.function),
-    **dict.fromkeys(("keras", "tensorflow", "jax", "flax", "haiku"), keras.function),
+    **dict.fromkeys(("keras", "tensorflow", "tf_slim", "jax", "flax", "haiku"), keras.function),
 }  # fmt: skip
 _OF_LISTS = frozenset(("keras.Sequential", "flax.linen.Sequential", "haiku.Sequential"))
 # Functions that return the module or function they were given
@@ -140,6 +142,9 @@ class Frameworks(Library):
         if is_layer(full):
             instance = Instance(machine.heap, Name(full))
             self._become(machine, instance, full, call)
+            if full in APPLYING:
+                read = Arguments.of(call).get(0, "inputs") or Unknown("call")
+                return self.call_instance(machine, instance, call.with_args([read], {}))
             return instance
         result = transparent(self, machine, full, call)
         if result is not None:
@@ -182,6 +187,8 @@ class Frameworks(Library):
             given = layers.bound(signature, call)
             if signature.framework == "keras":
                 given = {**order, **given}
+            elif signature.framework == "tensorflow":  # what slim's `arg_scope` may set elsewhere
+                given = {**dict.fromkeys(_OF_SCOPES, Unknown("config")), **given}
             padding = given.get("padding")
             if (
                 signature.framework == "flax"
@@ -197,6 +204,8 @@ class Frameworks(Library):
         assert kind is not None
         if kind == "norm" and full.startswith("keras."):
             kind = keras.kind_of_norm(own)
+        if kind == "norm" and full in APPLYING:
+            kind = keras.kind_of_function(full, own)
         if kind == "norm" and (_takes_averages(call.node) or _may_be_frozen(own) or _has_other_axis(full, own)):
             kind = "other norm"
         if kind == "keras":

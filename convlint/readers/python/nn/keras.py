@@ -26,6 +26,9 @@ _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank",
 # Functions and layers of several tensors: whether all must have one extent, as a product with a gate need not
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
+# Of TensorFlow 1, whose sizes are given in several ways
+_KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize_")
+_SHUFFLES: dict[str, tensors.Operation] = {"depth_to_space": tensors.shuffled, "space_to_depth": tensors.unshuffled}
 _ORDERS = frozenset(("channels_first", "channels_last"))
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
 _OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
@@ -93,6 +96,17 @@ def kind_of_norm(given: Arguments) -> Kind:
     return "first-axis norm" if axis.value == 1 else "other norm"
 
 
+def kind_of_function(full: str, given: Arguments) -> Kind:
+    """Return the kind of a norm that is a function of TensorFlow 1, whose default is to take its moving averages.
+
+    Those of slim train by default, but for what an `arg_scope` sets elsewhere.
+    """
+    trains = given.keywords.get("training" if full.startswith("tensorflow.") else "is_training")
+    if full != "tf_slim.instance_norm" and (trains is None or is_frozen(trains)):
+        return "other norm"
+    return kind_of_norm(Arguments(given.args[1:] if full.startswith("tensorflow.") else (), given.keywords))
+
+
 def is_frozen(trains: Value | None) -> bool:
     """Whether a norm that is told so, by `trainable` or `training`, takes its moving averages.
 
@@ -123,7 +137,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
     if short in _QUESTIONS:
         return SOMETHING
     first = given.first or SOMETHING
-    if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input"), Tensor):
+    if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input", "inputs"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full.startswith("jax."):
         return _of_jax(full, given, conditions)
@@ -133,6 +147,14 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
         strides, padding = given.get(2, "strides") or Const(1), given.get(3, "padding") or Const("valid")
         own = Arguments([given.get(1, "window_shape") or SOMETHING, strides, padding], {})
         return applied("keras.layers.MaxPool2D", own, Arguments([first], {}), conditions)
+    if full.startswith(("tensorflow.", "tf_slim.")) and _KEEPS_CHANNELS.match(short):
+        own = Arguments((), {name: value for name, value in given.keywords.items() if name == "data_format"})
+        return applied("keras.layers.MaxPool2D", own, Arguments([first], {}), conditions)
+    if short in _SHUFFLES:
+        value = tensors.run(
+            _SHUFFLES[short], Arguments([first, given.get(1, "block_size") or SOMETHING], {}), conditions
+        )
+        return with_last(given, value)
     if short in _MERGED and full.startswith(("keras.layers.", "keras.ops.", "tensorflow.")):
         return _met(given.tensors(), conditions, added=_MERGED[short])
     return tensors.opaque(given, conditions)

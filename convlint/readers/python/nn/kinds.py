@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 FRAMEWORK_WORDS = (
     b"torch", b"paddle", b"keras", b"mxnet", b"flax", b"haiku", b"tensorflow", b"jax", b"equinox", b"mmcv", b"mmengine",
+    b"tf_slim",
 )  # fmt: skip
 Op = Literal["conv", "conv_transpose"]
 Kind = Literal[
@@ -146,24 +147,53 @@ OF_AXES = {
         for name, op, more in _FLAX
     },
 }  # fmt: skip
+# Modules of TensorFlow 1 whose functions make a layer and apply it to their first argument, by canonical name
+_TF1 = {
+    "tensorflow.layers": "tensorflow.layers", "tensorflow.compat.v1.layers": "tensorflow.layers",
+    "tensorflow.contrib.slim": "tf_slim", "tensorflow.contrib.layers": "tf_slim", "tf_slim": "tf_slim",
+}  # fmt: skip
+_SLIM_NAMES = {"num_outputs": "out_channels", "rate": "dilation", "activation_fn": "activation"}
+
+
+def _of_tf1(dims: int) -> Iterator[tuple[str, Signature]]:
+    """Yield the functions of TensorFlow 1 that convolve `dims` axes, by canonical name."""
+    head = "inputs out_channels kernel_size stride padding data_format"
+    behind = "activation normalizer_fn normalizer_params weights_initializer weights_regularizer biases_initializer"
+    forms: tuple[tuple[Op, str, str], ...] = (
+        ("conv", "conv{}d", "dilation "), ("conv_transpose", "conv{}d_transpose", ""),
+    )  # fmt: skip
+    for op, name, extra in forms:
+        parameters = (*f"{head} {extra}activation use_bias".split(),)
+        own = Signature("keras", op, dims, parameters, "use_bias", _KERAS_NAMES)
+        yield f"tensorflow.layers.{name.format(dims)}", own
+        parameters = (*f"{head} {extra}{behind}".split(),)
+        slim = Signature("tensorflow", op, dims, parameters, "biases_initializer", _SLIM_NAMES)
+        yield f"tf_slim.{name.format(dims)}", slim
+        yield f"tf_slim.{name.format(dims).replace('conv', 'convolution')}", slim
+
+
+_OF_TF1 = dict(pair for dims in (1, 2, 3) for pair in _of_tf1(dims))
 CONVOLUTIONS = {
-    **dict(pair for dims in (1, 2, 3) for pair in _of(dims)),
+    **dict(pair for dims in (1, 2, 3) for pair in _of(dims)), **_OF_TF1,
     **{f"equinox.nn.{name}{dims}d": _equinox(op, dims) for name, op in _EQUINOX for dims in (1, 2, 3)},
     **{name: of_axes[1] for name, of_axes in OF_AXES.items()},  # two of them, unless told otherwise
-}
+}  # fmt: skip
 # Layers that are two convolutions: each channel by itself, then all of them at each point
 SEPARABLE = {
-    f"keras.layers.{name}{dims}D": (
+    name.format(dims): (
         Signature(
-            "keras", "conv", dims, (*_SEPARABLE.format("filters").split(),), "use_bias",
+            "keras", "conv", dims, (*f"{head}{_SEPARABLE.format('filters')}".split(),), "use_bias",
             {"strides": "stride", "dilation_rate": "dilation"}, 7, _FOREIGN, depthwise=True, part="depthwise",
         ),
         Signature(
-            "keras", "conv", dims, (*_SEPARABLE.format("out_channels").split(),), "use_bias", _KERAS_NAMES, 7, _FOREIGN,
-            part="pointwise",
+            "keras", "conv", dims, (*f"{head}{_SEPARABLE.format('out_channels')}".split(),), "use_bias", _KERAS_NAMES,
+            7, _FOREIGN, part="pointwise",
         ),
     )
-    for name in ("SeparableConv", "SeparableConvolution") for dims in (1, 2)
+    for name, head in (
+        ("keras.layers.SeparableConv{}D", ""), ("keras.layers.SeparableConvolution{}D", ""),
+        ("tensorflow.layers.separable_conv{}d", "inputs "),
+    ) for dims in (1, 2)
 }  # fmt: skip
 # Convolutions of libraries with their norm and activation: mmcv/cnn/bricks/conv_module.py, torchvision/ops/misc.py
 _WITH_NORM = {
@@ -181,6 +211,12 @@ WITH_NORM = {
     for name, (dims, words) in _WITH_NORM.items()
 }
 COMPOSITES = frozenset((*SEPARABLE, *WITH_NORM))
+_NORMS_OF_TF1: dict[str, Kind] = {
+    "tensorflow.layers.batch_normalization": "norm", "tf_slim.batch_norm": "norm", "tf_slim.instance_norm": "norm",
+    "tf_slim.layer_norm": "other norm", "tf_slim.group_norm": "other norm",
+}  # fmt: skip
+# Functions that make a layer and apply it to their first argument
+APPLYING = frozenset((*_OF_TF1, *_NORMS_OF_TF1, *(name for name in SEPARABLE if name.startswith("tensorflow."))))
 BUILDS_CONVOLUTION = "mmcv.build_conv_layer"
 BUILDERS = frozenset((BUILDS_CONVOLUTION, "mmcv.build_norm_layer"))
 # Modules of PyTorch under names of libraries, by the package and their own name
@@ -306,7 +342,7 @@ _KINDS: dict[str, Kind] = {
     **_by_name("flax.linen", _JAX_KINDS), **_by_name("flax.nnx", _JAX_KINDS), **_by_name("haiku", _JAX_KINDS),
     "equinox.Module": "module", "keras.Model": "module",
     "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
-    **dict.fromkeys(COMPOSITES, "sequential"), **dict.fromkeys(_MODULES_OF_LIBRARIES, "module"),
+    **_NORMS_OF_TF1, **dict.fromkeys(COMPOSITES, "sequential"), **dict.fromkeys(_MODULES_OF_LIBRARIES, "module"),
     **{name: kind for name, kind in _by_name("keras.layers", _KERAS_KINDS).items() if name[13:] not in _MODELS},
 }  # fmt: skip
 
@@ -316,6 +352,8 @@ def canonical(name: str) -> str:
     """Return the canonical name of something in a framework; any other name unchanged."""
     parts = name.split(".")
     head, short = parts[0], parts[-1]
+    if (module := _TF1.get(name.rpartition(".")[0])) is not None:
+        return f"{module}.{short}"
     if len(parts) > 3 and parts[1] == "nn" and parts[2] in ("modules", "layer", "parallel"):
         return f"{head}.nn.{short}"
     if head == "mxnet" and "gluon" in parts[1:-1]:

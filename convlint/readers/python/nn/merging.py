@@ -66,12 +66,17 @@ def _read_by_norm(use: ConvRun) -> Opinion:
     return False
 
 
+_RESULT = ["unknown", "returned"]
+
+
 def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
     """Whether a tensor leaves the network without passing a layer with weights; `known` caches the answers."""
     waiting = [flow]
     while waiting:
         here = waiting[-1]
-        learned = any(reader.kind in _LEARNED for reader in here.readers)
+        kinds = [reader.kind for reader in here.readers]
+        # What a function returns is read by code that nobody knows: of what it computes it is the last.
+        learned = not _LEARNED.isdisjoint(kinds[:-2] if kinds[-2:] == _RESULT else kinds)
         missing = [output for reader in here.readers for output in reader.into if id(output) not in known]
         if id(here) not in known and missing and not learned:
             waiting += missing
@@ -79,7 +84,7 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
         waiting.pop()
         known.setdefault(id(here), bool(here.readers) and not learned and all(
             reader.kind in ("returned", "kept") or any(known.get(id(output), False) for output in reader.into)
-            for reader in here.readers
+            for reader in (here.readers[-1:] if kinds[-2:] == _RESULT else here.readers)
         ))  # fmt: skip
     return known[id(flow)]
 
@@ -659,7 +664,8 @@ def _either(conditions: Iterable[str]) -> str:
 def _joined(group: list[SourceLayer]) -> SourceLayer:
     """Join equal layers of several roots: the certainty of the best, the position in the largest network."""
     best = min(group, key=lambda layer: (layer.certainty != "stated", bool(layer.condition)))
-    placed = max(group, key=lambda layer: layer.context)
+    # One of equal size that hands the output on runs nothing behind it either.
+    placed = max(group, key=lambda layer: (layer.context, layer.layer.head))
     return replace(
         best,
         condition=_either(layer.condition for layer in group if layer.certainty == best.certainty),

@@ -18,7 +18,7 @@ from convlint.readers.python.walking import every
 # Every branch begins with letters, for which `re` has a fast search: a word's start is looked for behind them.
 _CONV = (
     rb"Conv(?!ers|ert|erg|en[it]|ey|ince|olve|ex(?![a-z]))|CONV|"
-    rb"conv(?:(?<!\wconv)|(?<=\bdepthwise_conv))(?:(?:_transpose)?[123]d(?:_transpose)?|_general_dilated)\b"
+    rb"conv(?:(?<!\wconv)|(?<=\bdepthwise_conv)|(?<=\bseparable_conv))(?:(?:olution)?(?:_transpose)?[123]d(?:_transpose)?|_general_dilated)\b"
 )
 _IN_FILE, _IN_WORDS = re.compile(_CONV + rb"|lax\.conv(?<!\wlax\.conv)"), re.compile(_CONV.decode())
 _WORD = re.compile(r"[^\W\d]\w*")
