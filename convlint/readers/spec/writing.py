@@ -167,7 +167,8 @@ def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     for key in _SHARED:
         values = {entry.get(key) for entry in entries}
-        if len(values) == 1 and None not in values and len(entries) > 1:
+        # N of one layer, too, as the network's input takes it from there.
+        if len(values) == 1 and None not in values and (len(entries) > 1 or key == "N"):
             shared[key] = values.pop()
             for entry in entries:
                 del entry[key]

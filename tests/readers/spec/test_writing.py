@@ -257,6 +257,18 @@ def test_layers_of_other_sizes_with_the_same_weights() -> None:
 # --- where a spec cannot say what arrives
 
 
+def test_what_stands_before_the_only_layer_has_its_batch() -> None:
+    layer = with_output(ConvLayer(name="a", N=8, C=4, H=9, W=9, K=4, R=3, S=3, dtype=Dtype.fp16, first=True))
+    size: dict[str, Any] = {"C": 4, "H": 9, "W": 9}
+    work = Work(kind="activation", op="relu", reads=(8 * 4 * 81,), writes=8 * 4 * 81)
+    operations = (
+        Operation(kind="input", name="x", **size),
+        Operation(kind="identity", name="relu", inputs=(0,), work=work, **size),
+        Operation(kind="conv", name="a", inputs=(1,), layer=0, C=4, H=7, W=7, output=True),
+    )  # fmt: skip
+    assert back(Network(path="n", layers=(layer,), operations=operations, whole=True)).whole
+
+
 def test_batches_that_are_not_known_behind_known_ones() -> None:
     net, a = stem()
     net.conv(a, 60, N=None)
