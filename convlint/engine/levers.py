@@ -302,7 +302,8 @@ def _kind_of(changes: tuple[str, ...]) -> Kind | None:
 
 def may_play(flaw: Flaw, layer: ConvLayer) -> bool:
     """Whether its fix is one that anybody may be advised to make for the sake of time."""
-    if not _has_price(flaw) or not flaw.set or "N" in flaw.set or flaw.composed:
+    fix = flaw.case.fix
+    if fix is None or not fix.priced or flaw.rule.loss != "fix" or not flaw.set or "N" in flaw.set or flaw.composed:
         return False
     return stated(flaw, layer) != "info" and not takes_away(flaw.set, layer)
 

@@ -63,13 +63,11 @@ def _newer(setting: str, first: Scalar, other: Scalar) -> Scalar:
 
 
 class Optimum(Struct, frozen=True):
-    """B, in the order of kinds and of layers; what rules advise as things are is `now`, and in B's settings `there`."""
+    """B, in the order of kinds and of layers."""
 
     choices: Choices
     levers: Levers
     setting: NetworkSetting
-    now: Advised
-    there: Advised
     alone: Choices  # the best choice of each kind without the others, in B or not
     bases: Mapping[Kind | Key, Basis] = {}  # of each member, what most of its gain rests on
 
@@ -132,9 +130,8 @@ class Search:
         close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
         _, _, _, fastest, sizes = min(close, key=lambda candidate: (candidate[1], candidate[0], candidate[2]))
         way, levers = self._needed(fastest, sizes)
-        setting = self.setting(way)
         alone = {kind: choice for kind, choice in self._alone(possible) if kind not in way}
-        best = Optimum(way, levers, setting, now, self.of(setting), {**alone, **way})
+        best = Optimum(way, levers, self.setting(way), {**alone, **way})
         return replace(best, bases={member: self._basis_of(best, member) for member in (*way, *levers)})
 
     def _candidate(self, way: Choices, levers: Levers) -> tuple[float, int, int, Choices, Levers]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
-from convlint.estimate.search import TileProgram, programs
+from convlint.estimate.search import Searches, TileProgram, programs
 from convlint.gpus.gpu import Gpu, Group, Kind, factors_of
 from convlint.model.estimates import Roof
 from convlint.model.layer import Dtype, Pass
@@ -97,6 +97,7 @@ class ArithmeticUnit(Struct, frozen=True):
     best_flops_per_us: float  # what the largest tile sustains, without latency, rounds and quantization
     tables: dict[str, tuple[TileProgram, ...]]  # by Lowering.table
     least_step_us: dict[str, float]  # of a main-loop step for one output, of the best tile of each table
+    searched: Searches  # the last ones among those tables
     roof: Roof
 
 
@@ -223,7 +224,7 @@ class Board:
             peak=on_paper or peak, reached=best * 1e6, bandwidth=gpu.dram_bytes_per_s,
             reached_bandwidth=1e6 / self.us_per_byte,
         )  # fmt: skip
-        return ArithmeticUnit(tensor, family, peak, best, tables, least_step_us, roof)
+        return ArithmeticUnit(tensor, family, peak, best, tables, least_step_us, {}, roof)
 
 
 def _runs_mma(gpu: Gpu, compute: Dtype, peak: float) -> bool:

@@ -284,6 +284,7 @@ def least_tiled(
             bytes_us=bytes_us,
             us_per_byte=us_per_byte,
             below_us=below_us - fixed,
+            known=unit.searched,
         )
         if choice is None:
             continue

@@ -112,6 +112,7 @@ class TileProgram(NamedTuple):
 
 
 _NO_LIMIT = float("inf")
+_MOST_KEPT = 50_000  # searches of one unit: of some 10,000 layers, whose fixes ask for many of them again
 
 
 class ProgramChoice(Struct, frozen=True, gc=False):
@@ -125,6 +126,9 @@ class ProgramChoice(Struct, frozen=True, gc=False):
     compute_us: float
     memory_us: float
     kernels: int  # beyond the first
+
+
+Searches = dict[object, ProgramChoice | None]  # by all that decides the program of a lowering
 
 
 def programs(
@@ -187,12 +191,51 @@ def fastest(
     bytes_us: float,
     us_per_byte: float,
     below_us: float = _NO_LIMIT,
+    known: Searches | None = None,
 ) -> ProgramChoice | None:
     """The program that the library is expected to take: the least expected time over tiles and splits.
 
-    None if no program takes less than `below_us`. If the unsplit tiles fill more than one wave, the expected time lies
-    between the steady state and the true time: libraries weigh the last wave only partly when they choose a tile (CG
-    Fig. 4: 128x128 tiles are kept at N = 55 for a wave of 4 tiles).
+    None if no program takes less than `below_us`. `known` caches searches without that limit: different layers may
+    have the same product, such as one that the library pads and one that a fix gives the padded channels.
+    """
+    key = None
+    if known is not None and below_us == _NO_LIMIT:
+        batch, M, N, steps = lowering.batch, lowering.M, lowering.N, lowering.steps
+        key = lowering.table, rule, batch, M, N, steps, lowering.fused_tiles, lowering.peak_share, bytes_us
+        if key in known:
+            choice = known[key]
+            if choice is None:
+                return None
+            return ProgramChoice(
+                lowering, choice.program, choice.split, choice.tiles, choice.steps, choice.compute_us, choice.memory_us,
+                lowering.extra_kernels + (choice.split > 1),
+            )  # fmt: skip
+    choice = _search(
+        lowering, table, rule, family, sms=sms, bytes_us=bytes_us, us_per_byte=us_per_byte, below_us=below_us
+    )
+    if key is not None and known is not None:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[key] = choice
+    return choice
+
+
+def _search(
+    lowering: Lowering,
+    table: tuple[TileProgram, ...],
+    rule: Split,
+    family: Family,
+    *,
+    sms: int,
+    bytes_us: float,
+    us_per_byte: float,
+    below_us: float,
+) -> ProgramChoice | None:
+    """The best program; None if none takes less than `below_us`.
+
+    If the unsplit tiles fill more than one wave, the expected time lies between the steady state and the true time:
+    libraries weigh the last wave only partly when they choose a tile (CG Fig. 4: 128x128 tiles are kept at N = 55 for a
+    wave of 4 tiles).
     """
     batch, M, N, total_steps = lowering.batch, lowering.M, lowering.N, lowering.steps
     share, fused_tiles = lowering.peak_share, lowering.fused_tiles

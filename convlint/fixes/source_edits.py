@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from convlint.fixes.edits import Edit
-from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, defaults_of, opened, origin
+from convlint.fixes.python.constructors import ImportedNames, Opened, Read, argument, opened, origin
 from convlint.fixes.python.source import PythonSource, Rewrites, fix_with_edits, inserted, rewritten_each
 from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
@@ -215,8 +215,13 @@ def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
 
 def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
     """What a function that leaves a norm out by default, as of `norm=False`, has where there is none."""
-    defaults = defaults_of(function.args).items()
-    off = {name for name, default in defaults if isinstance(default, ast.Constant) and not default.value}
+    args = function.args
+    positional = reversed([*args.posonlyargs, *args.args])
+    defaults = [
+        *zip(positional, reversed(args.defaults), strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    off = {parameter.arg for parameter, default in defaults if isinstance(default, ast.Constant) and not default.value}
     asking = (
         [node for node in every(function) if isinstance(node, ast.If) and _asks_for(node.test) in off] if off else []
     )

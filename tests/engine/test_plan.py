@@ -135,7 +135,7 @@ def test_no_single_width_more_or_less_is_faster(build: Callable[[int, int], Netw
     (promise,) = promises
     best, search = promise.optimum, promise.search
     least_us = search.total_us(best.choices, best.levers)
-    for key, lever in best.there.levers.items():
+    for key, lever in search.of(best.setting).levers.items():
         other = {one: on for one, on in best.levers.items() if one != key}
         if key not in best.levers:
             other = {**other, key: lever}

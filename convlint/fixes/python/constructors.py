@@ -9,7 +9,6 @@ from typing import NamedTuple
 from convlint.fixes.python.source import PythonSource
 from convlint.model.errors import InputFault
 from convlint.readers.python.nn.kinds import canonical
-from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes
 
 _CONV = (
@@ -80,9 +79,14 @@ class ImportedNames:
 
     def full_name(self, call: ast.Call) -> str | None:
         """What a call is of, such as torch.nn.Conv2d, where that is imported for sure."""
-        name, dot, rest = dotted(call.func).partition(".")
-        target = self._beside_stars(name) if self._stars and name and not dot else self._target.get(name)
-        return None if target is None else f"{target}{dot}{rest}"
+        names, function = [], call.func
+        while isinstance(function, ast.Attribute):
+            names.append(function.attr)
+            function = function.value
+        if not isinstance(function, ast.Name):
+            return None
+        target = self._beside_stars(function.id) if self._stars and not names else self._target.get(function.id)
+        return None if target is None else ".".join((target, *reversed(names)))
 
     def _beside_stars(self, name: str) -> str | None:
         """What a name is where stars may bind it: known of Keras alone, whose layers are all in one of its modules."""
@@ -95,9 +99,9 @@ class ImportedNames:
 
     def torch_class(self, call: ast.Call) -> str | None:
         """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
-        full = self.full_name(call) or ""
-        inside, _, kind = full.removeprefix("torch.nn.").rpartition(".")
-        known = full.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
+        dotted = self.full_name(call) or ""
+        inside, _, kind = dotted.removeprefix("torch.nn.").rpartition(".")
+        known = dotted.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
         return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
 
     def bias_of(self, call: ast.Call) -> BiasParameter | None:
@@ -247,18 +251,14 @@ def _parameter(function: _Function, name: str) -> ast.arg | None:
     return next((parameter for parameter in every if parameter is not None and parameter.arg == name), None)
 
 
-def defaults_of(arguments: ast.arguments) -> dict[str, ast.expr | None]:
-    """The default of each parameter that may have one, by its name; None where it has none."""
+def _default(source: PythonSource, function: _Function, name: str) -> str:
+    arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     pairs = [
         *zip(reversed(plain), reversed(arguments.defaults), strict=False),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    return {parameter.arg: default for parameter, default in pairs}
-
-
-def _default(source: PythonSource, function: _Function, name: str) -> str:
-    default = defaults_of(function.args).get(name)
+    default = next((default for parameter, default in pairs if parameter.arg == name and default is not None), None)
     return "" if default is None else f" ({_quoted(source, default)} where it is not given)"
 
 
