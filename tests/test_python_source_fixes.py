@@ -297,7 +297,8 @@ def test_so_do_those_of_keras(line: str, stays: bool) -> None:
         ("self.d = self.c", "d.bias", True),
         ("self.c = nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8))", "c.0.bias", True),
         ("d = nn.Conv2d(8, 8, 1)\n        self.m = nn.Sequential(d, nn.BatchNorm2d(8))", "head.bias", True),
-        ("self.add_module('d', nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)))", "head.bias", True),
+        ("self.add_module('d', nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)))", "d.0.bias", True),
+        ("self.add_module('d', nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)))", "head.bias", False),
     ],
 )
 @pytest.mark.parametrize("apart", [True, False])

@@ -62,12 +62,17 @@ def _names_of(source: PythonSource, calls: Iterable[ast.Call | None]) -> Iterato
             yield from (node.id if isinstance(node, ast.Name) else node.attr for node in names)
 
 
+_NUMBER = "0"
+
+
 def _attributes_of(source: PythonSource, calls: Iterable[ast.Call]) -> frozenset[str] | None:
     """The attributes of `self` that get what the calls make, alone or in a Sequential: names in its keys of a state.
 
-    None where one goes elsewhere, or its attribute gets another name.
+    A part of a Sequential that goes elsewhere counts as its number. None where anything else does, or an attribute
+    gets another name.
     """
-    names: dict[int, str] = {}
+    sequentials = [call for call in source.nodes[ast.Call] if dotted(call.func).endswith("nn.Sequential")]
+    names = {id(part): _NUMBER for call in sequentials for part in call.args}
     for statement in source.nodes[ast.Assign]:
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Call() as value):
@@ -76,6 +81,14 @@ def _attributes_of(source: PythonSource, calls: Iterable[ast.Call]) -> frozenset
     attributes = frozenset(names.get(id(call), "") for call in calls)
     again = any(re.search(rf"= *self\.{name}\b(?! *[.(\[])", source.text) for name in attributes)
     return None if "" in attributes or again else attributes
+
+
+def _may_be_key(path: Sequence[str], attributes: frozenset[str]) -> bool:
+    """Whether a key of a state (`stem.0.bias`, split) may be that of a layer in these attributes.
+
+    That of a part of a Sequential ends in its number: it is none of the `head.bias` that training scripts leave out.
+    """
+    return not attributes.isdisjoint(path) or (_NUMBER in attributes and path[-2].isdecimal())
 
 
 class _File(NamedTuple):
@@ -156,7 +169,7 @@ class _Editor:
             for use in self._bias_uses
             if (use.within is None or path in use.within)
             and (
-                attributes is None or not attributes.isdisjoint(use.attribute.split("."))
+                attributes is None or _may_be_key(use.attribute.split("."), attributes)
                 if "." in use.attribute
                 else use.attribute in (own if use.at.path == path else anywhere)
             )
