@@ -472,8 +472,8 @@ class SpecGraph:
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
-        if "frozen" in self.defaults.values:
-            fields.values.setdefault("frozen", self.defaults.of(dims).values["frozen"])
+        if (frozen := self.defaults.of(dims).values.get("frozen")) is not None:
+            fields.values.setdefault("frozen", frozen)
         if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads
             fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))

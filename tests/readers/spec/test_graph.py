@@ -404,6 +404,15 @@ def test_a_default_is_located_where_it_stands() -> None:
     assert layer.spans["dtype"] == (3, 10, 3, 14)
 
 
+def test_a_frozen_default_holds_for_norms_and_not_for_the_head() -> None:
+    entries = f"{STEM}, first: true", "op: batchnorm", "K: 8, kernel_size: 3, frozen: false"
+    layers = network(spec(*entries, defaults="{ frozen: true }")).layers
+    assert [(layer.frozen, layer.no_dgrad) for layer in layers] == [(True, False), (False, True)]
+    assert [error.message for error in errors(spec(*entries, defaults="{ frozen: maybe }"))] == [
+        "frozen: must be true or false, not maybe"
+    ]
+
+
 def test_errors_of_defaults_are_told_once() -> None:
     found = errors(spec(STEM, STEM, "op: conv1d, C: 3, W: 9, K: 1, kernel_size: 1", defaults="{ N: 0, nane: x }"))
     assert [error.message.split(":")[0] for error in found] == [
