@@ -245,6 +245,9 @@ class _Walk:
             self._equal(self.read[index], axis, layer.name)
         elif axis is not None:
             self.read[index] = axis
+        stays = Text("{name} is frozen, with weights of this width", name=layer.name) if layer.frozen else None
+        if stays is not None and axis is not None and not layer.first:  # an input may be filled up with zeros
+            self.fix(axis, stays)
         if layer.depthwise and layer.C and layer.K is not None and layer.K % layer.C == 0:
             if axis is None:
                 return self._fixed(
@@ -265,6 +268,8 @@ class _Walk:
                 self._divisible(begun, layer.groups, layer.name)
             if layer.head:
                 self.fix(begun, Text("{name} is a head: the task fixes it", name=layer.name))
+            if stays is not None:
+                self.fix(begun, stays)
         return self.written[index]
 
     def _tie(self, first: int, other: int) -> None:

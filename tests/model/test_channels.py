@@ -253,6 +253,16 @@ def test_heads_stay_as_they_are() -> None:
     assert of(net.channels, 0).fixed == ("a is a head: the task fixes it",)
 
 
+def test_what_frozen_layers_read_and_write_stays_as_it_is() -> None:
+    net = Builder()
+    stem = net.conv("stem", net.step("input", C=3), 3, 60, frozen=True, first=True)
+    net.conv("c", net.conv("b", net.conv("a", stem, 60, 62), 62, 60, frozen=True), 60, 8)
+    stays = ["stem is frozen, with weights of this width", "b is frozen, with weights of this width"]
+    assert [of(net.channels, layer).fixed for layer in range(4)] == [(stays[0],), (stays[1],), (stays[1],), ()]
+    image = next(group for group in net.channels.groups if group.inputs)
+    assert image.only_input  # which zeros may fill up
+
+
 def test_a_layer_that_runs_twice_has_one_width() -> None:
     net, a, b = begun(60, 60)
     shared = net.conv("shared", a, 60, 30)
