@@ -240,6 +240,51 @@ class Taught(nn.Module):
         return self.student(x) - self.taught(x)
 
 
+class Switched(nn.Module):
+    """Its convolutions run with gradients (a) and without them (b), behind switches of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.ModuleList(nn.Conv2d(3, 8, 3) for _ in range(5))
+        self.b = nn.ModuleList(nn.Conv2d(3, 8, 3) for _ in range(4))
+
+    @torch.set_grad_enabled(False)
+    def without(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b[0](x)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        maps = [self.a[0](x), self.without(x), self.a[1](x)]
+        with torch.inference_mode():
+            maps.append(self.b[1](x))
+        with torch.set_grad_enabled(self.training):
+            maps.append(self.a[2](x))
+        with torch.set_grad_enabled(False), torch.enable_grad():
+            maps.append(self.a[3](x))
+        torch.set_grad_enabled(False)
+        maps.append(self.b[2](x))
+        torch.set_grad_enabled(True)
+        maps.append(self.a[4](x))
+        with torch.no_grad():
+            maps.append(self.b[3](x))
+        return tuple(maps)
+
+
+class OwnBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, layer: nn.Module, x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return layer(x)
+
+
+class Reversible(nn.Conv2d):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return OwnBackward.apply(super().forward, x, *self.parameters())
+
+
+def reversible() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), Reversible(8, 8, 3), nn.Conv2d(8, 8, 3))
+
+
 class Teacher(Taught):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.taught(x)

@@ -720,6 +720,7 @@ def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, 
         ("detached", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
         ("frozen_norm_of_weights", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
         ("Checkpointed(use_reentrant=True)", [("fprop", "wgrad"), PASSES], ""),  # runs under no_grad, and again
+        ("reversible", [("fprop", "wgrad"), PASSES, PASSES], ""),
     ],
 )
 def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...]], note: str) -> None:
@@ -732,6 +733,13 @@ def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...
     if name != "detached":  # a spec says which weights are frozen, and not where gradients stop
         assert spec is not None
         assert [running_passes(layer, "training") for layer in spec.layers] == passes
+
+
+def test_what_switches_gradients_off_and_on() -> None:
+    network = one("torch_nets:Switched", "2x3x32x32", trains=True)
+    assert {layer.name: layer.frozen for layer in network.layers} == {
+        layer.name: layer.name.startswith("b.") for layer in network.layers
+    }
 
 
 def test_whoever_runs_a_network_without_gradients_does_not_train_it() -> None:
