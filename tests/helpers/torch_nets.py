@@ -240,6 +240,33 @@ class Taught(nn.Module):
         return self.student(x) - self.taught(x)
 
 
+class FixedFilters(nn.Module):
+    """Filters that learn (in one that is larger), that are a buffer, and that are cut off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Parameter(torch.ones(8, 3, 3, 3))
+        self.register_buffer("blur", torch.ones(8, 1, 3, 3) / 9)
+        self.last = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        filters = torch.zeros(8, 3, 5, 5, device=x.device)
+        filters[:, :, 1:4, 1:4] = self.inner
+        return F.conv2d(F.conv2d(F.conv2d(x, filters), self.blur, groups=8), self.last.weight.detach())
+
+
+class Scaled(nn.Module):
+    """A scale that learns between frozen convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = (nn.Conv2d(C, 8, 3).requires_grad_(False) for C in (3, 8))
+        self.scale = nn.Parameter(torch.ones(8, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(self.before(x) * self.scale)
+
+
 class Switched(nn.Module):
     """Its convolutions run with gradients (a) and without them (b), behind switches of every kind."""
 
