@@ -240,6 +240,16 @@ class Taught(nn.Module):
         return self.student(x) - self.taught(x)
 
 
+def learning_norms() -> nn.Module:
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(),
+        nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3)
+    )  # fmt: skip
+    for layer in (module[0], module[3], module[6]):
+        layer.requires_grad_(False)
+    return module
+
+
 class FixedFilters(nn.Module):
     """Filters that learn (in one that is larger), that are a buffer, and that are cut off."""
 

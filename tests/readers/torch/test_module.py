@@ -721,6 +721,7 @@ def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, 
         ("frozen_norm_of_weights", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
         ("Checkpointed(use_reentrant=True)", [("fprop", "wgrad"), PASSES], ""),  # runs under no_grad, and again
         ("reversible", [("fprop", "wgrad"), PASSES, PASSES], ""),
+        ("learning_norms", [("fprop",), *[("fprop", "dgrad")] * 2, PASSES], "3 of 4 convolutions do not learn"),
         ("FixedFilters", [("fprop", "wgrad"), ("fprop", "dgrad"), ("fprop", "dgrad")], "2 of 3 convolutions do not"),
         ("Scaled", [("fprop",), ("fprop", "dgrad")], "2 of 2 convolutions do not learn"),
     ],
