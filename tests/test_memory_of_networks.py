@@ -88,7 +88,7 @@ def test_training_keeps_what_autograd_keeps(name: str) -> None:
         assert 0.9 < ours.total / GIB / peak_gib < 1
 
 
-@pytest.mark.parametrize("name", ["resnet50_with_frozen_stages", "resnet50_behind_its_stem"])
+@pytest.mark.parametrize("name", ["resnet50_with_frozen_stages", "resnet50_behind_its_stem", "adapted"])
 def test_of_frozen_layers_training_keeps_what_autograd_keeps(name: str) -> None:
     shape = (4, 3, 224, 224)
     model, x = on_no_device(name, shape)

@@ -263,7 +263,7 @@ def kept_beside(
     for number, operation in enumerate(operations):
         is_view = operation.work is None and operation.kind not in ("input", "conv") and bool(operation.inputs)
         roots.append(roots[operation.inputs[0]] if is_view else number)
-        if operation.kind == "conv" and arrives[number] and operation.learns:
+        if operation.kind == "conv" and arrives[number] and (operation.learns or _keeps_of_frozen(runtime)):
             counted.update(roots[source] for source in operation.inputs[:1])
         if operation.layer is not None and layers[operation.layer].norm_follows and arrives[number]:
             counted.add(number)
@@ -283,6 +283,14 @@ def kept_beside(
             if (root := roots[source]) not in counted:
                 kept[root] = max(kept.get(root, 0), count * size)
     return sum(kept.values()) + indices
+
+
+def _keeps_of_frozen(runtime: Runtime) -> bool:
+    """Whether convolutions without wgrad keep what they read; with dgrad, which takes their weights alone.
+
+    PyTorch's do: one operator computes both gradients (convolution_backward; torch.autograd.graph.saved_tensors_hooks).
+    """
+    return framework_of(runtime) in (None, "pytorch")
 
 
 def _kept_of_reads(operation: Operation, work: Work, arrives: Sequence[bool]) -> list[tuple[int, int]]:
@@ -316,6 +324,7 @@ class Footprint:
         self._copies = mode == "inference" and not (
             framework_of(runtime) in _FOLDS_NORMS or framework_of(runtime) is None or runtime.compile
         )
+        self._keeps_of_frozen = _keeps_of_frozen(runtime)
         mixed = mode == "training" and bool(runtime.mixed_precision)
         self._kept_bytes = kept_beside(operations, layers, runtime, mode)
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
@@ -421,7 +430,8 @@ class Footprint:
         norms = self._kept_bytes
         for index, layer in enumerate(self.layers):
             edge = arriving.get(index)
-            own = 0 if layer.frozen else input_bytes(layer)  # the gradient of its input takes the weights alone
+            handed_on = self._keeps_of_frozen and not (layer.first or layer.no_dgrad)
+            own = input_bytes(layer) if handed_on or not layer.frozen else 0
             shared = edge is not None and layer.calls == 1
             if own:
                 tensors[tensor_name(edge, own) if edge is not None and shared else index] = own * layer.calls

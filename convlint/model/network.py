@@ -258,12 +258,13 @@ class Network(WireRecord, frozen=True, kw_only=True):
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one
 
     def with_frozen_layers(self) -> Network:
-        """The network with layers that say which gradients nobody computes; itself where all or none are frozen."""
+        """The network with layers that say which gradients nobody computes; as if all learned where nothing does."""
         if not any(operation.frozen or operation.detached for operation in self.operations):
             return self
         arrives = gradients(self.operations)
         if not any(arrives):
-            return self
+            learning = [replace(operation, frozen=False, detached=False) for operation in self.operations]
+            return replace(self, operations=tuple(learning))
         trained, passed = set[int](), set[int]()  # layers with wgrad; with dgrad
         learned = False
         for operation, gradient in zip(self.operations, arrives, strict=True):

@@ -63,6 +63,13 @@ def resnet50_behind_its_stem() -> nn.Module:
     return module
 
 
+def adapted() -> nn.Module:
+    """Frozen convolutions behind one that learns, and no ReLU that keeps what they read."""
+    module = nn.Sequential(nn.Conv2d(3, 16, 3), *[nn.Conv2d(16, 16, 3) for _ in range(3)])
+    module[1:].requires_grad_(False)
+    return module
+
+
 def vgg16() -> nn.Module:
     """Simonyan and Zisserman, arXiv:1409.1556."""
     layers: list[nn.Module] = []

@@ -240,6 +240,88 @@ class Taught(nn.Module):
         return self.student(x) - self.taught(x)
 
 
+def learning_norms() -> nn.Module:
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.GroupNorm(2, 8), nn.ReLU(),
+        nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3)
+    )  # fmt: skip
+    for layer in (module[0], module[3], module[6]):
+        layer.requires_grad_(False)
+    return module
+
+
+class FixedFilters(nn.Module):
+    """Filters that learn (in one that is larger), that are a buffer, and that are cut off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Parameter(torch.ones(8, 3, 3, 3))
+        self.register_buffer("blur", torch.ones(8, 1, 3, 3) / 9)
+        self.last = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        filters = torch.zeros(8, 3, 5, 5, device=x.device)
+        filters[:, :, 1:4, 1:4] = self.inner
+        return F.conv2d(F.conv2d(F.conv2d(x, filters), self.blur, groups=8), self.last.weight.detach())
+
+
+class Scaled(nn.Module):
+    """A scale that learns between frozen convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = (nn.Conv2d(C, 8, 3).requires_grad_(False) for C in (3, 8))
+        self.scale = nn.Parameter(torch.ones(8, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.after(self.before(x) * self.scale)
+
+
+class Switched(nn.Module):
+    """Its convolutions run with gradients (a) and without them (b), behind switches of every kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.ModuleList(nn.Conv2d(3, 8, 3) for _ in range(5))
+        self.b = nn.ModuleList(nn.Conv2d(3, 8, 3) for _ in range(4))
+
+    @torch.set_grad_enabled(False)
+    def without(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b[0](x)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        maps = [self.a[0](x), self.without(x), self.a[1](x)]
+        with torch.inference_mode():
+            maps.append(self.b[1](x))
+        with torch.set_grad_enabled(self.training):
+            maps.append(self.a[2](x))
+        with torch.set_grad_enabled(False), torch.enable_grad():
+            maps.append(self.a[3](x))
+        torch.set_grad_enabled(False)
+        maps.append(self.b[2](x))
+        torch.set_grad_enabled(True)
+        maps.append(self.a[4](x))
+        with torch.no_grad():
+            maps.append(self.b[3](x))
+        return tuple(maps)
+
+
+class OwnBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, layer: nn.Module, x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            return layer(x)
+
+
+class Reversible(nn.Conv2d):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return OwnBackward.apply(super().forward, x, *self.parameters())
+
+
+def reversible() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), Reversible(8, 8, 3), nn.Conv2d(8, 8, 3))
+
+
 class Teacher(Taught):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.taught(x)

@@ -96,6 +96,12 @@ def test_gradients_that_nobody_computes(of: dict[str, Any], trained: str, handed
     assert "".join(layer.name for layer in layers if not (layer.first or layer.no_dgrad)) == handed_on
 
 
+def test_where_nothing_learns_operations_are_priced_as_layers_are() -> None:
+    frozen = chain(a=FROZEN, b=DETACHED, c=FROZEN)
+    network = Network(path="", layers=(ConvLayer(name=""),) * 3, operations=frozen).with_frozen_layers()
+    assert gradients(network.operations) == [False, True, True, True]
+
+
 def test_a_convolution_of_unknown_input_stands_behind_all_before_it() -> None:
     unfed = [Operation(kind="conv", layer=index, frozen=index != 1) for index in range(3)]
     assert gradients(unfed) == [False, True, True]

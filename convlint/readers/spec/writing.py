@@ -17,7 +17,7 @@ from convlint.files.safe import clean, clean_path
 from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, Work, WorkKind, unique_name
+from convlint.model.network import Edge, Network, Operation, Work, WorkKind, gradients, unique_name
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
@@ -314,8 +314,9 @@ class _Wiring:
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.views = self._views()
         self.states_step = network.whole and self._tells_a_step()  # the spec has all operations of a step
-        norms = [operation for operation in operations if operation.kind == "batchnorm"]
-        self.norms = {index: norm for norm in norms for index in norm.inputs}
+        norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
+        self.norms = {index: norm for norm in norms for index in operations[norm].inputs}
+        self.learning = self._learning()
         self.at: list[list[Shape]] = []
         self.convs: dict[int, dict[str, Any]] = {}  # the item of each layer
         self.names: dict[int, list[str]] = {}  # the names of the items that run each layer
@@ -386,6 +387,21 @@ class _Wiring:
                 return False
         return True
 
+    def _learning(self) -> dict[int | None, dict[str, bool]]:
+        """What is stated of norms that learn behind what is frozen, which the reader of specs takes for frozen."""
+        stated: dict[int | None, dict[str, bool]] = {}
+        arrives, frozen = gradients(self.operations), list[bool]()
+        for number, operation in enumerate(self.operations):
+            if operation.layer is not None:
+                frozen.append(self.layers[operation.layer].frozen)
+            elif operation.work is not None and operation.work.kind == "linear":
+                frozen.append(operation.frozen)
+            else:
+                frozen.append(bool(operation.inputs) and all(frozen[index] for index in operation.inputs))
+                if frozen[-1] and arrives[number] and operation.learns:
+                    frozen[-1], stated[number] = False, {"frozen": False}
+        return stated
+
     def _views(self) -> set[int]:
         """The views that only linear layers and layer norms read; in a spec, these read the map itself."""
         views: set[int] = set()
@@ -430,7 +446,7 @@ class _Wiring:
         inputs = [shape for index in operation.inputs for shape in self.at[index]]
         work = operation.work if self.states_step else None
         if work is not None and work.kind == "layer norm" and kind == "reshape":
-            return self.items.put(operation.name, _word_of(work), inputs)
+            return self.items.put(operation.name, _word_of(work), inputs, self.learning.get(number, _NO_FIELDS))
         if work is not None and work.kind == "linear":
             axes_of_space = _AXES[(inputs[0].dims or 2) - 1 if inputs else 1]
             sizes: dict[str, int | None] = {"C": work.product[2], **dict.fromkeys(axes_of_space, 1)}
@@ -454,7 +470,7 @@ class _Wiring:
                 if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                     return shape  # it stands behind its convolution already
                 word = "instancenorm" if (kind, work.kind) == ("batchnorm", "group norm") else _word_of(work)
-                return self.items.put(name, word, inputs)
+                return self.items.put(name, word, inputs, self.learning.get(number, _NO_FIELDS))
             joined = inputs if kind == "concat" else _distinct(inputs)
             if kind in ("add", "concat") and len(joined) > 1:
                 multiplies = work is not None and work.kind == "multiply"
@@ -462,7 +478,8 @@ class _Wiring:
             elif kind in ("pixel_shuffle", "pixel_unshuffle"):
                 shape = self.items.put(name, kind, inputs, {"scale": operation.factor})
             if operation.groups > 1:
-                shape = self.items.put(name, "groupnorm", [shape], {"groups": operation.groups})
+                fields = {"groups": operation.groups, **self.learning.get(number, _NO_FIELDS)}
+                shape = self.items.put(name, "groupnorm", [shape], fields)
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
             return self._sized(operation, "reshape", inputs)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
@@ -517,10 +534,12 @@ class _Wiring:
             self.convs[index]["copied"] = False
         shape = replace(written_by(layer, index), source=name)
         if layer.norm_follows:
-            norm = self.norms.get(number)
+            at = self.norms.get(number)
+            norm = None if at is None else self.operations[at]
             of_instances = norm is not None and norm.work is not None and norm.work.kind == "group norm"
             word = "instancenorm" if of_instances else "batchnorm"
-            shape = self.items.put(norm.name if norm is not None else f"{name} norm", word, [shape])
+            title = norm.name if norm is not None else f"{name} norm"
+            shape = self.items.put(title, word, [shape], self.learning.get(at, _NO_FIELDS))
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:

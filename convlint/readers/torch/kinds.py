@@ -10,6 +10,7 @@ from convlint.model.network import PROMOTED, OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
+DETACHES = frozenset(("aten::detach", "aten::detach_"))  # no gradient goes back through them
 # operator -> positions of stride, padding, dilation, transposed (or its constant value), output padding, groups
 CONVOLUTIONS: dict[str, tuple[int, int, int, bool | int, int | None, int]] = {
     "aten::convolution": (3, 4, 5, 6, 7, 8),

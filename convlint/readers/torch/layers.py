@@ -259,16 +259,16 @@ class TracedOperations:
         constants: Iterable[Shape] = (),
         built: Callable[[], CodeSpan | None] = lambda: None,
         view: bool = False,
-        frozen: bool = False,
+        learned: int = 0,
         detached: bool = False,
     ) -> None:
         """Adds an operator that is no convolution: its name in the schema, the tensors that it reads and writes.
 
         `view`: it hands on what it reads, and runs no kernel. `in_place`: the result is the first argument, changed;
         where that is a view of `base`, the base changes with it.
-        `where` returns the user's line. `constants` are the shapes of constants among its arguments; `built` returns
-        the place that constructs the module which runs it. Both functions are called only where that is needed, since
-        they walk the stack.
+        `where` returns the user's line. `constants` are the shapes of constants among its arguments, `learned` counts
+        their elements that learn; `built` returns the place that constructs the module which runs it. Both functions
+        are called only where that is needed, since they walk the stack.
         """
         keys = list(reads)
         numbers = [number for key in keys if (number := self._number(key)) is not None]
@@ -281,6 +281,8 @@ class TracedOperations:
             shapes = [self._shapes[number] for number in inputs]
             work = work_of(name, shapes, [shape for _, shape in written], fixed, argument)
             self.whole = self.whole and (work is not None or runs_nothing(name, argument))
+            if work is not None and not work.weights and learned:  # a scale or an offset for each channel
+                work = replace(work, weights=learned)
         if base is not None:
             self._written_into(name, written[0], inputs, base, where, work)
             return
@@ -298,7 +300,7 @@ class TracedOperations:
             work = replace(work, reads=tuple([elements[number] for number in numbers]))
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
-            where=text, constants=fixed, built=built, work=work, frozen=frozen, detached=detached,
+            where=text, constants=fixed, built=built, work=work, frozen=not learned, detached=detached,
         )  # fmt: skip
         for key, shape in written[1:]:
             if effect != OPAQUE:

@@ -6,13 +6,14 @@ import copy
 import io
 import linecache
 import os
+import sys
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -284,18 +285,28 @@ _RUN_AGAIN = "activation checkpointing is not priced: times are those without it
 def _watched(trace: Trace) -> AbstractContextManager[None]:
     """While active, `trace` knows what the module runs without gradients, and counts what it runs again for them.
 
-    The latter as of torch/utils/checkpoint.py, 2.13. Reentrant checkpoints run under torch.no_grad(), too.
+    The latter as of torch/utils/checkpoint.py, 2.13. A function with a backward pass of its own, such as a reentrant
+    checkpoint, has its gradients although it switches them off.
     """
-    enter, leave, before = torch.no_grad.__enter__, torch.no_grad.__exit__, list[bool]()
 
-    def entering(self: Any) -> None:
-        before.append(trace.detached)
-        trace.detached = not trace.checkpoints
-        enter(self)
+    def switch(frame: FrameType, *, learns: bool) -> None:
+        context = torch.autograd.function.FunctionCtx
+        trace.detached = not learns and not any(isinstance(value, context) for value in frame.f_locals.values())
 
-    def leaving(self: Any, *error: Any) -> None:
-        trace.detached = bool(before) and before.pop()  # it may have been entered before
-        leave(self, *error)
+    def around(kind: Any, learns: Callable[[Any], bool]) -> Iterator[tuple[Any, str, Any]]:
+        enter, leave, before = kind.__enter__, kind.__exit__, list[bool]()
+
+        def entering(self: Any) -> None:
+            before.append(trace.detached)
+            enter(self)
+            switch(sys._getframe(1), learns=learns(self))
+
+        def leaving(self: Any, *error: Any) -> None:
+            leave(self, *error)
+            trace.detached = bool(before) and before.pop()  # it may have been entered before
+
+        yield kind, "__enter__", entering
+        yield kind, "__exit__", leaving
 
     def counted(inner: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -304,11 +315,29 @@ def _watched(trace: Trace) -> AbstractContextManager[None]:
 
         return call
 
+    switched = torch.set_grad_enabled  # takes effect when it is constructed
+    begin, leave, decorate = switched.__init__, switched.__exit__, switched.__call__
+
+    def beginning(self: Any, mode: bool) -> None:
+        self._convlint_before = trace.detached
+        begin(self, mode)
+        switch(sys._getframe(1), learns=mode)
+
+    def leaving(self: Any, *error: Any) -> None:
+        leave(self, *error)
+        trace.detached = getattr(self, "_convlint_before", False)
+
+    def decorating(self: Any, function: Any) -> Any:
+        trace.detached = getattr(self, "_convlint_before", False)
+        return decorate(self, function)
+
     own, generator = torch.utils.checkpoint, "_checkpoint_without_reentrant_generator"
     reentrant = own.CheckpointFunction
     return user_code.patched(
         (reentrant, "apply", counted(reentrant.apply)), (own, generator, counted(getattr(own, generator))),
-        (torch.no_grad, "__enter__", entering), (torch.no_grad, "__exit__", leaving),
+        *around(torch.no_grad, lambda _: False), *around(torch.enable_grad, lambda _: True),
+        *around(torch.inference_mode, lambda mode: not mode.mode),
+        (switched, "__init__", beginning), (switched, "__exit__", leaving), (switched, "__call__", decorating),
     )  # fmt: skip
 
 

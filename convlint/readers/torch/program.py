@@ -32,8 +32,8 @@ from convlint.readers.bounded_json import (
 )
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
-from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin
-from convlint.readers.torch.kinds import CONVOLUTIONS, MAY_COPY, NORM, VIEWS, is_frozen, role, writes_in_place
+from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin, elements
+from convlint.readers.torch.kinds import CONVOLUTIONS, DETACHES, MAY_COPY, NORM, VIEWS, is_frozen, role, writes_in_place
 from convlint.readers.torch.layers import ConvCall, TracedOperations, network_of, unbatched
 
 # Limits on expressions over symbolic sizes, such as `2*s0 + 1`.
@@ -382,9 +382,8 @@ class _GraphReader:
         parameters = [spec.get("parameter", "arg", "name") for spec in given]
         user_inputs = [tensor.at("name").text() for tensor in inputs if tensor is not None]
         self.tensors = ProgramTensors(graph.at("tensor_values"), user_inputs)
-        self.learns = {  # of parameters, and of what is computed of them alone
-            name.text(): self.tensors.learns(name.text()) for name in parameters if name is not None
-        }
+        named = [name.text() for name in parameters if name is not None]
+        self.learned = set(filter(self.tensors.learns, named))  # parameters, and what is computed of them
         self.reads = Reads()
         self.branched = 0  # operations in graphs inside others, which are not read
         self.outputs = self._outputs(module.get("signature", "output_specs"), graph.get("outputs"))
@@ -415,7 +414,7 @@ class _GraphReader:
                 source = origins.get(names[0])
                 index, origin = flow.convolution(source, job)
                 call = self._call(name, node, names, outputs[0], source, flow.written[index])
-                call.frozen = self._is_frozen(names[1:])
+                call.frozen = self.learned.isdisjoint(names[1:]) and names[1] not in origins
                 if names[0] not in copies and channels_last(self.tensors.at(names[0])) == call.nhwc:
                     call.copied = False
                 calls.append(call)
@@ -431,11 +430,14 @@ class _GraphReader:
                 partial(_argument, node), partial(line, node),
                 in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
                 constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
-                view=name in VIEWS, frozen=self._is_frozen(names), detached=name == "aten::detach",
+                view=name in VIEWS, detached=name in DETACHES,
+                learned=sum(elements(self.tensors.any_shape(tensor)) for tensor in names if tensor in self.learned),
             )  # fmt: skip
             sources = [origins[tensor] for tensor in names if tensor in origins]
-            if not sources and self._is_frozen(names):
-                self.learns.update(dict.fromkeys(outputs, False))
+            if not (sources or name in DETACHES or self.learned.isdisjoint(names)):
+                self.learned.update(outputs)
+                if writes:
+                    self.learned.update((names[0], bases.get(names[0], names[0])))
             if sources:
                 kind = "frozen norm" if trains and is_frozen(name, partial(_argument, node)) else job or name
                 origins.update(dict.fromkeys(outputs, flow.operation(sources, kind, learned=job == "learned")))
@@ -463,11 +465,6 @@ class _GraphReader:
             unbatched=unbatched(calls, axes), whole=bool(finished) and operations.whole and not hidden,
         ).with_frozen_layers()  # fmt: skip
         return network, messages
-
-    def _is_frozen(self, names: list[str]) -> bool:
-        """Whether there are parameters among these tensors, and none of them learns."""
-        learns = [self.learns[name] for name in names if name in self.learns]
-        return bool(learns) and not any(learns)
 
     def _hides_convolutions(self, node: Node) -> bool:
         """Whether a graph inside `node`, such as of `torch.cond`, has a convolution at any depth. Raises InputFault."""

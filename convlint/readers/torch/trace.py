@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from convlint.readers.operations import ConvFlow, ValueOrigin
 from convlint.readers.torch.building import CHANNELS_LAST
-from convlint.readers.torch.kinds import CONVOLUTIONS, NORM, is_frozen, role, runs_nothing
+from convlint.readers.torch.kinds import CONVOLUTIONS, DETACHES, NORM, is_frozen, role, runs_nothing
 from convlint.readers.torch.layers import DTYPES, ConvCall, Tensor, TracedOperations
 from convlint.readers.torch.places import (
     SITE,
@@ -157,7 +157,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         self.autocast: Sequence[torch.dtype | None] = (None,)  # see `recorded_autocast`
         self.checkpoints = 0  # parts that training runs again for their gradients
         self.detached = False  # whether torch.no_grad() is on
-        self._frozen: set[int] = set()  # ids of what is computed of frozen parameters alone
+        self._learned: set[int] = set()  # ids of what is computed of parameters that learn
         self.on_weights = 0  # operations on filters alone, such as those of weight normalisation, in no step
         self.views_maps = False  # `.view()` is called of maps or filters, and may refuse them in channels_last
         self.unknown: dict[str, None] = {}
@@ -208,9 +208,11 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 self.views_maps = True  # reshape and flatten are operators of their own
         if not read:
             self.on_weights += self._works_on_weights(name, job, func, args, kwargs)
-            if self._is_frozen(arguments):
+            if not self._stops(name) and self._learns(arguments):
                 self._alive.append(result)
-                self._frozen.update(map(id, tensors_of((result,))))
+                self._learned.update(map(id, tensors_of((result,))))
+                if job == "write" and id(result) in self._bases:
+                    self._learned.add(self._bases[id(result)][0])
             return result
         base = self._bases.get(id(result)) if job == "write" else None
         self._operation(func, args, kwargs, result, job == "write", base)
@@ -231,14 +233,13 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             return False
         return any(tensor.dim() > 2 and tensor.dtype.is_floating_point for tensor in tensors_of(args))
 
-    def _is_frozen(self, arguments: Iterable[Any]) -> bool:
-        """Whether there are parameters among the arguments of an operator, and none of them learns."""
-        learns = [
-            id(tensor) not in self._frozen and tensor.requires_grad
-            for tensor in tensors_of(arguments)
-            if id(tensor) in self._frozen or isinstance(tensor, torch.nn.Parameter)
-        ]
-        return bool(learns) and not any(learns)
+    def _stops(self, name: str) -> bool:
+        """Whether no gradient goes back through an operator."""
+        return self.detached or name in DETACHES
+
+    def _learns(self, arguments: Iterable[Any]) -> bool:
+        """Whether there are parameters that learn among the arguments of an operator, or what is computed of them."""
+        return any(tensor.requires_grad or id(tensor) in self._learned for tensor in tensors_of(arguments))
 
     def _runs_in(self, data: Any) -> Any:
         """The dtype of a convolution: that of autocast where it casts this tensor, else the tensor's."""
@@ -258,14 +259,15 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
 
     def _operation(self, func: Any, args: Any, kwargs: Any, result: Any, writes: bool, base: Tensor | None) -> None:
         arguments = list(tensors_of(args if not kwargs else (*args, *kwargs.values())))
-        constants = [tuple(tensor.shape) for tensor in arguments if not self.operations.knows(id(tensor))]
+        constants = [tensor for tensor in arguments if not self.operations.knows(id(tensor))]
         written = list(tensors_of((result,))) or (arguments if writes else ())  # some that write return nothing
         self.operations.note(
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
             partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
-            constants=constants, built=_built, view=not writes and is_view(arguments, written),
-            frozen=self.detached or self._is_frozen(arguments),
-            detached=self.detached or func._schema.name == "aten::detach",
+            constants=[tuple(tensor.shape) for tensor in constants], built=_built,
+            view=not writes and is_view(arguments, written),
+            learned=0 if self.detached else sum(tensor.numel() for tensor in constants if self._learns([tensor])),
+            detached=self._stops(func._schema.name),
         )  # fmt: skip
 
     def _change(self, operator: str) -> LayoutChange | None:
@@ -299,6 +301,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
         owner = None if module is None else self._names.get(id(module), type(module).__name__)
         turned = bool(transposed if isinstance(transposed, bool) else argument(transposed, False))
         fixed = isinstance(weight, torch.nn.Parameter)
+        learns = self._learns(args[1:3]) or id(weight) in self._origins
         self.calls.append(
             ConvCall(
                 arrives=tuple(data.shape), weight=tuple(weight.shape), output=tuple(result.shape),
@@ -310,7 +313,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
                 modular=isinstance(module, torch.nn.modules.conv._ConvNd),
                 identity=id(weight) if fixed else (place and place.innermost[:2], id(module)), place=place,
                 source=source, written=self.flow.written[index],
-                frozen=self.detached or self._is_frozen(args[1:3]), detached=self.detached,
+                frozen=self.detached or not learns, detached=self.detached,
             )
         )  # fmt: skip
         self.operations.convolution(

@@ -720,6 +720,10 @@ def test_what_of_a_module_is_not_priced_is_said(name: str, trains: bool | None, 
         ("detached", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
         ("frozen_norm_of_weights", [("fprop",), ("fprop", "wgrad")], "1 of 2 convolutions does not learn"),
         ("Checkpointed(use_reentrant=True)", [("fprop", "wgrad"), PASSES], ""),  # runs under no_grad, and again
+        ("reversible", [("fprop", "wgrad"), PASSES, PASSES], ""),
+        ("learning_norms", [("fprop",), *[("fprop", "dgrad")] * 2, PASSES], "3 of 4 convolutions do not learn"),
+        ("FixedFilters", [("fprop", "wgrad"), ("fprop", "dgrad"), ("fprop", "dgrad")], "2 of 3 convolutions do not"),
+        ("Scaled", [("fprop",), ("fprop", "dgrad")], "2 of 2 convolutions do not learn"),
     ],
 )
 def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...]], note: str) -> None:
@@ -729,9 +733,16 @@ def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...
     assert note in "".join(network.notes)
     spec, errors = read_spec(spec_text(network), "net.yaml")
     assert (spec is not None, errors) == (True, ())
-    if name != "detached":  # a spec says which weights are frozen, and not where gradients stop
+    if name not in ("detached", "Scaled"):  # a spec does not say where gradients stop, nor which scales learn
         assert spec is not None
         assert [running_passes(layer, "training") for layer in spec.layers] == passes
+
+
+def test_what_switches_gradients_off_and_on() -> None:
+    network = one("torch_nets:Switched", "2x3x32x32", trains=True)
+    assert {layer.name: layer.frozen for layer in network.layers} == {
+        layer.name: layer.name.startswith("b.") for layer in network.layers
+    }
 
 
 def test_whoever_runs_a_network_without_gradients_does_not_train_it() -> None:

@@ -66,7 +66,7 @@ def test_every_convolution_as_forward_hooks_see_it(
     assert network.runtime.framework == "pytorch"
 
 
-@pytest.mark.parametrize("name", ["partly_frozen", "behind_frozen", "frozen_norm_of_weights"])
+@pytest.mark.parametrize("name", ["partly_frozen", "behind_frozen", "frozen_norm_of_weights", "FixedFilters", "Scaled"])
 def test_what_does_not_learn_is_what_the_module_has(tmp_path: Path, name: str) -> None:
     of_program, errors = read(exported(tmp_path, getattr(torch_nets, name)(), (2, 3, 32, 32)), ReadOptions())
     of_module, _ = read_module(f"torch_nets:{name}", ReadOptions(inputs={"": "2x3x32x32"}))
