@@ -412,9 +412,7 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     problem, which, board, unit = case.problem, case.which, case.board, case.unit
     N, C, K, granule, points = problem.N, problem.C, problem.K, unit.family.granule, problem.pixels_out // problem.N
     load_bytes = (points | C) * problem.element_bytes
-    load_bytes = max(
-        2, load_bytes & -load_bytes
-    )  # rows of single bytes were not timed: at best as slow as those of two
+    load_bytes = max(2, load_bytes & -load_bytes)  # of 1 none were timed: at best as slow as those of 2
     halves = board.like_hopper and problem.element_bytes > 1
     slower = (const.NARROW_POINTWISE[which] if halves else const.NARROW_PRODUCT).get(load_bytes, 1.0)
     if which == "wgrad":

@@ -186,16 +186,10 @@ class Edge(WireRecord, frozen=True, kw_only=True):
 def gradients(operations: Sequence[Operation]) -> list[bool]:
     """Whether a gradient arrives at each operation's tensor.
 
-    It does where weights of it or before it learn, and something behind it hands the gradient on. A convolution whose
-    input is unknown is taken to stand behind all that comes before it.
+    It does where weights of it or before it learn, and something behind it hands the gradient on.
     """
-    arrives: list[bool] = []
-    learned = False  # by any operation so far
-    for operation in operations:
-        unfed = operation.layer is not None and not operation.inputs
-        before = learned if unfed else any(arrives[source] for source in operation.inputs)
-        arrives.append((operation.learns or before) and not operation.detached)
-        learned = learned or operation.learns
+    pairs = zip(operations, _learned_before(operations), strict=True)
+    arrives = [(operation.learns or before) and not operation.detached for operation, before in pairs]
     if any(operation.detached for operation in operations):
         awaited = {source for operation in operations for source in operation.inputs}  # until a reader hands one on
         for number in reversed(range(len(operations))):
@@ -204,6 +198,22 @@ def gradients(operations: Sequence[Operation]) -> list[bool]:
             if arrives[number]:
                 awaited.difference_update(operation.inputs)
     return arrives
+
+
+def _learned_before(operations: Sequence[Operation]) -> list[bool]:
+    """Whether weights before each operation learn, with nothing between that stops their gradient.
+
+    A convolution whose input is unknown is taken to stand behind all that comes before it.
+    """
+    before: list[bool] = []
+    learned = False  # by any operation so far
+    for operation in operations:
+        sources = [operations[source].learns or before[source] for source in operation.inputs
+                   if not operations[source].detached]  # fmt: skip
+        unfed = operation.layer is not None and not operation.inputs
+        before.append(learned if unfed else any(sources))
+        learned = learned or operation.learns
+    return before
 
 
 def leaders(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
@@ -265,15 +275,10 @@ class Network(WireRecord, frozen=True, kw_only=True):
         if not any(arrives):
             learning = [replace(operation, frozen=False, detached=False) for operation in self.operations]
             return replace(self, operations=tuple(learning))
-        trained, passed = set[int](), set[int]()  # layers with wgrad; with dgrad
-        learned = False
-        for operation, gradient in zip(self.operations, arrives, strict=True):
-            if operation.layer is not None and gradient:
-                if operation.learns:
-                    trained.add(operation.layer)
-                if any(arrives[source] for source in operation.inputs) or (learned and not operation.inputs):
-                    passed.add(operation.layer)
-            learned = learned or operation.learns
+        ways = zip(self.operations, _learned_before(self.operations), arrives, strict=True)
+        reached = [(operation, before) for operation, before, gradient in ways if gradient]
+        trained = {operation.layer for operation, _ in reached if operation.learns}  # layers with wgrad
+        passed = {operation.layer for operation, before in reached if before}  # with dgrad
         layers = [
             replace(layer, frozen=index not in trained, no_dgrad=not layer.first and index not in passed)
             for index, layer in enumerate(self.layers)

@@ -245,8 +245,7 @@ _DEPTH_KEYS = ("D", "T", "Z", "StrideD", "PadD", "DilD", "depth")
 _LAYER_FIELDS = (
     "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "DilD", "DilH", "DilW",
     "PadD", "PadH", "PadW", "PadD_end", "PadH_end", "PadW_end", "OutPadD", "OutPadH", "OutPadW",
-    "groups", "dtype", "layout", "bias", "calls", "residual_inputs", "first", "head", "unfolded",
-    "frozen",
+    "groups", "dtype", "layout", "bias", "calls", "residual_inputs", "first", "head", "unfolded", "frozen",
 )  # fmt: skip
 
 

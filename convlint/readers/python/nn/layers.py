@@ -50,9 +50,8 @@ class FrameworkLayer(Struct, frozen=True, eq=False):
 
 
 # Kinds that keep the shape, with the kind of reader that each is for the tensor
-_LAST = frozenset(
-    ("flax", "haiku", "tensorflow")
-)  # frameworks besides Keras whose layers have the channels last unless told
+# Frameworks besides Keras whose layers have the channels last unless told
+_LAST = frozenset(("flax", "haiku", "tensorflow"))
 _NUMBER_BY_NUMBER: dict[Kind, str] = {
     "pointwise": "other", "other norm": "other", "norm": "norm", "first-axis norm": "norm",
 }  # fmt: skip
