@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from convlint.model.errors import suggestion
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Operation, Work, WorkKind, gradients, leaders
+from convlint.model.network import BATCH_NORMS, Edge, Operation, Work, WorkKind, gradients, leaders
 from convlint.model.runtime import Runtime, framework_of
 
 _MOST_COMPARED = 200  # later tensors that may be made of an earlier one
@@ -130,7 +130,7 @@ OPTIMIZER_STATES: Mapping[str, int] = {
     "rprop": 2,  # prev, step_size
     "lamb": 2,  # pytorch-lamb
 }
-_NORMS: frozenset[WorkKind] = frozenset(("group norm", "layer norm", "batch norm"))  # keep what they read
+_NORMS: frozenset[WorkKind] = frozenset(("group norm", "layer norm", *BATCH_NORMS))  # keep what they read
 # What else keeps what it reads or writes for its gradient in eager PyTorch (torch.autograd.graph.saved_tensors_hooks on
 # each operator). Those that keep another tensor in place, as leaky_relu does, are left out.
 _KEEP_READ: frozenset[WorkKind] = _NORMS | {"linear", "attention", "max pool"}

@@ -35,6 +35,7 @@ from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, mostly_nhwc, with_output
 from convlint.model.network import (
+    BATCH_NORMS,
     PART_OF,
     PROMOTED,
     Network,
@@ -57,11 +58,6 @@ class _Traffic(Struct, frozen=True):
 
 
 _ONCE: Final = _Traffic(1, 1)
-# Statistics take a pass of their own where they run over more than a row.
-_FORWARD: Mapping[WorkKind, _Traffic] = {"group norm": _Traffic(2, 1, 2)}
-_FORWARD_IN_TRAINING: Mapping[WorkKind, _Traffic] = {
-    "batch norm": _Traffic(2, 1, 2), "group norm": _Traffic(2, 1, 2)
-}  # fmt: skip
 # Backward. Of a result its gradient is read, of an operand its gradient is written and what was kept of it is read: a
 # norm reads both twice (sums first), a gate's gradient is a reduction of the product of both. An addition hands its
 # gradient on.
@@ -318,16 +314,14 @@ class _Walk:
             self._note(number, PART_OF[work.kind], time + product_us, moved, passes * flops, kernels + passes)
             return
         for forward in (True, False) if back else (True,):
-            traffic = self._traffic(work.kind, forward=forward)
-            if not forward and work.kind == "multiply" and len(reads) > 1 and len(set(reads)) == 1:
-                traffic = _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
+            traffic = self._traffic(number, work.kind, reads, forward=forward)
             bytes_ = (traffic.reads * sum(reads) + traffic.writes * writes) * size
             if work.kind == "max pool" and self.own:
                 bytes_ += POOL_INDEX_BYTES * writes
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
-            if work.kind == "batch norm" and self.own:
+            if work.kind in BATCH_NORMS and self.own:
                 streamed_us = max(streamed_us, self._batch_norm_us(number, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
@@ -346,9 +340,11 @@ class _Walk:
         operation, in_nhwc = self.operations[number], self.in_nhwc[number]
         work = _work(operation)
         elements = self.writes(number, work)
+        # On the way back the elements take what they do forward, unless the sums for its weights do: both assumed.
+        stored = not self.training or (work.kind == "frozen norm" and (forward or not operation.learns))
         if size == 2 and (self.sixteen == Dtype.bf16 or not self.autocast):
-            return self._own_batch_norm_us(elements, in_nhwc, forward=forward)
-        if not self.training:
+            return self._own_batch_norm_us(elements, in_nhwc, 1 if stored else 0 if forward else 2)
+        if stored:
             return _CUDNN_INFERENCE.get(size, 0.0) * elements / self.board.clocks_per_us
         clocks, channels = _CUDNN_BATCH_NORM.get(size), operation.C or work.weights // 2
         if in_nhwc or clocks is None or not channels:
@@ -358,11 +354,9 @@ class _Walk:
         share = min(1.0, max(0.0, (channel - fast) / (slow - fast)))
         return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
 
-    def _own_batch_norm_us(self, elements: float, in_nhwc: bool, *, forward: bool) -> float:
-        """The time of a batch norm in PyTorch's own kernels."""
-        in_training, in_inference, backward = _OWN_BATCH_NORM[in_nhwc]
-        clocks = backward if not forward else in_training if self.training else in_inference
-        return clocks * elements / self.board.clocks_per_us
+    def _own_batch_norm_us(self, elements: float, in_nhwc: bool, way: int) -> float:
+        """The time of a batch norm in PyTorch's own kernels; `way` is an index of `_OWN_BATCH_NORM`'s figures."""
+        return _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us
 
     def _max_pool_us(self, elements: float, *, forward: bool) -> float:
         """The least time of a max pool in PyTorch's own kernels."""
@@ -378,10 +372,16 @@ class _Walk:
         capacity = const.COPY_IN_L2 * self.board.l2_bytes if self.board.modern else 0.0
         return min(fresh, capacity) * (1 - 1 / _L2_SPEED)
 
-    def _traffic(self, kind: WorkKind, *, forward: bool) -> _Traffic:
-        if not forward:
-            return _BACKWARD.get(kind, _ONCE)
-        return (_FORWARD_IN_TRAINING if self.training else _FORWARD).get(kind, _ONCE)
+    def _traffic(self, number: int, kind: WorkKind, reads: Sequence[int], *, forward: bool) -> _Traffic:
+        if forward:
+            # Statistics take a pass of their own where they run over more than a row.
+            taken = kind == "group norm" or (kind == "batch norm" and self.training)
+            return _Traffic(2, 1, 2) if taken else _ONCE
+        if kind == "multiply" and len(reads) > 1 and len(set(reads)) == 1:
+            return _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
+        if kind == "frozen norm" and self.operations[number].learns:
+            return _Traffic(2, 2, 2)  # the sums for its weights read both first
+        return _BACKWARD.get(kind, _ONCE)
 
     def _launch(self, number: int) -> None:
         """Counts an operation that the host starts."""
@@ -509,9 +509,9 @@ class _Walk:
         if work.flops:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
-            forward = not work.op.endswith("backward")
-            passes = 3 if forward else 5  # that `moved` counts
-            us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, forward=forward))
+            way = 2 if work.op.endswith("backward") else 0 if self.training else 1
+            passes = 5 if way == 2 else 3  # that `moved` counts
+            us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, way))
         elif work.elements:
             us = max(us, self._max_pool_us(work.elements * images, forward=not work.op.endswith("backward")))
         return work.calls * (us + launches * const.KERNEL_US)
@@ -586,7 +586,7 @@ _REDUCED_PER_CLOCK: Final = 9.0
 _FUSED_LAYER_NORM_ROW: Final = (140.0, 280.0)
 _FUSED_GELU: Final = (0.40, 0.74)
 _HANDS_ON: frozenset[WorkKind] = frozenset(("add", "multiply", "activation", "copy", "concat"))  # the type that arrives
-_FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", "batch norm"))
+_FOLDED: frozenset[WorkKind] = frozenset(("activation", "add", "multiply", *BATCH_NORMS))
 _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm", "group norm"))
 
 

@@ -20,17 +20,21 @@ OperationKind = Literal[
 ]
 
 
-# What an operation between convolutions does, as far as its time depends on that; `unknown` is what no reader knows.
+# What an operation between convolutions does, as far as its time depends on that; `unknown` is what no reader knows. A
+# `frozen norm` is a batch norm that takes stored statistics in training.
 WorkKind = Literal[
-    "batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "copy", "max pool", "pool",
-    "resize", "reduce", "softmax", "linear", "product", "attention", "embedding", "unknown",
+    "batch norm", "frozen norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "copy",
+    "max pool", "pool", "resize", "reduce", "softmax", "linear", "product", "attention", "embedding", "unknown",
 ]  # fmt: skip
+
+BATCH_NORMS: Sequence[WorkKind] = ("batch norm", "frozen norm")
 
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
 
 PART_OF: Mapping[WorkKind, Part] = {
-    "batch norm": "normalisation", "layer norm": "normalisation", "group norm": "normalisation",
+    "batch norm": "normalisation", "frozen norm": "normalisation", "layer norm": "normalisation",
+    "group norm": "normalisation",
     "activation": "pointwise", "add": "pointwise", "multiply": "pointwise", "softmax": "pointwise",
     "concat": "copy", "copy": "copy", "embedding": "copy",
     "max pool": "pool", "pool": "pool", "resize": "pool", "reduce": "pool",

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.model.layer import AXES, ConvLayer
-from convlint.model.network import Operation, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, Operation, OperationKind, Work, WorkKind
 from convlint.readers.bounded_json import MOST_PRODUCERS, MOST_TEXT
 
 
@@ -170,7 +170,7 @@ class Operations:
         if writes is None or small or any(shape is None or None in shape for shape in (*reads, writes)):
             self._sizeless += 1
             return Work(kind="unknown", op=op[:MOST_TEXT], reads=(0,) * len(reads))
-        own = constants[:2] if kind == "batch norm" else constants  # ONNX has running statistics behind them
+        own = constants[:2] if kind in BATCH_NORMS else constants  # ONNX has running statistics behind them
         weights = sum(map(elements, own)) if kind in WITH_WEIGHTS else 0
         product: tuple[int, ...] = ()
         if kind in ("linear", "product"):
@@ -269,7 +269,9 @@ MOST_SIZELESS = 0.05
 _NAMED = 4  # operators that a note names
 _LEAST_RANK: Mapping[WorkKind, int] = {"linear": 1, "product": 2}  # of what they read and write
 # Operations that have parameters of their own.
-WITH_WEIGHTS: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "group norm", "linear", "embedding"))
+WITH_WEIGHTS: frozenset[WorkKind] = frozenset(
+    ("batch norm", "frozen norm", "layer norm", "group norm", "linear", "embedding")
+)
 
 
 def elements(shape: Shape) -> int:

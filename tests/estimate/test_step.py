@@ -11,7 +11,7 @@ from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
-from convlint.model.network import Edge, Network, Operation, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime
 
 N, C, SIZE = 64, 64, 56
@@ -365,6 +365,31 @@ def test_a_silu_whose_sum_is_taken_moves_as_much_as_in_32_bits(op: str, more: in
     summed = network(act, work("reduce", writes=few), (work("multiply", ELEMENTS, few), (2, 3)))
     first = kernels(step(summed, COMPILED))[0]
     assert first.bytes == 2 * (2 * ELEMENTS + few) + more * ELEMENTS
+
+
+def frozen_norm(*, learns: bool) -> Network:
+    one = network(work("frozen norm", weights=2 * C))
+    return replace(one, operations=(*one.operations[:2], replace(one.operations[2], frozen=not learns)))
+
+
+def test_a_norm_of_stored_statistics_reads_what_its_gradients_need() -> None:
+    """In tensors of one size: once each way; if its weights learn, sums read two more (batch_norm_backward)."""
+    for learns, both in (False, 2 + 2), (True, 2 + 4):
+        found = of(frozen_norm(learns=learns), 2, mode="training")
+        assert (found.bytes, found.part) == (both * 2 * ELEMENTS, "normalisation")
+    times = [of(one, 2, mode="training").time_us for one in (frozen_norm(learns=False), network(work("batch norm")))]
+    assert times[0] < times[1] / 2
+    compiled = [
+        kernels(step(one, COMPILED, "training"))[0] for one in (frozen_norm(learns=False), network(work("add")))
+    ]
+    assert compiled[0] == replace(compiled[1], part="normalisation")
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100-sxm"])
+@pytest.mark.parametrize("runtime", [EAGER, COMPILED, Runtime(framework="tensorrt")])
+def test_in_inference_all_batch_norms_have_stored_statistics(gpu: str, runtime: Runtime) -> None:
+    frozen, plain = (step(network(work(kind, weights=2 * C)), runtime, gpu=gpu) for kind in BATCH_NORMS)
+    assert frozen == plain
 
 
 def test_a_batch_norm_in_training_reads_its_input_first_for_the_statistics() -> None:

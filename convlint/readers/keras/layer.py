@@ -165,3 +165,9 @@ def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tu
                      C=layer.C, H=layer.H, W=layer.W, D=layer.D)
             )  # fmt: skip
     return tuple(layers), tuple(edges), tuple([layer_of[position] for position in range(len(calls))])
+
+
+def is_frozen(layer: Node) -> bool:
+    """Whether its weights learn nothing."""
+    trainable = layer.get("config", "trainable")
+    return trainable is not None and trainable.value is False

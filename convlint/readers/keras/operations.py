@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
-from convlint.readers.keras.layer import NORMS
+from convlint.readers.keras.layer import NORMS, is_frozen
 from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, channels_first
 from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
 
@@ -76,6 +76,8 @@ class ModelOperations(Operations):
             return None
         same = known in SAME or known in _SAME_OPS.split() or known in _ADD or known in _ADD_OPS
         done = _WORK.get(known, "activation" if same else "unknown")
+        if done == "batch norm" and is_frozen(layer):
+            done = "frozen norm"
         before = [tensor.shape for tensor in given]
         constants: list[Shape] = []
         axis = self.axis(before[0])

@@ -22,7 +22,7 @@ from convlint.readers.bounded_json import (
 )
 from convlint.readers.bounded_zip import open_zip, read_member
 from convlint.readers.inputs import by_name, parse_shape
-from convlint.readers.keras.layer import NORMS, ConvCall, build, is_convolution, without_copies
+from convlint.readers.keras.layer import NORMS, ConvCall, build, is_convolution, is_frozen, without_copies
 from convlint.readers.keras.operations import LayerTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
 from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
@@ -169,7 +169,7 @@ class ModelWalk:
             return given or [self._unknown(kind, name, given)]
         begin = self._steps.count
         value = self._called(kind, layer, name, given)
-        if _is_frozen(layer):
+        if is_frozen(layer):
             self._steps.freeze(begin)
         return [value]
 
@@ -193,7 +193,7 @@ class ModelWalk:
         shapes = [value.shape for value in given if value.shape is not None]
         shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
         # One that is not trainable normalises by stored statistics, which cancel no bias.
-        seen = f"frozen {kind}" if kind in NORMS and _is_frozen(layer) else kind
+        seen = f"frozen {kind}" if kind in NORMS and is_frozen(layer) else kind
         origin = self._flow.operation([value.origin for value in given], seen, learned=kind in _LEARNED)
         return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
@@ -243,12 +243,6 @@ class ModelWalk:
     @staticmethod
     def _too_many_calls() -> InputFault:
         return InputFault(f"the model calls layers more than {MOST_CALLS:,} times, the limit for one input")
-
-
-def _is_frozen(layer: Node) -> bool:
-    """Whether its weights learn nothing."""
-    trainable = layer.get("config", "trainable")
-    return trainable is not None and trainable.value is False
 
 
 def _name(layer: Node) -> str:

@@ -76,8 +76,9 @@ ACTIVATIONS = frozenset(
 # What an entry does, by its op; by its carrier where the op is not here. Views and what keeps everything do nothing.
 _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(ACTIVATIONS, "activation"),
-    "norm": "batch norm", "batchnorm": "batch norm", "layernorm": "layer norm", "groupnorm": "group norm",
-    "instancenorm": "group norm", "softmax": "softmax", "attention": "attention", "linear": "linear", "dense": "linear",
+    "norm": "batch norm", "batchnorm": "batch norm", "frozenbatchnorm": "frozen norm", "layernorm": "layer norm",
+    "groupnorm": "group norm", "instancenorm": "group norm", "softmax": "softmax", "attention": "attention",
+    "linear": "linear", "dense": "linear",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
 }  # fmt: skip
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
@@ -86,10 +87,12 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
 _OF_STEPS = frozenset(
-    ("norm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
+    ("norm", "frozenbatchnorm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
 ) - {"sigmoid", "tanh"}  # fmt: skip
 # Kinds of work that fit behind a layer of any width; `_OF_TASKS` are exceptions, whose width a task decides.
-_OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(("batch norm", "layer norm", "activation", "max pool", "pool"))
+_OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(
+    ("batch norm", "frozen norm", "layer norm", "activation", "max pool", "pool")
+)
 _OF_TASKS = frozenset(("sigmoid", "tanh"))
 _IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
@@ -193,7 +196,7 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bi
     elif kind == "attention":  # queries, keys and values, which are as wide as the result
         length = writes // ((shape.N or 1) * (shape.C or 1))
         reads, product = [3 * writes], (shape.N or 0, length, length, shape.C or 0)
-    elif kind in ("batch norm", "layer norm", "group norm"):
+    elif kind in ("batch norm", "frozen norm", "layer norm", "group norm"):
         weights = 2 * (shape.C or 0)
     return Work(
         kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,

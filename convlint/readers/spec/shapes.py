@@ -40,8 +40,8 @@ AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it 
 CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
-         "softmax", "activation", "dropout", "identity", "norm", "layernorm", "groupnorm", "quantize", "dequantize",
-         "attention"),
+         "softmax", "activation", "dropout", "identity", "norm", "frozenbatchnorm", "layernorm", "groupnorm",
+         "quantize", "dequantize", "attention"),
         _UNCHANGED,
     ),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),

@@ -589,13 +589,14 @@ class _Wiring:
 
 # What a spec has an op for, beside linear layers: others would be missing in its step.
 _WRITTEN: frozenset[WorkKind] = frozenset(
-    ("batch norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "max pool", "pool", "resize",
-     "reduce", "softmax")
+    ("batch norm", "frozen norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "max pool",
+     "pool", "resize", "reduce", "softmax")
 )  # fmt: skip
 _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
-    "batch norm": "norm", "layer norm": "layernorm", "group norm": "groupnorm", "softmax": "softmax"
+    "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
+    "softmax": "softmax",
 }  # fmt: skip
 
 

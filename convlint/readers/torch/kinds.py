@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from convlint.model.network import PROMOTED, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, PROMOTED, OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -325,16 +325,21 @@ def work_of(
     written: Sequence[Shape],
     constants: Sequence[Shape],
     argument: Callable[[str], Any] = lambda _: None,
+    *,
+    trains: bool = False,
 ) -> Work | None:
     """The work of an operator that is no view; `reads` are the shapes of activations, `constants` those of the others.
 
-    None where a size is symbolic, and where no kernel runs. `argument` is that of `OperatorCall`.
+    None where a size is symbolic, and where no kernel runs. `argument` is that of `OperatorCall`. `trains`: it is an
+    operator of a training step.
     """
     short = plain(name)
     shapes = (*reads, *written, *constants)
     if runs_nothing(name, argument) or any(size is None for shape in shapes for size in shape):
         return None
     kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
+    if kind == "batch norm" and trains and is_frozen(name, argument):
+        kind = "frozen norm"
     if "dropout" in short:
         kind = "activation"
     if kind == "multiply" and len(reads) == 1 and not any(map(elements, constants)):
@@ -345,7 +350,7 @@ def work_of(
     elif kind == "attention":
         kind, product = _attention(reads, written[0], constants)
     weights = [shape for shape in constants if shape] if kind in WITH_WEIGHTS else []
-    if kind == "batch norm":
+    if kind in BATCH_NORMS:
         weights = weights[:2]  # the others are statistics
     return Work(
         kind=kind, op=short, reads=tuple(map(elements, reads)), writes=sum(map(elements, written)),

@@ -204,9 +204,13 @@ Tensor = tuple[Hashable, Shape]  # a key that tells tensors apart, and the sizes
 
 
 class TracedOperations:
-    """The operations of a forward pass. A tensor that none of them made is a constant, such as a parameter."""
+    """The operations of a forward pass. A tensor that none of them made is a constant, such as a parameter.
 
-    def __init__(self) -> None:
+    `trains`: the pass is one of training.
+    """
+
+    def __init__(self, *, trains: bool) -> None:
+        self._trains = trains
         self.whole = True  # the work of each is known
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
@@ -279,7 +283,7 @@ class TracedOperations:
         work = None
         if not view:
             shapes = [self._shapes[number] for number in inputs]
-            work = work_of(name, shapes, [shape for _, shape in written], fixed, argument)
+            work = work_of(name, shapes, [shape for _, shape in written], fixed, argument, trains=self._trains)
             self.whole = self.whole and (work is not None or runs_nothing(name, argument))
             if work is not None and not work.weights and learned:  # a scale or an offset for each channel
                 work = replace(work, weights=learned)

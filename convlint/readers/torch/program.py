@@ -392,7 +392,8 @@ class _GraphReader:
         """The network, and what could not be resolved. Raises InputFault."""
         self.tensors.set_sizes(options)
         flow = ConvFlow()
-        operations = TracedOperations()
+        trains = any(_argument(node, "training") is True for node in self.nodes if role(operator(node)) == NORM)
+        operations = TracedOperations(trains=trains)
         origins: dict[str, ValueOrigin] = {}
         for name in self.tensors.inputs:
             origins[name] = ValueOrigin()
@@ -402,7 +403,6 @@ class _GraphReader:
         calls: list[ConvCall] = []
         unknown: dict[str, None] = {}
         hidden: list[str] = []
-        trains = any(_argument(node, "training") is True for node in self.nodes if role(operator(node)) == NORM)
         for node in self.nodes:
             name = operator(node)
             job = role(name)

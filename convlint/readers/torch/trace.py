@@ -149,7 +149,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, root: torch.nn.Module) -> None:
         super().__init__()
         self.flow = ConvFlow()
-        self.operations = TracedOperations()
+        self.operations = TracedOperations(trains=root.training)
         self._names = {id(module): name for name, module in root.named_modules()}
         self._trains = root.training  # in eval mode, all norms are frozen
         self.calls: list[ConvCall] = []

@@ -273,6 +273,13 @@ def test_known_networks(tmp_path: Path) -> None:
     assert sum(len(group.depthwise) for group in groups) == 16
 
 
+def test_a_norm_that_is_not_trainable_takes_stored_statistics(tmp_path: Path) -> None:
+    x = keras.Input((8, 6, 3), batch_size=2)
+    frozen = L.BatchNormalization(trainable=False)(L.BatchNormalization()(L.Conv2D(12, 3)(x)))
+    works = [(one.work.kind, one.work.weights) for one in read_back(tmp_path, x, frozen).operations if one.work]
+    assert works == [("batch norm", 24), ("frozen norm", 24)]
+
+
 def test_each_layer_says_what_it_reads_writes_and_multiplies(tmp_path: Path) -> None:
     x = keras.Input((8, 6, 3), batch_size=2)
     y = L.ReLU()(L.BatchNormalization()(L.Conv2D(12, 3, padding="same")(x)))

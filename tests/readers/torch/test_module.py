@@ -684,6 +684,18 @@ def test_a_norm_that_keeps_its_statistics_in_training_cancels_no_bias(trains: bo
     assert [layer.norm_follows for layer in layers] == follows  # in eval mode, nobody can tell
 
 
+@pytest.mark.parametrize(("trains", "kinds"), [(True, ["batch norm", "frozen norm"]), (None, ["batch norm"] * 2)])
+def test_a_spec_says_which_norm_keeps_its_statistics_in_training(trains: bool | None, kinds: list[str]) -> None:
+    network = one("torch_nets:FrozenNorm", "2x3x8x8", trains=trains)
+    found = read_spec(spec_text(network), "net.yaml")[0]
+    assert found is not None
+    for each in network, found:
+        assert [(step.work.kind, step.work.weights) for step in each.operations if step.work] == [
+            (kind, 16) for kind in kinds
+        ]
+    assert [layer.norm_follows for layer in found.layers] == [layer.norm_follows for layer in network.layers]
+
+
 @pytest.mark.parametrize("trains", [True, None])
 def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None:
     network = one("torch_nets:lazy", "2x3x8x8", trains=trains)

@@ -312,6 +312,8 @@ def test_a_norm_that_keeps_its_statistics_in_training_cancels_no_bias(tmp_path: 
     program = torch.export.export(torch_nets.FrozenNorm(), (torch.zeros(2, 3, 8, 8),))
     path = str(tmp_path / "model.pt2")
     torch.export.save(program, path)
-    assert [layer.norm_follows for layer in read(path, ReadOptions())[0].layers] == [True, False]
+    network = read(path, ReadOptions())[0]
+    assert [layer.norm_follows for layer in network.layers] == [True, False]
+    assert [step.work.kind for step in network.operations if step.work] == ["batch norm", "frozen norm"]
     evaluated = exported(tmp_path, torch_nets.FrozenNorm(), (2, 3, 8, 8))
     assert [layer.norm_follows for layer in read(evaluated, ReadOptions())[0].layers] == [True, True]
