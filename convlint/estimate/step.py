@@ -74,8 +74,10 @@ _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2
 # bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
 # where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
 # HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
-# measured time without it).
+# measured time without it). Some generations are no faster in 16 bits. Fit: ResNet-50 with autocast on three A100 and
+# two H100, PyTorch 1.13 (0.76 to 0.89 of the measured steps without it; TF32 0.90 to 1.05). No trace of it exists.
 _CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
+_NO_FASTER_IN_16_BITS: Final = ("8.0", "9.0")
 _HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
 # In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16
 # bits nothing was timed.
@@ -302,7 +304,7 @@ class _Walk:
                 time = passes * (moved * self.us_per_byte + const.KERNEL_US)
         if work.kind in _PRODUCTS:
             product_us, flops = self._product(number, work, sum(reads) + writes, size)
-            frozen = self.operations[number].frozen
+            frozen = self.operations[number].frozen and work.weights > 0
             if self.autocast and work.weights:
                 time += self._cast_weights(work.weights, back=back and not frozen)
                 kernels += 1
@@ -346,7 +348,8 @@ class _Walk:
             return self._own_batch_norm_us(elements, in_nhwc, 1 if stored else 0 if forward else 2)
         if stored:
             return _CUDNN_INFERENCE.get(size, 0.0) * elements / self.board.clocks_per_us
-        clocks, channels = _CUDNN_BATCH_NORM.get(size), operation.C or work.weights // 2
+        of_bits = 4 if size == 2 and self.board.generation in _NO_FASTER_IN_16_BITS else size
+        clocks, channels = _CUDNN_BATCH_NORM.get(of_bits), operation.C or work.weights // 2
         if in_nhwc or clocks is None or not channels:
             return 0.0
         channel = work.writes * self.images / channels  # however many channels a change makes of them
@@ -434,10 +437,9 @@ class _Walk:
         unit = tensor or simt
         if unit is None:
             return 0.0, flops
-        attention = work.kind == "attention"
-        share, further = (_ATTENTION_SHARE, _ATTENTION_BACKWARD) if attention else (_PRODUCT_SHARE, 2.0)
-        if operation.frozen:
-            further = 1.0
+        share, further = _PRODUCT_SHARE, 1.0 if operation.frozen and work.weights else 2.0
+        if work.kind == "attention":
+            share, further = _ATTENTION_SHARE, _ATTENTION_BACKWARD
         time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
         return (1 + (further if back else 0)) * time + const.KERNEL_US, flops
 
@@ -746,8 +748,7 @@ def _arriving(layer: ConvLayer) -> int:
 def _is_copied_whole(operation: Operation) -> bool:
     """Whether an operation copies all of its one input, and nothing else."""
     work = operation.work
-    is_copy = work is not None and work.kind == "copy" and len(operation.inputs) == 1
-    return is_copy and work is not None and work.reads[0] == work.writes
+    return work is not None and work.kind == "copy" and len(operation.inputs) == 1 and work.reads[0] == work.writes
 
 
 def _rows(work: Work, reads: Sequence[int]) -> float:
