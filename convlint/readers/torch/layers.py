@@ -304,7 +304,8 @@ class TracedOperations:
             work = replace(work, reads=tuple([elements[number] for number in numbers]))
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
-            where=text, constants=fixed, built=built, work=work, frozen=not learned, detached=detached,
+            where=text, constants=fixed, built=built, work=work, detached=detached,
+            frozen=work is not None and work.weights > 0 and not learned,
         )  # fmt: skip
         for key, shape in written[1:]:
             if effect != OPAQUE:

@@ -750,6 +750,14 @@ def test_what_does_not_learn_has_no_wgrad(name: str, passes: list[tuple[str, ...
         assert [running_passes(layer, "training") for layer in spec.layers] == passes
 
 
+def test_only_what_has_weights_is_called_frozen() -> None:
+    """A frozen product of activations, such as attention, would lose its gradients."""
+    network = one("torch_nets:partly_frozen", "2x3x32x32", trains=True)
+    assert [(step.kind, step.frozen) for step in network.operations] == [
+        ("input", False), ("conv", True), ("identity", False), ("conv", False)
+    ]  # fmt: skip
+
+
 def test_what_switches_gradients_off_and_on() -> None:
     network = one("torch_nets:Switched", "2x3x32x32", trains=True)
     assert {layer.name: layer.frozen for layer in network.layers} == {
