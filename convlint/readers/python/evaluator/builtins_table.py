@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from convlint.readers.python.evaluator.builtin_types import NotPlain, is_instance, keys_of, ordered, plain
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
+from convlint.readers.python.evaluator.names_of import bound_in_functions
 from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     NONE,
@@ -519,6 +520,24 @@ def _one_named(machine: Machine, call: LibraryCall) -> Value | None:
     return None
 
 
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def _eval(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return what a text that is a name means in its module, as of a class that a config chooses."""
+    text = text_of(call.args[0]) if len(call.args) == 1 and not call.keywords else None
+    scope = machine.modules.scope(call.file.path)
+    if text is None or scope is None or _DOTTED.fullmatch(text) is None:
+        return None
+    head, *rest = text.split(".")
+    if head in bound_in_functions(call.file.tree):
+        return None
+    value = machine.modules.lookup(scope, head)
+    for name in rest:
+        value = machine.attribute(value, name)
+    return value
+
+
 def set_named(machine: Machine, receiver: Value, key: Value, value: Value, *, plainly: bool = False) -> Value:
     """Evaluate `setattr(receiver, key, value)`; `plainly` as `object.__setattr__` does."""
     name = text_of(key)
@@ -750,7 +769,7 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),
     "builtins.object.__new__": _new, "builtins.type.__call__": _type_called,
     "torch.nn.Module.__setattr__": _setattr(plainly=True), "builtins.type": _type, "builtins.callable": _callable,
-    "builtins.vars": _vars,
+    "builtins.vars": _vars, "builtins.eval": _eval,
     "builtins.staticmethod": _marked("static"), "builtins.classmethod": _marked("class"),
     "builtins.property": _marked("property"), **dict.fromkeys(("builtins.print", "warnings.warn"), lambda _, __: NONE),
     "typing.cast": lambda _, call: call.args[1] if len(call.args) == 2 else None,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
-from convlint.readers.python.walking import LEAVES, below
+from convlint.readers.python.walking import LEAVES, below, every
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _INNER = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
@@ -175,6 +176,16 @@ def parameters(node: Body) -> list[ast.arg]:
     arguments = node.args
     args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return args + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
+
+
+@lru_cache(maxsize=8)
+def bound_in_functions(tree: ast.Module) -> frozenset[str]:
+    """Return the names that any function in a module binds for itself."""
+    names: set[str] = set()
+    for node in every(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names |= BodyNames(node.body).bound.union(parameter.arg for parameter in parameters(node))
+    return frozenset(names)
 
 
 def _add(node: ast.expr, objects: set[str], attributes: set[tuple[str, str]]) -> None:

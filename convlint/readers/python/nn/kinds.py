@@ -225,6 +225,14 @@ _MODULES_OF_LIBRARIES = frozenset((
     "mmcv.BaseModule", "transformers.PreTrainedModel", "diffusers.ModelMixin", "composer.ComposerModel",
     "torch.jit.ScriptModule",
 ))  # fmt: skip
+# PyTorch's layers in mmcv.cnn, which take empty batches too
+_WRAPPED_BY_MMCV = words("Conv2d Conv3d ConvTranspose2d ConvTranspose3d Linear MaxPool2d MaxPool3d")
+_CONTAINERS: tuple[tuple[str, Kind], ...] = (
+    ("Sequential", "sequential"), ("ModuleList", "list"), ("ModuleDict", "dict"),
+)  # fmt: skip
+_CONTAINERS_OF_LIBRARIES: dict[str, Kind] = {
+    f"{library}.{name}": kind for library in ("mmcv", "mmengine") for name, kind in _CONTAINERS
+}
 _LIBRARIES = frozenset(name.partition(".")[0] for name in (*_MODULES_OF_LIBRARIES, *_WITH_NORM)) - {"torch"}
 
 
@@ -343,6 +351,7 @@ _KINDS: dict[str, Kind] = {
     "equinox.Module": "module", "keras.Model": "module",
     "paddle.DataParallel": "wrapper", "keras.Sequential": "sequential",
     **_NORMS_OF_TF1, **dict.fromkeys(COMPOSITES, "sequential"), **dict.fromkeys(_MODULES_OF_LIBRARIES, "module"),
+    **_CONTAINERS_OF_LIBRARIES,
     **{name: kind for name, kind in _by_name("keras.layers", _KERAS_KINDS).items() if name[13:] not in _MODELS},
 }  # fmt: skip
 
@@ -360,7 +369,7 @@ def canonical(name: str) -> str:
         ours = parts[1:3] == ["gluon", "nn"] or parts[1:4] == ["gluon", "contrib", "nn"]
         return f"mxnet.gluon.nn.{short}" if ours or short in ("Block", "HybridBlock") else name
     if len(parts) > 1 and (head == "haiku" or head in _LIBRARIES):
-        return f"{head}.{short}"
+        return f"torch.nn.{short}" if head == "mmcv" and short in _WRAPPED_BY_MMCV else f"{head}.{short}"
     if head == "flax" and parts[1:2] in (["linen"], ["nnx"]) and len(parts) > 2:
         return f"flax.{parts[1]}.{short}"
     at = parts[:4].index("keras") if head == "tensorflow" and "keras" in parts[:4] else 0

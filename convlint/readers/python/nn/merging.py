@@ -253,8 +253,11 @@ class Gathering:
     def add(
         self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
         path: str, root: str, whole: bool, lines: range = range(0),
-    ) -> None:  # fmt: skip
-        """Add the records of a root, the runs of its forward passes, and its result; `lines` are those of its code."""
+    ) -> bool:  # fmt: skip
+        """Add the records of a root, the runs of its forward passes, and its result; `lines` are those of its code.
+
+        Return whether it is known of each layer what holds or reads it: not of one in a list of unknown items.
+        """
         layers: dict[int, tuple[Convolution, str]] = {}
         alternatives: dict[int, set[tuple[str, ...]]] = {}
         superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
@@ -275,8 +278,10 @@ class Gathering:
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
         judges = bool(tree.owners) and tree.whole and whole
         ends: dict[int, bool] = {}
+        followed = True
         for layer, condition in layers.values():
             uses, held = recording.uses.get(layer, []), id(layer) in tree.layers
+            followed = followed and bool(uses or held or id(layer) in near or id(layer) in escaped)
             # Setting an attribute made another layer of it: only that one runs.
             if id(layer) in superseded and not uses and not held:
                 continue
@@ -323,6 +328,7 @@ class Gathering:
                 seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
         if certainty != "stated" and whole:
             self._by_defaults = {layer.place.node for layer, _ in layers.values()}
+        return followed
 
     def settle(self) -> None:
         """Decide, once a root has run, on what only its defaults keep it from constructing."""

@@ -93,7 +93,7 @@ def _run(
     certainty: Certainty,
 ) -> bool:  # fmt: skip
     """Evaluate a root, run its result on an input, and add what was seen; return whether everything is known."""
-    library.recording = Recording()
+    library.recording, followed = Recording(), True
     run = machine.run_root(root, certainty == "with defaults")
     networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
     networks += _sequentials([run.value, *run.variables], networks)
@@ -102,13 +102,15 @@ def _run(
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
         whole = whole and machine.steps >= 0
         path = root.file.path
-        gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
-                      root=f"{path}:{root.name}", whole=whole, lines=_lines_of(root))  # fmt: skip
+        followed = gathering.add(
+            recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
+            root=f"{path}:{root.name}", whole=whole, lines=_lines_of(root),
+        )  # fmt: skip
     library.recording = Recording()
-    # Every convolution was constructed unconditionally, with known arguments, and did not escape.
+    # Every convolution was constructed unconditionally, with known arguments, and did not escape or get out of sight.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
     known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
-    return bool(log) and whole and known
+    return bool(log) and whole and known and followed
 
 
 def _lines_of(root: Function | Class) -> range:

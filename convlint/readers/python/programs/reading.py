@@ -33,7 +33,9 @@ from convlint.readers.python.programs.segments import Followed, Reach, Segment, 
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
-_TRAINING = (b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner")
+_TRAINING = (
+    b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
+)  # fmt: skip
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 

@@ -658,6 +658,37 @@ def test_a_norm_by_a_default_that_callers_override_is_no_norm(
     assert ("CL506" in found) is is_said
 
 
+IN_A_LIST = """
+from torch import nn
+class VGG(nn.Module):
+    def __init__(self, widths, norm={default}):
+        super().__init__()
+        layers = []
+        for width in widths:
+            if width == "M":
+                layers += [nn.MaxPool2d(2)]
+            else:
+                conv = nn.Conv2d(64, width, 3)
+                if norm:
+                    layers += [conv, nn.BatchNorm2d(width), nn.ReLU()]
+                else:
+                    layers += [conv, nn.ReLU()]
+        self.body = nn.Sequential(*layers)
+    def forward(self, x):
+        return self.body(x)
+def plain(**options):
+    return VGG([64], **options)
+def normed(**options):
+    return VGG([64], norm=True, **options)
+"""
+
+
+@pytest.mark.parametrize(("default", "is_said"), [("True", True), ("False", False)])
+def test_the_default_decides_what_stands_behind_a_layer_in_a_list(tmp_path: Path, default: str, is_said: bool) -> None:
+    (tmp_path / "net.py").write_text(IN_A_LIST.format(default=default))
+    assert ("CL506" in {finding.rule.code for finding in lint(tmp_path, isolated=True).findings}) is is_said
+
+
 def test_a_network_without_a_forward_pass_runs_by_its_other_methods(tmp_path: Path) -> None:
     init = "self.body = nn.Sequential(nn.Conv2d(6, 32, 8, stride=4), nn.ReLU())\nself.head = nn.Conv2d(32, 19, 1)"
     methods = "    def value(self, x):\n        return self.body(x / 255)\n"

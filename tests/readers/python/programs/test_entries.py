@@ -149,3 +149,33 @@ NET = "from torchvision import models\nnet = models.resnet18().cuda()\nopt = tor
 def test_a_toy_before_the_training_is_not_where_it_begins(tmp_path: Path, training: str, line: int) -> None:
     (found,) = programs(tmp_path, {"train.py": TOY + NET + training})
     assert found.at.line == line
+
+
+SCALED = """
+import torch
+from timm.utils import NativeScaler
+from torchvision import models
+
+def train(loader):
+    model = models.resnet18().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    loss_scaler = NativeScaler()
+    for image, label in loader:
+        loss = torch.nn.functional.cross_entropy(model(image), label)
+        {step}
+
+if __name__ == "__main__":
+    train(None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "count"),
+    [
+        ("loss_scaler(\n            loss, optimizer, clip_grad=1.0, parameters=model.parameters())", 1),
+        ("print(loss_scaler(loss))", 0),
+        ("optimizer.zero_grad()", 0),
+    ],
+)
+def test_a_scaler_of_timm_makes_the_step(tmp_path: Path, step: str, count: int) -> None:
+    assert len(programs(tmp_path, {"train.py": SCALED.format(step=step)})) == count

@@ -117,6 +117,42 @@ class Uses(nn.Module):
         return self.h(self.g(self.f(self.e(self.d(self.c(self.b(self.a(x))))))))
 
 
+class Point(nn.Module):
+    def __init__(self, i, o=76):
+        super().__init__()
+        # ? C=68 K=76 R=1 norm=True
+        self.conv = nn.Conv2d(i, o, 1)
+        self.norm = nn.BatchNorm2d(o)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Other(nn.Module):
+    def __init__(self, i):
+        super().__init__()
+        # ? C=? K=80
+        self.conv = nn.Conv2d(i, 80, 1)
+
+
+CLASSES = {"block": "Point", "norm": "nn.BatchNorm2d", "other": "Other"}
+
+
+class ByText(nn.Module):
+    """Classes by a text, as configs name them; one name may be that of a parameter."""
+
+    def __init__(self, Other=None):
+        super().__init__()
+        # ? C=64 K=68 norm=True
+        self.conv = nn.Conv2d(64, 68, 3)
+        self.norm = eval(CLASSES["norm"])(68)
+        self.block = eval(CLASSES["block"])(68)
+        self.other = eval(CLASSES["other"])(76)
+
+    def forward(self, x):
+        return self.other(self.block(self.norm(self.conv(x))))
+
+
 def make_divisible(value, divisor=8):
     new = max(divisor, int(value + divisor / 2) // divisor * divisor)
     if new < 0.9 * value:

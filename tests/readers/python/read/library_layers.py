@@ -4,8 +4,8 @@ from functools import partial
 
 import lightning
 import pytorch_lightning as pl
-from mmcv.cnn import ConvModule, build_conv_layer, build_norm_layer
-from mmengine.model import BaseModule
+from mmcv.cnn import Conv2d, ConvModule, MaxPool2d, build_conv_layer, build_norm_layer
+from mmengine.model import BaseModule, ModuleDict, ModuleList, Sequential
 from torch import nn
 from torchvision.ops import Conv2dNormActivation
 from torchvision.ops.misc import ConvNormActivation
@@ -46,6 +46,29 @@ class Block(BaseModule):
 
     def forward(self, x):
         return self.norm1(self.conv1(x))
+
+
+class Branches(BaseModule):
+    def __init__(self, init_cfg=None):
+        super().__init__(init_cfg)
+        # ? C=32 K=104 bias=True norm=True
+        self.stem = Sequential(nn.Conv2d(32, 104, 1), nn.BatchNorm2d(104), init_cfg=None)
+        self.branches = ModuleList(
+            [
+                # ? C=104 K=104 bias=True norm=True
+                Sequential(nn.Conv2d(104, 104, 3, padding=1), nn.BatchNorm2d(104))
+                for _ in range(2)
+            ]
+        )
+        # ? C=104 K=112 bias=True norm=False
+        self.heads = ModuleDict({"map": Conv2d(104, 112, 1)})
+        self.pool = MaxPool2d(2)
+
+    def forward(self, x):
+        x = self.pool(self.stem(x))
+        for branch in self.branches:
+            x = branch(x)
+        return self.heads["map"](x)
 
 
 class Neck(nn.Module):
