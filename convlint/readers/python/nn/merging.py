@@ -18,7 +18,7 @@ from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
-from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, place_of
+from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, all_true, place_of
 from convlint.readers.python.nn.layers import (
     Convolution,
     ConvRun,
@@ -48,9 +48,7 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 def joined(opinions: Iterable[Opinion]) -> Opinion:
     """Combine opinions: False wins over unknown, unknown over True."""
     distinct = {opinion for opinion in opinions if opinion != SILENT}
-    if not distinct:
-        return SILENT
-    return False if False in distinct else None if None in distinct else True
+    return all_true(distinct) if distinct else SILENT
 
 
 def _read_by_norm(use: ConvRun) -> Opinion:
@@ -222,8 +220,7 @@ class Seen(Struct, eq=False):
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
-        points = [use.reads.space.points for use in uses]
-        self.points.append(True if all(points) else False if False in points else None)
+        self.points.append(all_true([use.reads.space.points for use in uses]))
         self.resized = self.resized or resized
         if len(self.reads) < _SIZES_KEPT:
             self.reads += [use.reads for use in uses[:_SIZES_KEPT]]
@@ -298,7 +295,7 @@ class Gathering:
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
             opinion = joined(opinions)
-            if uses and opinion is True and SILENT in opinions:
+            if uses and opinion is True and (SILENT in opinions or not whole):
                 opinion = SILENT
             construction = layer.place.node, root
             if certainty == "stated" and any(sink.kind == "parameter" for use in uses for sink in use.writes.readers):
@@ -310,8 +307,6 @@ class Gathering:
                 opinion = SILENT if condition and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # only callers show whether the default is ever used
-            elif uses and opinion is True and not whole:
-                opinion = SILENT
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:
@@ -628,16 +623,10 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     return SourceLayer(
         layer=layer, framework=signature.framework, stated=read.stated, certainty=seen.certainty,
         written=written.texts, condition=seen.condition, root=seen.root,
-        pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
+        pointwise_map=False if wide else all_true(seen.points or [None]), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
         silent=opinion == SILENT, reads_input=bool(seen.reads_input), gives_output=bool(last),
     )  # fmt: skip
-
-
-def _points_of(points: Iterable[bool | None]) -> bool | None:
-    """Whether all maps are 1x1; None if unknown."""
-    known = set(points)
-    return False if False in known else True if known == {True} else None
 
 
 def _has_published(record: Recorded) -> bool:
@@ -675,7 +664,7 @@ def _joined(group: list[SourceLayer]) -> SourceLayer:
         calls=placed.calls,
         replaced=all(layer.replaced for layer in group),
         context=placed.context,
-        pointwise_map=_points_of(layer.pointwise_map for layer in group),
+        pointwise_map=all_true([layer.pointwise_map for layer in group]),
     )
 
 
