@@ -177,6 +177,16 @@ def parameters(node: Body) -> list[ast.arg]:
     return args + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
 
 
+def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield each parameter that may have a default, and that; None for keyword-only ones without."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for arg, default in [
+        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]:
+        yield arg.arg, default
+
+
 def _add(node: ast.expr, objects: set[str], attributes: set[tuple[str, str]]) -> None:
     # `table[a][b].append(c)` changes what `table` holds.
     while isinstance(node, ast.Subscript):
