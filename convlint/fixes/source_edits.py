@@ -234,7 +234,11 @@ def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
     asking = (
         [node for node in every(function) if isinstance(node, ast.If) and _asks_for(node.test) in off] if off else []
     )
-    branches = [node.body for node in asking if _begins_with_norm(node.body) and not _makes_norm(node.orelse)]
+    branches = [
+        node.body
+        for node in asking
+        if _begins_with_norm(node.body) and not any(_MAKES_NORM.search(ast.unparse(other)) for other in node.orelse)
+    ]
     within = {inner for branch in branches for part in branch for inner in every(part)}
     return {inner for inner in every(function) if inner not in within} if branches else set()
 
@@ -255,10 +259,6 @@ def _begins_with_norm(code: Sequence[ast.stmt]) -> bool:
     text = "\n".join(map(ast.unparse, code))
     norm, convolution = _MAKES_NORM.search(text), _MAKES_CONVOLUTION.search(text)
     return norm is not None and (convolution is None or norm.start() < convolution.start())
-
-
-def _makes_norm(code: Sequence[ast.stmt]) -> bool:
-    return any(_MAKES_NORM.search(ast.unparse(statement)) for statement in code)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

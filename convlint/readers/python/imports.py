@@ -93,10 +93,6 @@ class Closure(Struct, frozen=True, kw_only=True):
     cut: bool = False  # whether it has more than MOST_FILES files
 
 
-def _by_config(closure: Closure) -> bool:
-    return any(name.split(".")[0] in _MAKES_BY_NAME for name in closure.foreign)
-
-
 class ProjectImports:
     """The imports of every file of a project, each read once, as closures share most of their files."""
 
@@ -149,7 +145,8 @@ class ProjectImports:
         if not tops or not all(_SCRIPT.search(self.project.content(file) or b"") for file in tops):
             return None
         closures = [self.closure(file) for file in above]
-        if any(closure.missing or closure.dynamic or closure.cut or _by_config(closure) for closure in closures):
+        libraries = {name.split(".")[0] for closure in closures for name in closure.foreign}
+        if libraries & _MAKES_BY_NAME or any(closure.missing or closure.dynamic or closure.cut for closure in closures):
             return None
         return frozenset(file for closure in closures for file in closure.files)
 

@@ -99,20 +99,17 @@ def _run(
     networks += _sequentials([run.value, *run.variables], networks)
     if recorded or networks:
         _hand_out([run.value])
+        lines = range(root.node.lineno, (root.node.end_lineno or root.node.lineno) + 1)
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
         whole = whole and machine.steps >= 0
         path = root.file.path
         gathering.add(recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
-                      root=f"{path}:{root.name}", whole=whole, lines=_lines_of(root))  # fmt: skip
+                      root=f"{path}:{root.name}", whole=whole, lines=lines)  # fmt: skip
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
     known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
     return bool(log) and whole and known
-
-
-def _lines_of(root: Function | Class) -> range:
-    return range(root.node.lineno, (root.node.end_lineno or root.node.lineno) + 1)
 
 
 def _networks(value: Value) -> list[Instance]:
