@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
+from convlint.model.grouping import grouped
 from convlint.model.layer import AXES
 from convlint.model.report import SEVERITIES, Finding, NetworkTotal, Report, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell, UnreadFile
@@ -215,9 +216,7 @@ def coverage_ink(report: Report) -> str:
 
 def _table(report: Report, page: Page) -> list[str]:
     """One row per rule that fired, in order of appearance, with the time lost to it on each target."""
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        by_rule.setdefault(finding.rule.code, []).append(finding)
+    by_rule = grouped((finding.rule.code, finding) for finding in report.findings)
     if not by_rule:
         return []
     gpus = report.targets or ("",)

@@ -11,6 +11,7 @@ from convlint.model.errors import InputFault
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.names_of import Body
 from convlint.readers.python.nn.kinds import canonical
+from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes
 
 _CONV = (
@@ -81,14 +82,11 @@ class ImportedNames:
 
     def full_name(self, call: ast.Call) -> str | None:
         """What a call is of, such as torch.nn.Conv2d, where that is imported for sure."""
-        names, function = [], call.func
-        while isinstance(function, ast.Attribute):
-            names.append(function.attr)
-            function = function.value
-        if not isinstance(function, ast.Name):
+        first, dot, rest = dotted(call.func).partition(".")
+        if not first:
             return None
-        target = self._beside_stars(function.id) if self._stars and not names else self._target.get(function.id)
-        return None if target is None else ".".join((target, *reversed(names)))
+        target = self._beside_stars(first) if self._stars and not dot else self._target.get(first)
+        return None if target is None else f"{target}{dot}{rest}"
 
     def _beside_stars(self, name: str) -> str | None:
         """What a name is where stars may bind it: known of Keras alone, whose layers are all in one of its modules."""
@@ -101,9 +99,9 @@ class ImportedNames:
 
     def torch_class(self, call: ast.Call) -> str | None:
         """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
-        dotted = self.full_name(call) or ""
-        inside, _, kind = dotted.removeprefix("torch.nn.").rpartition(".")
-        known = dotted.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
+        full = self.full_name(call) or ""
+        inside, _, kind = full.removeprefix("torch.nn.").rpartition(".")
+        known = full.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
         return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
 
     def bias_of(self, call: ast.Call) -> BiasParameter | None:

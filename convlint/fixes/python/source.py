@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit, applied
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.location import CodeEdit, Span, TextEdit
 from convlint.model.report import Fix
 from convlint.readers.python.walking import Nodes, bodies, by_kind, every
@@ -136,10 +137,7 @@ class PythonSource(Lines):
     @cached_property
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
         """By the lines that they begin and end on."""
-        calls: dict[tuple[int, int | None], list[ast.Call]] = {}
-        for call in self.nodes[ast.Call]:
-            calls.setdefault((call.lineno, call.end_lineno), []).append(call)
-        return calls
+        return grouped(((call.lineno, call.end_lineno), call) for call in self.nodes[ast.Call])
 
     def in_bytes(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Edits of characters as edits of the file's bytes, in order."""

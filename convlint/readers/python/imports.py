@@ -9,10 +9,11 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec import Struct
 
+from convlint.model.grouping import grouped
 from convlint.readers.python.project import FRAMEWORKS, Project
 
 IMPORT = re.compile(
@@ -99,7 +100,6 @@ class ProjectImports:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
-        self._importers: dict[str, list[str]] | None = None  # of each file
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
@@ -126,16 +126,16 @@ class ProjectImports:
         """Return the files that one imports directly."""
         return self._edge(path).files
 
+    @cached_property
+    def _importers(self) -> dict[str, list[str]]:
+        """The files that import each directly."""
+        return grouped((file, importer) for importer in self.project.paths for file in self.near(importer))
+
     def programs_with(self, path: str) -> frozenset[str] | None:
         """Return the files of all programs that have the file at `path`.
 
         None if a file that nobody imports is no script, as other repositories may, or if some import is unknown.
         """
-        if self._importers is None:
-            self._importers = {}
-            for importer in self.project.paths:
-                for file in self.near(importer):
-                    self._importers.setdefault(file, []).append(importer)
         above = [path]
         for file in above:  # which grows meanwhile
             above += [importer for importer in self._importers.get(file, ()) if importer not in above]

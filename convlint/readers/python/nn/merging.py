@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
@@ -484,9 +485,7 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
-    parts: dict[str, list[Seen]] = {}
-    for entry in seen:
-        parts.setdefault(entry.layer.signature.part, []).append(entry)
+    parts = grouped((entry.layer.signature.part, entry) for entry in seen)
     return [
         layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
     ]  # fmt: skip
@@ -562,9 +561,7 @@ def _key(layer: SourceLayer) -> tuple[Any, ...]:
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
-    places: dict[tuple[Start, str], list[SourceLayer]] = {}
-    for layer in layers:
-        places.setdefault((start(layer.layer.locate()), layer.part), []).append(layer)
+    places = grouped(((start(layer.layer.locate()), layer.part), layer) for layer in layers)
     result: list[SourceLayer] = []
     for _, group in sorted(places.items()):
         opinion = joined(SILENT if layer.silent else layer.layer.norm_follows for layer in group)
@@ -581,9 +578,7 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
 
 def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Return the layers of one place, each set of values once."""
-    same: dict[Any, list[SourceLayer]] = {}
-    for layer in layers:
-        same.setdefault(_key(layer), []).append(layer)
+    same = grouped((_key(layer), layer) for layer in layers)
     result = _without_less([group[0] if len(group) == 1 else _joined(group) for group in same.values()])
     return sorted(result, key=_order) if len(result) > 1 else result
 
@@ -670,17 +665,16 @@ def _joined(group: list[SourceLayer]) -> SourceLayer:
 
 def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
     """Drop layers whose known values another layer, as certain, has too, together with more."""
-    kinds: dict[frozenset[str], list[SourceLayer]] = {}
-    for layer in layers:
-        kinds.setdefault(_gaps(layer), []).append(layer)
+    kinds = grouped((_gaps(layer), layer) for layer in layers)
     if len(kinds) == 1:
         return layers
     less: set[int] = set()
     for missing, group in kinds.items():
         known = [field for field in _COMPARED if field not in missing]
-        more: dict[tuple[Any, ...], list[SourceLayer]] = {}  # those that know more, by what they say of the rest
-        for other in (layer for gaps, others in kinds.items() if gaps < missing for layer in others):
-            more.setdefault(tuple([getattr(other.layer, field) for field in known]), []).append(other)
+        more = grouped(  # those that know more, by what they say of the rest
+            (tuple([getattr(layer.layer, field) for field in known]), layer)
+            for gaps, others in kinds.items() if gaps < missing for layer in others
+        )  # fmt: skip
         for member in group if more else ():
             beside = more.get(tuple([getattr(member.layer, field) for field in known]), ())
             knows = member.layer.C is not None or member.layer.K is not None  # a width, which some rules need

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, Literal, TypeVar
 
+from convlint.model.grouping import grouped
 from convlint.readers.python.imports import IMPORT
 from convlint.readers.python.programs.unit import Definition, ResolvedName, SourceUnit, Units, local_names
 from convlint.readers.python.source_file import is_guard
@@ -255,10 +256,7 @@ class Reach:
 
 def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
     """Return a segment, and those of `among` that it names, directly or indirectly."""
-    definitions: dict[bytes, list[Segment]] = {}
-    for segment in among:
-        if segment.kind != "module":
-            definitions.setdefault(segment.name.encode(), []).append(segment)
+    definitions = grouped((segment.name.encode(), segment) for segment in among if segment.kind != "module")
     reached = {first: None}
     waiting = [first]
     while waiting:
