@@ -421,9 +421,8 @@ class _Attempt:
 
     def _batch(self, asking: Mapping[int, Sequence[int]], N: Scalar) -> None:
         """The batch is one for all layers that share it."""
-        by_batch: dict[int | None, list[int]] = {}
-        for index, numbers in asking.items():
-            by_batch.setdefault(self.network.layers[index].N, []).extend(numbers)
+        layers = self.network.layers
+        by_batch = grouped((layers[index].N, number) for index, numbers in asking.items() for number in numbers)
         for now, numbers in by_batch.items():
             every = self.planner.by_batch[now]
             self._claim(tuple(numbers), every, "N", N)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from operator import attrgetter
@@ -90,20 +91,13 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
 
 def _defaults_of_norms(uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
     """Return the defaults of parameters without which the norms behind a convolution might be missing."""
-    defaults = NOTHING_STATED
-    for use in uses:
-        for reader in use.writes.readers:
-            if reader.defaults:
-                defaults |= reader.defaults - use.defaults
-    return defaults
+    return NOTHING_STATED.union(*(reader.defaults - use.defaults for use in uses for reader in use.writes.readers))
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
     """Return for convolutions in a Sequential whether a norm follows directly; SILENT for those in two places."""
     neighbours: Neighbours = {}
-    holders: dict[int, int] = {}
-    for part in (part for owner in owners for part in owner.attributes.values()):
-        holders[id(part)] = holders.get(id(part), 0) + 1
+    holders = Counter(id(part) for owner in owners for part in owner.attributes.values())
     for owner in filter(is_line, owners):
         values = list(children(owner).values())
         for value, after in itertools.zip_longest(values, values[1:]):
@@ -523,16 +517,13 @@ def _first_of(places: Iterable[Location | None]) -> Location | None:
     return min((place for place in places if place is not None), key=start, default=None)
 
 
-def _may_lack_bias(seen: Iterable[Seen]) -> bool:
+def _may_lack_bias(seen: Collection[Seen]) -> bool:
     """Whether some caller gives a bias that is unknown, as in `**config`.
 
     A root whose bias is known with its own defaults does not count, as no caller decides it.
     """
-    known: dict[str, bool] = {}
-    for entry in seen:
-        is_known = isinstance(argument(entry.layer, entry.layer.signature.bias), Const)
-        known[entry.root] = known.get(entry.root, False) or is_known
-    return not all(known.values())
+    known = {entry.root for entry in seen if isinstance(argument(entry.layer, entry.layer.signature.bias), Const)}
+    return any(entry.root not in known for entry in seen)
 
 
 def _is_declined(seen: Collection[Seen]) -> bool:
