@@ -575,7 +575,8 @@ class GraphWalk:
         """The origin of the outputs of a node that is no convolution; `read` are the origins of its inputs."""
         self._dequantize(node, op)
         if op in BODIES:
-            self._bodies(node, op, scope, calls)
+            if not fault:
+                self._bodies(node, op, scope, calls)
         elif op in RESHAPES:
             fault = fault or _count_fault(node, scope)
         elif "Conv" in text(op):
