@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from convlint.fixes import yaml_nodes as nodes
+from convlint.model.grouping import grouped
 from convlint.model.layer import Dtype
 from convlint.readers.spec.fields import CANONICAL, COMPOSITES, DTYPE_PREFIXES, DTYPES, LAYOUTS, NEUTRAL, PADS, SIZES
 from convlint.readers.spec.reader import BOOLEANS as RUNTIME_BOOLEANS
@@ -161,15 +162,8 @@ def letters_of(name: str, dims: int | None) -> tuple[str, ...]:
     return (name, name + "_end") if name in PADS else (name,)
 
 
-def _keys() -> dict[str, tuple[str, ...]]:
-    result: dict[str, list[str]] = {}
-    for key, name in CANONICAL.items():
-        for letter in letters_of(name, 3):
-            result.setdefault(letter, []).append(key)
-    return {letter: tuple(keys) for letter, keys in result.items()}
-
-
-KEYS_OF: Mapping[str, tuple[str, ...]] = _keys()  # letter -> the keys that may set it
+_SETTING = grouped((letter, key) for key, name in CANONICAL.items() for letter in letters_of(name, 3))
+KEYS_OF = {letter: tuple(keys) for letter, keys in _SETTING.items()}  # letter -> the keys that may set it
 CHANGEABLE = frozenset(
     (*NUMBERS, *BOOLEANS, "dtype", "layout", *(letter for pair in _PAD_LETTERS for letter in pair))
 ).union(*COMPOSITES.values())

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from convlint.engine.findings import NetworkResult
 from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix, with_settings
 from convlint.model.channels import ChannelGroup, Channels, channels_of
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network, leaders
 from convlint.model.report import Finding, Fix, Scalar
@@ -247,10 +248,7 @@ class Layouts:
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:
-        members: dict[int, list[int]] = {}
-        for index, part in enumerate(self._part_of):
-            members.setdefault(part, []).append(index)
-        return members
+        return grouped((part, index) for index, part in enumerate(self._part_of))
 
     def companies(
         self, layout: object, asking: Mapping[int, Sequence[int]], staying: Container[int]
@@ -331,10 +329,7 @@ class EditPlanner:
     @cached_property
     def by_batch(self) -> Mapping[int | None, list[int]]:
         """The layers of each N."""
-        indices_of: dict[int | None, list[int]] = {}
-        for index, layer in enumerate(self.network.layers):
-            indices_of.setdefault(layer.N, []).append(index)
-        return indices_of
+        return grouped((layer.N, index) for index, layer in enumerate(self.network.layers))
 
     def plan(self, wishes: Iterable[Wish]) -> EditPlan:
         """What can be granted of the wishes, the most important of which come first."""
@@ -426,9 +421,8 @@ class _Attempt:
 
     def _batch(self, asking: Mapping[int, Sequence[int]], N: Scalar) -> None:
         """The batch is one for all layers that share it."""
-        by_batch: dict[int | None, list[int]] = {}
-        for index, numbers in asking.items():
-            by_batch.setdefault(self.network.layers[index].N, []).extend(numbers)
+        layers = self.network.layers
+        by_batch = grouped((layers[index].N, number) for index, numbers in asking.items() for number in numbers)
         for now, numbers in by_batch.items():
             every = self.planner.by_batch[now]
             self._claim(tuple(numbers), every, "N", N)

@@ -19,6 +19,7 @@ from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Re
 from convlint.fixes.python.source import Rewrites, rewritten
 from convlint.model.channels import Channels, channels_of
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Network
@@ -212,9 +213,7 @@ class PythonEditor:
         """The edits after which the layers, by index, are what `sets` says: its widths complete."""
         statements = Statements(self._constructed, sets)
         refused, tied = dict(statements.refused), list(statements.tied)
-        by_place: dict[tuple[ConstructorCall | None, str], list[Statement]] = {}
-        for statement in statements.statements:
-            by_place.setdefault((statement.site, statement.parameter), []).append(statement)
+        by_place = grouped(((statement.site, statement.parameter), statement) for statement in statements.statements)
         places = []
         in_code: list[str] = []
         for (site, _), stated in by_place.items():
@@ -269,12 +268,9 @@ class PythonEditor:
 
     def _by_file(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
         """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
-        by_path: dict[str, list[_ParameterEdit]] = {}
-        for place in places:
-            by_path.setdefault(place.path, []).append(place)
         edits: dict[str, tuple[Edit, ...]] = {}
         failing: dict[Asked, str] = {}
-        for path, own in by_path.items():
+        for path, own in grouped((place.path, place) for place in places).items():
             source = self._opened(path)
             assert not isinstance(source, str)  # it has places
             try:
@@ -311,10 +307,7 @@ def _unlike(statements: Statements, stated: list[Statement]) -> str:
 
 def _spread(refused: dict[Asked, str], tied: Iterable[frozenset[Asked]]) -> None:
     """Refuses whatever is tied to something refused, for the same reason."""
-    sets_of: dict[Asked, list[frozenset[Asked]]] = {}
-    for together in tied:
-        for change in together:
-            sets_of.setdefault(change, []).append(together)
+    sets_of = grouped((change, together) for together in tied for change in together)
     pending = list(refused)
     while pending:
         reached = pending.pop()

@@ -20,6 +20,7 @@ from convlint.model.errors import InputFault
 from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import BiasUse, SourceReading, TrainingProgram
+from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes, every
 
@@ -228,17 +229,16 @@ def _handed_on(nodes: Nodes) -> frozenset[ast.AST]:
 
 def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
     """What a function that leaves a norm out by default, as of `norm=False`, has where there is none."""
-    args = function.args
-    positional = reversed([*args.posonlyargs, *args.args])
-    defaults = [
-        *zip(positional, reversed(args.defaults), strict=False),
-        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
-    ]
-    off = {parameter.arg for parameter, default in defaults if isinstance(default, ast.Constant) and not default.value}
+    defaults = names_of.defaults(function.args)
+    off = {parameter for parameter, default in defaults if isinstance(default, ast.Constant) and not default.value}
     asking = (
         [node for node in every(function) if isinstance(node, ast.If) and _asks_for(node.test) in off] if off else []
     )
-    branches = [node.body for node in asking if _begins_with_norm(node.body) and not _makes_norm(node.orelse)]
+    branches = [
+        node.body
+        for node in asking
+        if _begins_with_norm(node.body) and not any(_MAKES_NORM.search(ast.unparse(other)) for other in node.orelse)
+    ]
     within = {inner for branch in branches for part in branch for inner in every(part)}
     return {inner for inner in every(function) if inner not in within} if branches else set()
 
@@ -259,10 +259,6 @@ def _begins_with_norm(code: Sequence[ast.stmt]) -> bool:
     text = "\n".join(map(ast.unparse, code))
     norm, convolution = _MAKES_NORM.search(text), _MAKES_CONVOLUTION.search(text)
     return norm is not None and (convolution is None or norm.start() < convolution.start())
-
-
-def _makes_norm(code: Sequence[ast.stmt]) -> bool:
-    return any(_MAKES_NORM.search(ast.unparse(statement)) for statement in code)
 
 
 def _refused(fix: Fix, at: Location, why: str) -> Fix:

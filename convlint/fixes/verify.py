@@ -13,6 +13,7 @@ from convlint.engine.timing import SAME, hosted_on
 from convlint.files.languages import duration
 from convlint.fixes.plan import KEEPING_SIZES, EditPlan, Wish, is_its_own, wishes
 from convlint.gpus.gpu import Gpu
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding
@@ -103,13 +104,11 @@ def unkept(
 def wanted_back(plan: EditPlan, before: Network, findings: Iterable[Finding]) -> dict[int, str]:
     """The granted wishes, by position, that change a value which `findings` of the edited network want as it was."""
     reasons = _back(plan, before, findings)
-    layers: dict[str, set[int]] = {}  # by field
-    for index, field in reasons:
-        layers.setdefault(field, set()).add(index)
+    layers = grouped((field, index) for index, field in reasons)
     blamed: dict[int, str] = {}
     for number, wish in enumerate(plan.granted) if reasons else ():
         for field in wish.sets:
-            wrong = plan.touched[number] & layers.get(field, set())
+            wrong = plan.touched[number].intersection(layers.get(field, ()))
             if wrong:
                 index = min(wrong)
                 name = before.layers[index].name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from convlint.files.languages import duration, plural, say
 from convlint.files.safe import clean, clean_path
+from convlint.model.grouping import grouped
 from convlint.model.report import NetworkReport, NetworkTotal, Report
 from convlint.reporters import Style, ink, words
 from convlint.reporters.causes import Cause, overlap, ranked, saving
@@ -95,10 +96,10 @@ class _Brief(ink.Page):
     def _networks(self, networks: Sequence[NetworkReport]) -> None:
         """Adds a table of the networks that take longest on any target, each with all targets."""
         modes = len({network.mode for network in networks}) > 1
-        by_path: dict[str, list[NetworkTotal]] = {}
-        for network in networks:
-            total = NetworkTotal(gpu=network.gpu, mode=network.mode, times=network.times, networks=(network,))
-            by_path.setdefault(network.path, []).append(total)
+        by_path = grouped(
+            (network.path, NetworkTotal(gpu=network.gpu, mode=network.mode, times=network.times, networks=(network,)))
+            for network in networks
+        )
         order = sorted(by_path, key=lambda path: -max(total.step_us or total.time_us or 0.0 for total in by_path[path]))
         rows = [["", "", *_heads(modes=modes)]]
         shown = 0

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from convlint.files.languages import duration, say
 from convlint.files.safe import clean, clean_path
+from convlint.model.grouping import grouped
 from convlint.model.report import SEVERITIES, Finding, Report, RuleInfo, Severity
 from convlint.reporters.words import NOTHING_US, asks_for_nothing, edit, place_of, totals, two_digits
 
@@ -182,11 +183,11 @@ def saving(cause: Cause, gpu: str | None, *, with_share: bool) -> str:
 def causes(report: Report) -> list[Cause]:
     """All causes, the gravest first, without findings that ask for nothing."""
     modes = {network.path: network.mode for network in report.networks}
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in report.findings:
-        if not asks_for_nothing(finding):
-            mode = modes.get(finding.location.path, "")
-            groups.setdefault((mode, *_key(finding, report)), []).append(finding)
+    groups = grouped(
+        ((modes.get(finding.location.path, ""), *_key(finding, report)), finding)
+        for finding in report.findings
+        if not asks_for_nothing(finding)
+    )
     for group in groups.values():
         group.sort(key=lambda finding: (SEVERITIES.index(finding.severity), -(finding.lost_us or 0.0)))
     most_us = _most_us(report)

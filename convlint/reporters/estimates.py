@@ -14,8 +14,9 @@ from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path, number
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import LayerEstimate, Part, PassEstimate
+from convlint.model.grouping import grouped
 from convlint.model.layer import PASSES, ConvLayer, Dtype, Mode, Pass, gemm
-from convlint.model.network import RecordedStep, RecordedWork
+from convlint.model.network import RecordedStep
 from convlint.model.report import LayerReport, NetworkTotal, Report
 from convlint.reporters import Style, ink, words
 
@@ -186,9 +187,7 @@ def _table(title: str, rows: Sequence[Sequence[str]], sides: str, page: ink.Page
 
 def _recorded_lines(recorded: RecordedStep, page: ink.Page) -> list[str]:
     """The operators of a trace's step, the slowest first, with their products, measured times and predicted ones."""
-    merged: dict[tuple[str, tuple[int, ...], Part], list[RecordedWork]] = {}
-    for work in recorded.works:
-        merged.setdefault((work.op, work.gemm, work.part), []).append(work)
+    merged = grouped(((work.op, work.gemm, work.part), work) for work in recorded.works)
     ordered = sorted(merged.items(), key=lambda item: -sum(work.us for work in item[1]))
     total = sum(recorded.parts.values()) or 1.0
     rows = [("operator", "M×N×K", "part", "calls", "measured", "share", "predicted")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from convlint.files.repository import from_checkout
 from convlint.files.safe import ascii_only, clean, clean_path
+from convlint.model.grouping import grouped
 from convlint.model.location import Location
 from convlint.model.report import Finding, InputError, Report
 from convlint.reporters import Reporter, Style, markdown
@@ -46,9 +47,7 @@ def summary(report: Report) -> str:
 
 def _of_each_file(cause: Cause) -> list[Cause]:
     """The cause split by file, as a pull request shows annotations only on files that it changes."""
-    files: dict[str, list[Finding]] = {}
-    for finding in cause.findings:
-        files.setdefault(finding.location.path, []).append(finding)
+    files = grouped((finding.location.path, finding) for finding in cause.findings)
     return [Cause(findings=tuple(findings), most_us=cause.most_us) for findings in files.values()]
 
 

@@ -10,7 +10,8 @@ from xml.etree import ElementTree as Xml
 
 from convlint.files.languages import plural
 from convlint.files.safe import clean, clean_path
-from convlint.model.report import Finding, InputError, Report
+from convlint.model.grouping import grouped
+from convlint.model.report import Finding, Report
 from convlint.reporters import Reporter, Style
 from convlint.reporters.words import advice, behind, fault, headline, lost, place, place_of
 
@@ -34,9 +35,7 @@ def render(report: Report, style: Style) -> str:
     for skip in report.skipped:
         cases.setdefault(skip.path, {}).setdefault(skip.layer, [])
         skipped.setdefault((skip.path, skip.layer), {})[skip.code] = skip.needs
-    errors: dict[str, list[InputError]] = {}
-    for error in report.errors:
-        errors.setdefault(error.path, []).append(error)
+    errors = grouped((error.path, error) for error in report.errors)
     root = Xml.Element("testsuites", name="convlint")
     for path in dict.fromkeys((*cases, *errors)):
         suite = Xml.SubElement(root, "testsuite", name=clean_path(path))

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 
 from convlint.files.languages import duration, plural, say, sentence
 from convlint.files.safe import clean
+from convlint.model.grouping import grouped
+from convlint.model.layer import AXES
 from convlint.model.report import SEVERITIES, Finding, NetworkTotal, Report, SkippedRule
 from convlint.model.source import SourceReport, UnreadCell, UnreadFile
 from convlint.reporters import words
 from convlint.reporters.ink import GRADE_INKS, UNICODE, Page, columns, row, shorten, wrap
 
 # what a layer is made of: without one of these it is not checked in full, whatever settings are known
-_OF_LAYERS = frozenset((
-    "N", "C", "D", "H", "W", "K", "Z", "P", "Q", "T", "R", "S", "StrideD", "U", "V", "PadD", "PadH", "PadW",
-    "PadD_end", "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "dtype",
-))  # fmt: skip
+_OF_LAYERS = frozenset(("N", "C", "K", "groups", "dtype", *(name for axis in AXES for name in axis[:-1])))
 _NEEDS = 1  # values named for want of which rules could not be checked
 _OPTIONS = {"dtype": "--dtype", "N": "--batch", "layout": "--layout"}  # by which a whole network is told
 _FILES = 3  # named where many could not be read
@@ -217,9 +216,7 @@ def coverage_ink(report: Report) -> str:
 
 def _table(report: Report, page: Page) -> list[str]:
     """One row per rule that fired, in order of appearance, with the time lost to it on each target."""
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        by_rule.setdefault(finding.rule.code, []).append(finding)
+    by_rule = grouped((finding.rule.code, finding) for finding in report.findings)
     if not by_rule:
         return []
     gpus = report.targets or ("",)

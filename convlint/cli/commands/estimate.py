@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from convlint.cli.streams.gate import style_of
 from convlint.cli.streams.outputs import Presentation, deliver, files_of, in_force, inputs, refuse_clashes
 from convlint.facts.network import shortened
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.report import InputError, LayerReport, Report
 from convlint.readers.inputs import decide
@@ -69,12 +70,12 @@ def _render(name: str, report: Report, style: Style, *, operations: bool) -> str
 
 def with_unknown_times(report: Report) -> Report:
     """The report with one error for each reason why layers of an input have no time: a total lacks them."""
-    layers: dict[tuple[str, str, str], list[LayerReport]] = {}
-    for entry in report.layers:
-        for label, estimate in entry.estimates.items():
-            if estimate is None:
-                reason = why_no_time(entry, label)
-                layers.setdefault((entry.layer.path, label, reason), []).append(entry)
+    layers = grouped(
+        ((entry.layer.path, label, why_no_time(entry, label)), entry)
+        for entry in report.layers
+        for label, estimate in entry.estimates.items()
+        if estimate is None
+    )
     merged: dict[tuple[str, str], tuple[list[str], list[LayerReport]]] = {}
     for (path, label, reason), entries in layers.items():
         labels, _ = merged.setdefault((path, reason), ([], entries))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from convlint.cli.streams.gate import style_of, write
 from convlint.gpus.gpu import Gpu, aliases, gpu_names, load_gpu
+from convlint.model.grouping import grouped
 from convlint.reporters.ink import column_sizes, row, wrap
 
 COLUMNS = ("name", "generation", "cc", "SMs", "GB/s", "fp32", "tf32", "fp16", "int8", "also called")
@@ -27,9 +28,7 @@ def run(name: str | None, color: str) -> int:
 
 def _table(width: int | None) -> str:
     """One line per GPU; where there is a width, the other names that do not fit go on below."""
-    names: dict[str, list[str]] = {}
-    for alias, gpu_id in aliases().items():
-        names.setdefault(gpu_id, []).append(alias)
+    names = grouped((gpu_id, alias) for alias, gpu_id in aliases().items())
     rows = [COLUMNS, *(cells_of(load_gpu(gpu_id), names.get(gpu_id, [])) for gpu_id in gpu_names())]
     sizes = column_sizes([cells[:-1] for cells in rows])
     longest = max(len(name) for cells in rows for name in cells[-1].split(", "))

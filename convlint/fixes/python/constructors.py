@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 from convlint.fixes.python.source import PythonSource
 from convlint.model.errors import InputFault
+from convlint.readers.python.evaluator import names_of
+from convlint.readers.python.evaluator.names_of import Body
 from convlint.readers.python.nn.kinds import canonical
+from convlint.readers.python.source_file import dotted
 from convlint.readers.python.walking import Nodes
 
 _CONV = (
@@ -79,14 +82,11 @@ class ImportedNames:
 
     def full_name(self, call: ast.Call) -> str | None:
         """What a call is of, such as torch.nn.Conv2d, where that is imported for sure."""
-        names, function = [], call.func
-        while isinstance(function, ast.Attribute):
-            names.append(function.attr)
-            function = function.value
-        if not isinstance(function, ast.Name):
+        first, dot, rest = dotted(call.func).partition(".")
+        if not first:
             return None
-        target = self._beside_stars(function.id) if self._stars and not names else self._target.get(function.id)
-        return None if target is None else ".".join((target, *reversed(names)))
+        target = self._beside_stars(first) if self._stars and not dot else self._target.get(first)
+        return None if target is None else f"{target}{dot}{rest}"
 
     def _beside_stars(self, name: str) -> str | None:
         """What a name is where stars may bind it: known of Keras alone, whose layers are all in one of its modules."""
@@ -99,9 +99,9 @@ class ImportedNames:
 
     def torch_class(self, call: ast.Call) -> str | None:
         """`Conv2d` where a call is of torch.nn.Conv2d for sure."""
-        dotted = self.full_name(call) or ""
-        inside, _, kind = dotted.removeprefix("torch.nn.").rpartition(".")
-        known = dotted.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
+        full = self.full_name(call) or ""
+        inside, _, kind = full.removeprefix("torch.nn.").rpartition(".")
+        known = full.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
         return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
 
     def bias_of(self, call: ast.Call) -> BiasParameter | None:
@@ -171,8 +171,7 @@ def opened(read: Read, path: str) -> Opened | str:
 
 
 _MOST_TEXT = 40
-_Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Scope = ast.Module | ast.ClassDef | Body
 _OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -192,7 +191,7 @@ def _of_name(source: PythonSource, name: str, scopes: list[_Scope], path: str) -
     for scope in scopes:
         if isinstance(scope, ast.ClassDef) and scope is not scopes[0]:
             continue  # methods do not see what their class binds
-        if isinstance(scope, _Function) and (parameter := _parameter(scope, name)) is not None:
+        if isinstance(scope, Body) and (parameter := _parameter(scope, name)) is not None:
             return f"`{name}`, a parameter {_of_function(scope, scopes)}{_default(source, scope, name)} at " + (
                 f"{path}:{parameter.lineno}"
             )
@@ -245,24 +244,16 @@ def _encloses(node: ast.stmt | ast.expr, value: ast.expr) -> bool:
     return begun and None not in end and end >= last
 
 
-def _parameter(function: _Function, name: str) -> ast.arg | None:
-    arguments = function.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    return next((parameter for parameter in every if parameter is not None and parameter.arg == name), None)
+def _parameter(function: Body, name: str) -> ast.arg | None:
+    return next((parameter for parameter in names_of.parameters(function) if parameter.arg == name), None)
 
 
-def _default(source: PythonSource, function: _Function, name: str) -> str:
-    arguments = function.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(reversed(plain), reversed(arguments.defaults), strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    default = next((default for parameter, default in pairs if parameter.arg == name and default is not None), None)
+def _default(source: PythonSource, function: Body, name: str) -> str:
+    default = dict(names_of.defaults(function.args)).get(name)
     return "" if default is None else f" ({_quoted(source, default)} where it is not given)"
 
 
-def _of_function(function: _Function, scopes: list[_Scope]) -> str:
+def _of_function(function: Body, scopes: list[_Scope]) -> str:
     if isinstance(function, ast.Lambda):
         return "of a lambda"
     outer = scopes[scopes.index(function) + 1]

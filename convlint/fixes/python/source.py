@@ -11,7 +11,7 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit, applied
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.location import CodeEdit, Span, TextEdit
 from convlint.model.report import Fix
-from convlint.readers.python.walking import Nodes, by_kind, every
+from convlint.readers.python.walking import Nodes, bodies, by_kind, every
 
 
 def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
@@ -136,10 +137,7 @@ class PythonSource(Lines):
     @cached_property
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
         """By the lines that they begin and end on."""
-        calls: dict[tuple[int, int | None], list[ast.Call]] = {}
-        for call in self.nodes[ast.Call]:
-            calls.setdefault((call.lineno, call.end_lineno), []).append(call)
-        return calls
+        return grouped(((call.lineno, call.end_lineno), call) for call in self.nodes[ast.Call])
 
     def in_bytes(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Edits of characters as edits of the file's bytes, in order."""
@@ -337,7 +335,7 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
     something stands in front on the line, the same line.
     Raises InputFault where there is no statement, and where the edited module would not be the same otherwise.
     """
-    places = ((body, number) for body in _bodies(source.tree) for number in range(len(body)))
+    places = ((body, number) for body in bodies(source.tree) for number in range(len(body)))
     body, number = next(((body, n) for body, n in places if _place(source, body[n]) == before), ([], 0))
     if not body:
         raise InputFault("no statement begins there")
@@ -391,12 +389,3 @@ def _above_comment(source: PythonSource, line: int, indent: str, last: ast.stmt 
             return above
         above = before
     return line
-
-
-def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    """All lists of statements."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse", "finalbody"):
-            body = getattr(node, name, None)
-            if isinstance(body, list):
-                yield body

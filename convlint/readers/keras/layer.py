@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, same_padding, with_output
 from convlint.model.network import Edge, unique_name
 from convlint.readers.bounded_json import MOST_SIZE, Node
@@ -139,9 +140,7 @@ ConvCall = tuple[ConvLayer, ValueOrigin, ConvOutput]
 
 def without_copies(calls: Sequence[ConvCall]) -> tuple[tuple[ConvLayer, ...], tuple[Edge, ...], tuple[int, ...]]:
     """The layers, one for all calls of the same sizes, their edges, and the layer of each call."""
-    groups: dict[ConvLayer, list[int]] = {}
-    for position, (layer, _, _) in enumerate(calls):
-        groups.setdefault(layer, []).append(position)
+    groups = grouped((layer, position) for position, (layer, _, _) in enumerate(calls))
     layer_of = {position: index for index, positions in enumerate(groups.values()) for position in positions}
     layers: list[ConvLayer] = []
     edges: list[Edge] = []

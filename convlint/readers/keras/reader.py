@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.network import Network
 from convlint.model.report import InputError
 from convlint.readers import Outcome, Reader, ReadOptions
@@ -57,9 +58,7 @@ class ModelWalk:
             self._steps.hand_out(value.operation)
         layers, edges, layer_of = without_copies(self._conv_calls)
         refuse_layers(len(layers))
-        calls_of_name: dict[str, list[int]] = {}
-        for call, (layer, _, _) in enumerate(self._conv_calls):
-            calls_of_name.setdefault(layer.name, []).append(call)
+        calls_of_name = grouped((layer.name, call) for call, (layer, _, _) in enumerate(self._conv_calls))
         for same in calls_of_name.values():  # one layer, called several times: a name is given once in a model
             self._steps.share(same)
         operations = self._steps.finished(layers, layer_of)

@@ -458,7 +458,7 @@ class GraphOperations(Operations):
                 break
             if work.op == "ReduceMean" and latest not in self._row_means:
                 break
-            if works and (self._met[latest].output or not _all_in(readers[latest], works)):
+            if works and (self._met[latest].output or any(number not in works for number in readers[latest])):
                 break
             works[latest] = work
             names[work.op] += 1
@@ -475,10 +475,6 @@ class GraphOperations(Operations):
                 ):  # fmt: skip
                     return composite, works
         return None, works
-
-
-def _all_in(numbers: Sequence[int], works: Mapping[int, Work]) -> bool:
-    return len(numbers) <= len(works) and all(number in works for number in numbers)
 
 
 def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, int]:
@@ -579,7 +575,8 @@ class GraphWalk:
         """The origin of the outputs of a node that is no convolution; `read` are the origins of its inputs."""
         self._dequantize(node, op)
         if op in BODIES:
-            fault = fault or self._bodies(node, op, scope, calls)
+            if not fault:
+                self._bodies(node, op, scope, calls)
         elif op in RESHAPES:
             fault = fault or _count_fault(node, scope)
         elif "Conv" in text(op):
@@ -595,7 +592,7 @@ class GraphWalk:
         elif op in _COMMUTING and node.input[0] in self.dequantized:
             self.dequantized[node.output[0]] = self.dequantized[node.input[0]]
 
-    def _bodies(self, node: Any, op: str, scope: GraphScope, calls: int) -> str | None:
+    def _bodies(self, node: Any, op: str, scope: GraphScope, calls: int) -> None:
         """Walks the bodies of a control-flow node and gives its outputs their origins."""
         outputs: list[list[ValueOrigin]] = [[] for _ in node.output]
         for attribute in node.attribute:
@@ -620,7 +617,6 @@ class GraphWalk:
                     outputs[position].append(written.past)
         for name, origins in zip(node.output, outputs, strict=True):
             self._origins[name] = self.flow.merge(origins)
-        return None
 
 
 def _trips(node: Any, op: str, scope: GraphScope) -> int:

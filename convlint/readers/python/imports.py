@@ -9,10 +9,11 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec import Struct
 
+from convlint.model.grouping import grouped
 from convlint.readers.python.project import FRAMEWORKS, Project
 
 IMPORT = re.compile(
@@ -93,17 +94,12 @@ class Closure(Struct, frozen=True, kw_only=True):
     cut: bool = False  # whether it has more than MOST_FILES files
 
 
-def _by_config(closure: Closure) -> bool:
-    return any(name.split(".")[0] in _MAKES_BY_NAME for name in closure.foreign)
-
-
 class ProjectImports:
     """The imports of every file of a project, each read once, as closures share most of their files."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
-        self._importers: dict[str, list[str]] | None = None  # of each file
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
@@ -130,16 +126,16 @@ class ProjectImports:
         """Return the files that one imports directly."""
         return self._edge(path).files
 
+    @cached_property
+    def _importers(self) -> dict[str, list[str]]:
+        """The files that import each directly."""
+        return grouped((file, importer) for importer in self.project.paths for file in self.near(importer))
+
     def programs_with(self, path: str) -> frozenset[str] | None:
         """Return the files of all programs that have the file at `path`.
 
         None if a file that nobody imports is no script, as other repositories may, or if some import is unknown.
         """
-        if self._importers is None:
-            self._importers = {}
-            for importer in self.project.paths:
-                for file in self.near(importer):
-                    self._importers.setdefault(file, []).append(importer)
         above = [path]
         for file in above:  # which grows meanwhile
             above += [importer for importer in self._importers.get(file, ()) if importer not in above]
@@ -149,7 +145,8 @@ class ProjectImports:
         if not tops or not all(_SCRIPT.search(self.project.content(file) or b"") for file in tops):
             return None
         closures = [self.closure(file) for file in above]
-        if any(closure.missing or closure.dynamic or closure.cut or _by_config(closure) for closure in closures):
+        libraries = {name.split(".")[0] for closure in closures for name in closure.foreign}
+        if libraries & _MAKES_BY_NAME or any(closure.missing or closure.dynamic or closure.cut for closure in closures):
             return None
         return frozenset(file for closure in closures for file in closure.files)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Nodes = Mapping[type[ast.AST], list[Any]]
@@ -70,6 +70,15 @@ def walked(node: ast.AST) -> list[ast.AST]:
     for inner in nodes:  # which grows meanwhile
         nodes += below(inner)
     return nodes
+
+
+def bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield all lists of statements."""
+    for node in every(tree):
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if isinstance(body, list):
+                yield body
 
 
 def by_kind(nodes: Iterable[ast.AST]) -> Nodes:

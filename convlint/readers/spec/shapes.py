@@ -243,9 +243,8 @@ CONVS: Mapping[str, tuple[str, bool]] = {  # normalised name -> (op, depthwise)
 }
 _DEPTH_KEYS = ("D", "T", "Z", "StrideD", "PadD", "DilD", "depth")
 _LAYER_FIELDS = (
-    "N", "C", "D", "H", "W", "K", "T", "R", "S", "StrideD", "U", "V", "DilD", "DilH", "DilW",
-    "PadD", "PadH", "PadW", "PadD_end", "PadH_end", "PadW_end", "OutPadD", "OutPadH", "OutPadW",
-    "groups", "dtype", "layout", "bias", "calls", "residual_inputs", "first", "head", "unfolded", "frozen",
+    "N", "C", "K", *(name for axis in AXES for name in axis if name != axis.output), "groups", "dtype", "layout",
+    "bias", "calls", "residual_inputs", "first", "head", "unfolded", "frozen",
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from convlint.files.located_yaml import Value, flow
 from convlint.files.safe import clean, clean_path
 from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Edge, Network, Operation, Work, WorkKind, gradients, unique_name
 from convlint.model.runtime import Runtime, Version
@@ -405,10 +406,9 @@ class _Wiring:
     def _views(self) -> set[int]:
         """The views that only linear layers and layer norms read; in a spec, these read the map itself."""
         views: set[int] = set()
-        readers: dict[int, list[int]] = {}
-        for number, operation in enumerate(self.operations):
-            for index in operation.inputs:
-                readers.setdefault(index, []).append(number)
+        readers = grouped(
+            (index, number) for number, operation in enumerate(self.operations) for index in operation.inputs
+        )
         for number in reversed(range(len(self.operations))):
             own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
             is_view = self.operations[number].kind == "reshape" and self.operations[number].work is None

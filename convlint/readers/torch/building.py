@@ -7,6 +7,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -144,9 +145,7 @@ def call_on_meta(what: str, call: Callable[[], Any]) -> Any:
 
 
 def _to_meta(module: Any) -> Any:
-    on_meta = all(tensor.is_meta for tensor in module.parameters()) and all(
-        tensor.is_meta for tensor in module.buffers()
-    )
+    on_meta = all(tensor.is_meta for tensor in chain(module.parameters(), module.buffers()))
     return module if on_meta else module.to("meta")
 
 

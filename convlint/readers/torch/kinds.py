@@ -235,14 +235,19 @@ _VIEWED = """
     expand_as
 """
 VIEWED = frozenset(_VIEWED.split())
-_SPATIAL = (
-    *(f"{kind}_pool{axes}d" for axes in (1, 2, 3) for kind in ("max", "avg", "adaptive_max", "adaptive_avg")),
-    *(f"max_pool{axes}d_with_indices" for axes in (1, 2, 3)),
-    *(f"_adaptive_avg_pool{axes}d" for axes in (2, 3)), "fractional_max_pool2d", "fractional_max_pool3d",
+_MAX_POOLS = tuple(f"max_pool{axes}d{more}" for axes in (1, 2, 3) for more in ("", "_with_indices"))
+_POOLS = (
+    *(f"{kind}_pool{axes}d" for axes in (1, 2, 3) for kind in ("avg", "adaptive_max", "adaptive_avg")),
+    *(f"_adaptive_avg_pool{axes}d" for axes in (2, 3)),
+)
+_UPSAMPLINGS = (
     *(f"{prefix}upsample_nearest{exact}{axes}d" for axes in (1, 2, 3)
       for prefix, exact in (("", ""), ("_", "_exact"))),
     "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d",
     "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+)  # fmt: skip
+_SPATIAL = (
+    *_MAX_POOLS, *_POOLS, *_UPSAMPLINGS, "fractional_max_pool2d", "fractional_max_pool3d",
     *(f"{kind}_pad{axes}d" for axes in (1, 2, 3) for kind in ("reflection", "replication")),
 )  # fmt: skip
 _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
@@ -278,14 +283,9 @@ _WORK: Mapping[str, WorkKind] = {
             "copy": "clone contiguous copy _to_copy to _reshape_copy view_copy constant_pad_nd pad roll flip index "
             "index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather take "
             "pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
-            "max pool": "max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices "
-            "max_pool3d_with_indices",
-            "pool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
-            "_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d",
-            "resize": "grid_sampler grid_sampler_2d grid_sampler_3d upsample_linear1d upsample_bilinear2d "
-            "upsample_bicubic2d upsample_trilinear3d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
-            "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d "
-            "_upsample_bilinear2d_aa _upsample_bicubic2d_aa",
+            "max pool": " ".join(_MAX_POOLS),
+            "pool": " ".join(_POOLS),
+            "resize": " ".join(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", *_UPSAMPLINGS)),
             "reduce": "mean sum var std var_mean std_mean amax amin argmax linalg_vector_norm norm prod cumsum "
             "logsumexp",
             "softmax": "softmax _softmax _safe_softmax log_softmax _log_softmax",
@@ -303,12 +303,10 @@ _WORK: Mapping[str, WorkKind] = {
 # torch/include/ATen/autocast_mode.h, torch 2.13), without losses.
 _AUTOCAST_TO_32_BITS = """
     acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus layer_norm
-    native_layer_norm rms_norm group_norm cosine_similarity logsumexp upsample_nearest1d _upsample_nearest_exact1d
-    upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d
-    upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d upsample_bicubic2d _upsample_bicubic2d_aa prod
-    softmax log_softmax cumprod cumsum linalg_vector_norm sum norm
+    native_layer_norm rms_norm group_norm cosine_similarity logsumexp prod softmax log_softmax cumprod cumsum
+    linalg_vector_norm sum norm
 """
-IN_32_BITS = frozenset(_AUTOCAST_TO_32_BITS.split())
+IN_32_BITS = frozenset((*_AUTOCAST_TO_32_BITS.split(), *_UPSAMPLINGS))
 # Neither reads nor writes elements of activations.
 _NO_KERNELS = frozenset(("empty_like", "detach", "alias", "lift_fresh", "size", "sym_size", "is_same_size"))
 

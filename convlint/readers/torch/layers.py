@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_output
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work, unique_name
@@ -69,15 +70,11 @@ def network_of(
     """
     messages = [f"{name} looks like a convolution, but is not one that convlint knows" for name in unknown]
     layer_of = layers_of_calls(calls)
-    groups: list[list[int]] = [[] for _ in set(layer_of)]
-    for position, index in enumerate(layer_of):
-        groups[index].append(position)
     names: dict[str, int] = {}
     layers: list[ConvLayer] = []
     sources: dict[int, tuple[int, ...]] = {}
     copied: dict[int, tuple[bool | None, str, bool]] = {}
-    for index, positions in enumerate(groups):
-        same = [calls[position] for position in positions]
+    for index, same in grouped(zip(layer_of, calls, strict=True)).items():
         layer, wrong = _layer(same, names, path, entry=entry)
         layers.append(layer)
         if wrong is not None:

@@ -138,7 +138,7 @@ def no_network() -> Iterator[None]:
         original = getattr(socket.socket, name)
 
         def guarded(self: socket.socket, *arguments: Any) -> Any:
-            if _is_local(self) or len(arguments) < least:
+            if self.family == getattr(socket, "AF_UNIX", None) or len(arguments) < least:
                 return original(self, *arguments)
             refusal = refused(_Unreachable, arguments[position] if arguments else "")
             if name == "connect_ex" and not isinstance(refusal, NoNetwork):  # which returns errors instead
@@ -172,10 +172,6 @@ def no_network() -> Iterator[None]:
     )  # fmt: skip
     with patched(*guards):
         yield
-
-
-def _is_local(connection: socket.socket) -> bool:
-    return connection.family == getattr(socket, "AF_UNIX", None)
 
 
 def _is_name(address: object) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.readers.trace.events import TraceFile, is_count, listed, text_at
 from convlint.readers.trace.operators import INDUCTOR, Enclosing, Kernels, KernelWorks, OperatorLog, Spans, place_of
 
@@ -324,10 +325,7 @@ class _Reading:
     def _launched(self, calls: Iterable[Call]) -> dict[int, Call]:
         """The call in which each kernel of a convolution was launched, by correlation."""
         by_correlation: dict[int, Call] = {}
-        of_thread: dict[str, list[Call]] = {}
-        for call in calls:
-            of_thread.setdefault(call.thread, []).append(call)
-        for thread, thread_calls in of_thread.items():
+        for thread, thread_calls in grouped((call.thread, call) for call in calls).items():
             begins = [call.begin for call in thread_calls]
             launches = self.launches.get(thread, Spans())
             for index, begin in enumerate(launches.begin):
@@ -338,10 +336,7 @@ class _Reading:
 
     def _place(self, calls: Iterable[Call], names: Sequence[str]) -> None:
         """Sets the modules and the user's line of each forward call, where they were recorded."""
-        of_thread: dict[str, list[Call]] = {}
-        for call in calls:
-            if call.kind == "forward":
-                of_thread.setdefault(call.thread, []).append(call)
+        of_thread = grouped((call.thread, call) for call in calls if call.kind == "forward")
         for thread, frames in self.frames.items():
             order = frames.ordered()
             stack: list[int] = []

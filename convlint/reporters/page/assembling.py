@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.files.languages import duration, plural, say, sentence, spoken
 from convlint.files.safe import clean, clean_path
-from convlint.model.layer import Mode
+from convlint.model.grouping import grouped
 from convlint.model.report import GRADES, SEVERITIES, InputError, NetworkReport, NetworkTotal, Report
 from convlint.reporters import Style, words
 from convlint.reporters.page.findings import ASKED, by_layer, first_steps, items
@@ -90,9 +90,7 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
 
 def cards(report: Report) -> list[TargetVerdict]:
     """The verdict for each target and mode."""
-    batches: dict[tuple[str, Mode], set[int | None]] = {}
-    for network in report.networks:
-        batches.setdefault((network.gpu, network.mode), set()).add(network.batch)
+    batches = grouped(((network.gpu, network.mode), network.batch) for network in report.networks)
     asking = words.asking_for_a_batch(report)
     result = []
     for total in words.totals(report):
@@ -109,7 +107,7 @@ def cards(report: Report) -> list[TargetVerdict]:
                 is_saving=is_saving,
                 asks_for_a_batch=total.gpu in asking,
                 is_to_compile=words.is_to_compile(report, total.gpu),
-                batch=_only(batches.get((total.gpu, total.mode), set())),
+                batch=_only(set(batches.get((total.gpu, total.mode), ()))),
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(words.basis_of(report, total.gpu, total.mode)),
                 pace=_pace([item for item in report.networks if (item.gpu, item.mode) == (total.gpu, total.mode)]),

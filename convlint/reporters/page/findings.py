@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from convlint.files.safe import clean
 from convlint.model.estimates import PassEstimate
+from convlint.model.grouping import grouped
 from convlint.model.layer import Pass
 from convlint.model.report import SEVERITIES, Finding, Report
 from convlint.reporters import words
@@ -53,9 +54,8 @@ class FindingItem(Struct, frozen=True, kw_only=True):
 
 def items(report: Report) -> list[FindingItem]:
     """All findings in the order of the page: errors first, and of one severity those that cost most."""
-    numbers: dict[_Key, list[int]] = {}  # of layers: their places in the report
-    for number, entry in enumerate(report.layers):
-        numbers.setdefault((entry.layer.model, entry.layer.path, entry.layer.name), []).append(number)
+    layers = enumerate(entry.layer for entry in report.layers)
+    numbers = grouped(((layer.model, layer.path, layer.name), number) for number, layer in layers)  # in the report
     ordered = sorted(report.findings, key=lambda item: (SEVERITIES.index(item.severity), -(item.lost_us or 0.0)))
     seen: set[tuple[str, str | None]] = set()  # of each GPU by itself, since the page shows one at a time
     result = []
@@ -69,10 +69,7 @@ def items(report: Report) -> list[FindingItem]:
 
 def by_layer(all_items: list[FindingItem]) -> dict[int, tuple[int, ...]]:
     """The numbers of the findings of each layer."""
-    of: dict[int, list[int]] = {}
-    for item in all_items:
-        for layer in item.layers:
-            of.setdefault(layer, []).append(item.number)
+    of = grouped((layer, item.number) for item in all_items for layer in item.layers)
     return {layer: tuple(numbers) for layer, numbers in of.items()}
 
 

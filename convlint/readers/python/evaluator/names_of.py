@@ -188,6 +188,16 @@ def bound_in_functions(tree: ast.Module) -> frozenset[str]:
     return frozenset(names)
 
 
+def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield each parameter that may have a default, and that; None for keyword-only ones without."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for arg, default in [
+        *zip(reversed(positional), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]:
+        yield arg.arg, default
+
+
 def _add(node: ast.expr, objects: set[str], attributes: set[tuple[str, str]]) -> None:
     # `table[a][b].append(c)` changes what `table` holds.
     while isinstance(node, ast.Subscript):

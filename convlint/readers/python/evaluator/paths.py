@@ -39,6 +39,7 @@ class Scope(Object):
         "born", "file", "first", "function", "heap", "leaving", "loops", "machine", "module", "of_class", "parent",
         "stars",
     )  # fmt: skip
+    variables: dict[str, Value] = Object.items  # type: ignore[assignment]  # of its names, on the current path
 
     def __init__(self, machine: Machine, file: SourceFile, parent: Scope | None, function: Function | None) -> None:
         self._begin(machine.heap, Entries({}))
@@ -48,11 +49,6 @@ class Scope(Object):
         self.of_class = False
         self.leaving: list[HeapLayer] = []
         self.loops: list[Loop] = []
-
-    @property
-    def variables(self) -> dict[str, Value]:
-        """The values of its names on the current path."""
-        return self.heap.read(self).items  # type: ignore[no-any-return]
 
 
 class Test(str):

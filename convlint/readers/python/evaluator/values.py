@@ -222,6 +222,7 @@ class Class(Object):
     __slots__ = (
         "bases", "born", "described", "fields", "file", "first", "heap", "meta", "name", "node", "order",
     )  # fmt: skip
+    namespace: dict[str, Value] = Object.items  # type: ignore[assignment]  # its own attributes
 
     def __init__(self, heap: Heap, node: ast.ClassDef, file: SourceFile, name: str, bases: list[Value]) -> None:
         self._begin(heap, Entries({}))
@@ -231,11 +232,6 @@ class Class(Object):
         self.meta: Value | None = None
         self.described: frozenset[str] = frozenset()
 
-    @property
-    def namespace(self) -> dict[str, Value]:
-        """Its own attributes."""
-        return self.heap.read(self).items  # type: ignore[no-any-return]
-
 
 class Instance(Object):
     """An object of a class of the source, or of a framework's (`cls` is its Name then).
@@ -244,15 +240,11 @@ class Instance(Object):
     """
 
     __slots__ = ("born", "cls", "first", "heap")
+    attributes: dict[str, Value] = Object.items  # type: ignore[assignment]  # some were set on other paths only
 
     def __init__(self, heap: Heap, cls: Class | Name, extra: Any = None) -> None:
         self._begin(heap, Entries({}))
         self.cls, self.first.extra = cls, extra
-
-    @property
-    def attributes(self) -> dict[str, Value]:
-        """The attributes that were set, some of them on other paths only."""
-        return self.heap.read(self).items  # type: ignore[no-any-return]
 
     @property
     def extra(self) -> Any:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from convlint.readers.python.evaluator.library import LibraryCall
-from convlint.readers.python.evaluator.values import Const, Items, Name, Partial, Table, Unknown, Value
+from convlint.readers.python.evaluator.values import Const, Items, Name, Partial, Table, Unknown, Value, text_of
 from convlint.readers.python.nn.kinds import SEPARABLE, WITH_NORM, Kind, Signature, canonical, kind_of
 from convlint.readers.python.nn.layers import bound
 from convlint.readers.python.nn.tensors import Arguments, integer
@@ -73,8 +73,7 @@ def _kind_of_norm(norm: Value) -> Kind | None:
 
 def _type_in(config: Value | None) -> str | None:
     """Return the `type` in a config of OpenMMLab; None if it is unknown."""
-    entry = config.cell.items.get("type") if isinstance(config, Table) else None
-    return entry.value if isinstance(entry, Const) and isinstance(entry.value, str) else None
+    return text_of(config.cell.items.get("type")) if isinstance(config, Table) else None
 
 
 def convolution_of(call: LibraryCall) -> tuple[str, LibraryCall] | None:

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
-    NOTHING_STATED,
     Class,
     Const,
     Instance,
@@ -212,7 +211,7 @@ class Frameworks(Library):
             own = Arguments(own.args, {**order, **own.keywords})
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
-        cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults() if machine.decided else NOTHING_STATED)
+        cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults())
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full in _OF_LISTS:
@@ -245,8 +244,7 @@ class Frameworks(Library):
         place: ConstructionSite | None = here
         if isinstance(instance.cls, Class):
             place, made_by = construction(machine), instance.cls.name
-        defaults = machine.by_defaults() if machine.decided else NOTHING_STATED
-        layer = Convolution(signature, dict(arguments), place or here, made_by, defaults)
+        layer = Convolution(signature, dict(arguments), place or here, made_by, machine.by_defaults())
         if place is not None:  # else the class itself is evaluated, which nobody constructs here
             machine.record(Record("constructed", layer))
         return layer
@@ -339,8 +337,7 @@ class Frameworks(Library):
                 if read.shape is None:
                     read = keras.stated_input(stated, meaning.signature.dims, order) or read
                 read = keras.read_as(order, read) or read
-            defaults = machine.by_defaults() if machine.decided else NOTHING_STATED
-            return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, defaults))
+            return Tensor(layers.convolve(self.recording, instance, meaning, read, conditions, machine.by_defaults()))
         if meaning.kind in ("sequential", "wrapper"):
             # mmcv's forward may be told to leave out the norm.
             may_skip = meaning.name.startswith("mmcv.") and len(given.args) + len(given.keywords) > 1

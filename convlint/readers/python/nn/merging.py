@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from operator import attrgetter
@@ -13,12 +14,13 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
-from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, place_of
+from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, all_true, place_of
 from convlint.readers.python.nn.layers import (
     Convolution,
     ConvRun,
@@ -48,9 +50,7 @@ _SIZES_KEPT = 8  # tensors that a convolution read, for their sizes
 def joined(opinions: Iterable[Opinion]) -> Opinion:
     """Combine opinions: False wins over unknown, unknown over True."""
     distinct = {opinion for opinion in opinions if opinion != SILENT}
-    if not distinct:
-        return SILENT
-    return False if False in distinct else None if None in distinct else True
+    return all_true(distinct) if distinct else SILENT
 
 
 def _read_by_norm(use: ConvRun) -> Opinion:
@@ -91,20 +91,13 @@ def _ends(flow: TensorPath, known: dict[int, bool]) -> bool:
 
 def _defaults_of_norms(uses: Iterable[ConvRun]) -> frozenset[StatedLiteral]:
     """Return the defaults of parameters without which the norms behind a convolution might be missing."""
-    defaults = NOTHING_STATED
-    for use in uses:
-        for reader in use.writes.readers:
-            if reader.defaults:
-                defaults |= reader.defaults - use.defaults
-    return defaults
+    return NOTHING_STATED.union(*(reader.defaults - use.defaults for use in uses for reader in use.writes.readers))
 
 
 def _in_lines(owners: Iterable[Instance]) -> Neighbours:
     """Return for convolutions in a Sequential whether a norm follows directly; SILENT for those in two places."""
     neighbours: Neighbours = {}
-    holders: dict[int, int] = {}
-    for part in (part for owner in owners for part in owner.attributes.values()):
-        holders[id(part)] = holders.get(id(part), 0) + 1
+    holders = Counter(id(part) for owner in owners for part in owner.attributes.values())
     for owner in filter(is_line, owners):
         values = list(children(owner).values())
         for value, after in itertools.zip_longest(values, values[1:]):
@@ -222,8 +215,7 @@ class Seen(Struct, eq=False):
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
-        points = [use.reads.space.points for use in uses]
-        self.points.append(True if all(points) else False if False in points else None)
+        self.points.append(all_true([use.reads.space.points for use in uses]))
         self.resized = self.resized or resized
         if len(self.reads) < _SIZES_KEPT:
             self.reads += [use.reads for use in uses[:_SIZES_KEPT]]
@@ -303,7 +295,7 @@ class Gathering:
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
             opinion = joined(opinions)
-            if uses and opinion is True and SILENT in opinions:
+            if uses and opinion is True and (SILENT in opinions or not whole):
                 opinion = SILENT
             construction = layer.place.node, root
             if certainty == "stated" and any(sink.kind == "parameter" for use in uses for sink in use.writes.readers):
@@ -315,8 +307,6 @@ class Gathering:
                 opinion = SILENT if condition and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # only callers show whether the default is ever used
-            elif uses and opinion is True and not whole:
-                opinion = SILENT
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:
@@ -495,9 +485,7 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
-    parts: dict[str, list[Seen]] = {}
-    for entry in seen:
-        parts.setdefault(entry.layer.signature.part, []).append(entry)
+    parts = grouped((entry.layer.signature.part, entry) for entry in seen)
     return [
         layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
     ]  # fmt: skip
@@ -535,16 +523,13 @@ def _first_of(places: Iterable[Location | None]) -> Location | None:
     return min((place for place in places if place is not None), key=start, default=None)
 
 
-def _may_lack_bias(seen: Iterable[Seen]) -> bool:
+def _may_lack_bias(seen: Collection[Seen]) -> bool:
     """Whether some caller gives a bias that is unknown, as in `**config`.
 
     A root whose bias is known with its own defaults does not count, as no caller decides it.
     """
-    known: dict[str, bool] = {}
-    for entry in seen:
-        is_known = isinstance(argument(entry.layer, entry.layer.signature.bias), Const)
-        known[entry.root] = known.get(entry.root, False) or is_known
-    return not all(known.values())
+    known = {entry.root for entry in seen if isinstance(argument(entry.layer, entry.layer.signature.bias), Const)}
+    return any(entry.root not in known for entry in seen)
 
 
 def _is_declined(seen: Collection[Seen]) -> bool:
@@ -573,9 +558,7 @@ def _key(layer: SourceLayer) -> tuple[Any, ...]:
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
-    places: dict[tuple[Start, str], list[SourceLayer]] = {}
-    for layer in layers:
-        places.setdefault((start(layer.layer.locate()), layer.part), []).append(layer)
+    places = grouped(((start(layer.layer.locate()), layer.part), layer) for layer in layers)
     result: list[SourceLayer] = []
     for _, group in sorted(places.items()):
         opinion = joined(SILENT if layer.silent else layer.layer.norm_follows for layer in group)
@@ -592,9 +575,7 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
 
 def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Return the layers of one place, each set of values once."""
-    same: dict[Any, list[SourceLayer]] = {}
-    for layer in layers:
-        same.setdefault(_key(layer), []).append(layer)
+    same = grouped((_key(layer), layer) for layer in layers)
     result = _without_less([group[0] if len(group) == 1 else _joined(group) for group in same.values()])
     return sorted(result, key=_order) if len(result) > 1 else result
 
@@ -634,16 +615,10 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     return SourceLayer(
         layer=layer, framework=signature.framework, stated=read.stated, certainty=seen.certainty,
         written=written.texts, condition=seen.condition, root=seen.root,
-        pointwise_map=False if wide else _points_of(seen.points), replaced=seen.replaced, calls=seen.calls,
+        pointwise_map=False if wide else all_true(seen.points or [None]), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
         silent=opinion == SILENT, reads_input=bool(seen.reads_input), gives_output=bool(last),
     )  # fmt: skip
-
-
-def _points_of(points: Iterable[bool | None]) -> bool | None:
-    """Whether all maps are 1x1; None if unknown."""
-    known = set(points)
-    return False if False in known else True if known == {True} else None
 
 
 def _has_published(record: Recorded) -> bool:
@@ -681,23 +656,22 @@ def _joined(group: list[SourceLayer]) -> SourceLayer:
         calls=placed.calls,
         replaced=all(layer.replaced for layer in group),
         context=placed.context,
-        pointwise_map=_points_of(layer.pointwise_map for layer in group),
+        pointwise_map=all_true([layer.pointwise_map for layer in group]),
     )
 
 
 def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
     """Drop layers whose known values another layer, as certain, has too, together with more."""
-    kinds: dict[frozenset[str], list[SourceLayer]] = {}
-    for layer in layers:
-        kinds.setdefault(_gaps(layer), []).append(layer)
+    kinds = grouped((_gaps(layer), layer) for layer in layers)
     if len(kinds) == 1:
         return layers
     less: set[int] = set()
     for missing, group in kinds.items():
         known = [field for field in _COMPARED if field not in missing]
-        more: dict[tuple[Any, ...], list[SourceLayer]] = {}  # those that know more, by what they say of the rest
-        for other in (layer for gaps, others in kinds.items() if gaps < missing for layer in others):
-            more.setdefault(tuple([getattr(other.layer, field) for field in known]), []).append(other)
+        more = grouped(  # those that know more, by what they say of the rest
+            (tuple([getattr(layer.layer, field) for field in known]), layer)
+            for gaps, others in kinds.items() if gaps < missing for layer in others
+        )  # fmt: skip
         for member in group if more else ():
             beside = more.get(tuple([getattr(member.layer, field) for field in known]), ())
             knows = member.layer.C is not None or member.layer.K is not None  # a width, which some rules need

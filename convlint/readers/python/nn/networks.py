@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
+from convlint.model.grouping import grouped
 from convlint.model.source import UnreadFile
 from convlint.readers.python.evaluator.limits import steps_of_file
 from convlint.readers.python.evaluator.machine import Machine
@@ -307,11 +308,8 @@ def _chosen(
     referred = set().union(*(_referred(part, bases, relevance) for part in bases))
     derived = set().union(*bases.values())
     functions = {part for maker in makers for part in relevance.referred(maker.part)}
-    groups: dict[Part, list[_Maker]] = {}
-    for maker in makers:
-        groups.setdefault(maker.makes, []).append(maker)
     networks: list[FoundNetwork] = []
-    for makes, group in groups.items():
+    for makes, group in grouped((maker.makes, maker) for maker in makers).items():
         best = min(group, key=lambda maker: maker.rank)  # the first of equals
         if (
             makes in inner

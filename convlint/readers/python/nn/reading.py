@@ -9,6 +9,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
+from convlint.model.grouping import grouped
 from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
 from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
@@ -30,7 +31,7 @@ from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
-from convlint.readers.python.nn.merging import Gathering, Seen, Start, known_places, merged, start, tells
+from convlint.readers.python.nn.merging import Gathering, Seen, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
 from convlint.readers.python.nn.relevance import Relevance, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
@@ -99,22 +100,19 @@ def _run(
     networks += _sequentials([run.value, *run.variables], networks)
     if recorded or networks:
         _hand_out([run.value])
+        lines = range(root.node.lineno, (root.node.end_lineno or root.node.lineno) + 1)
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
         whole = whole and machine.steps >= 0
         path = root.file.path
         followed = gathering.add(
             recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
-            root=f"{path}:{root.name}", whole=whole, lines=_lines_of(root),
+            root=f"{path}:{root.name}", whole=whole, lines=lines,
         )  # fmt: skip
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape or get out of sight.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
     known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
     return bool(log) and whole and known and followed
-
-
-def _lines_of(root: Function | Class) -> range:
-    return range(root.node.lineno, (root.node.end_lineno or root.node.lineno) + 1)
 
 
 def _networks(value: Value) -> list[Instance]:
@@ -235,10 +233,7 @@ def _report(
     machine: Machine, imports: ProjectImports, given: list[str], read: list[str], seen: Iterable[Seen]
 ) -> SourceReading:  # fmt: skip
     choices = machine.choices
-    at: dict[Start, list[Seen]] = {}
-    for entry in seen:
-        if not entry.layer.place.file.is_quiet:
-            at.setdefault(start(entry.layer.place.locate()), []).append(entry)
+    at = grouped((start(entry.layer.place.locate()), entry) for entry in seen if not entry.layer.place.file.is_quiet)
     own = set(given)
     reported = own.union(imports.project.given)
     layers: list[SourceLayer] = []

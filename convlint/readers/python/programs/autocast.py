@@ -9,7 +9,7 @@ from itertools import pairwise
 from convlint.model.location import Location
 from convlint.readers.python.programs.unit import SourceUnit, literal
 from convlint.readers.python.source_file import last_name
-from convlint.readers.python.walking import every
+from convlint.readers.python.walking import bodies, every
 
 # Those that are of one device, whose first argument is `enabled`
 _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"}
@@ -23,7 +23,7 @@ _MODELS = ("model", "net", "network", "unet", "generator", "encoder", "backbone"
 
 def trains_inside(unit: SourceUnit) -> bool:
     """Whether a function that calls `.backward()` calls its model in a block of autocast that is always on for CUDA."""
-    for body in _bodies(unit.file.tree):
+    for body in bodies(unit.file.tree):
         if not any(
             isinstance(node, ast.Attribute) and node.attr == "backward" for outer in body for node in every(outer)
         ):
@@ -63,7 +63,7 @@ def around_loss(unit: SourceUnit) -> tuple[Location, ...]:
     blocks = list(_blocks(unit))
     # An outer autocast block covers the model's call as well.
     inside = {id(node) for block in blocks for statement in block.body for node in every(statement)}
-    for body in _bodies(unit.file.tree) if blocks else ():
+    for body in bodies(unit.file.tree) if blocks else ():
         # Only direct neighbours: with code in between, the split may be intended.
         for before, block in pairwise(body):
             if isinstance(block, ast.With) and _is_autocast(block, unit) and id(block) not in inside:
@@ -117,14 +117,6 @@ def _within(body: list[ast.stmt], unit: SourceUnit) -> Iterator[ast.AST]:
             continue  # a block of its own, or one that is off
         yield node
         waiting += ast.iter_child_nodes(node)
-
-
-def _bodies(tree: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in every(tree):
-        for name in ("body", "orelse", "finalbody"):
-            body = getattr(node, name, None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-                yield body
 
 
 def _model_call(node: ast.stmt) -> str:

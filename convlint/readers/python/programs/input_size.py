@@ -323,12 +323,9 @@ def _resized(node: ast.Call, given: list[ast.expr], before: Size) -> Size:
     keywords = {keyword.arg for keyword in node.keywords}
     first = given[0] if given else None
     both = {"height", "width"} <= keywords or (isinstance(first, ast.Tuple | ast.List) and len(first.elts) == 2)
-    two = len(node.args) >= 2 and all(_is_number(side) for side in node.args[:2])  # albumentations' Resize(h, w)
+    sides = [side.value for side in node.args[:2] if isinstance(side, ast.Constant) and isinstance(side.value, int)]
+    two = len(sides) == 2 and min(sides) > 8  # albumentations' Resize(h, w)
     return "fixed" if both or two or before == "fixed" else "unknown"
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 8
 
 
 def _drawn(node: ast.expr) -> bool:

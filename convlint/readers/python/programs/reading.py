@@ -29,7 +29,7 @@ from convlint.readers.python.programs.entries import (
 )
 from convlint.readers.python.programs.input_size import input_size
 from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
-from convlint.readers.python.programs.segments import Followed, Reach, Segment, led_to
+from convlint.readers.python.programs.segments import Reach, Segment, led_to, run_surely
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
@@ -110,7 +110,6 @@ class _Reader:
         self._runs = Runs(imports, self._relevant)
         self.units = Units(imports, self._runs.machine)
         self._reach = self._relevant.reach = Reach(self.units)
-        self._followed = Followed(self.units)
         # Closures overlap: each file is searched once for each test.
         self._holds = cache(lambda says, path: bool(says(self.project.content(path) or b"")))
         self._uses_class = cache(self._uses_class_of_convolutions)
@@ -203,7 +202,7 @@ class _Reader:
 
     def _trained(self, reached: list[Segment], trainer: str) -> list[Segment]:
         """Return the segments that a program surely runs; none if they do not train."""
-        followed = self._followed.of(reached)
+        followed = run_surely(reached)
         return followed if has_loop(followed, bool(trainer)) else []
 
     def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:

@@ -9,6 +9,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from convlint.model.grouping import grouped
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.limits import STEPS_OF_ROOT
@@ -78,10 +79,7 @@ class Relevant:
             or (segment.kind == "module" and not names.isdisjoint(called(segment.by_import)))
         }
         self._direct = set(self._modules)
-        importers: dict[str, list[str]] = {}
-        for path in self._files:
-            for other in self._imports.near(path):
-                importers.setdefault(other, []).append(path)
+        importers = grouped((other, path) for path in self._files for other in self._imports.near(path))
         waiting = list(self._modules)
         while waiting:
             for path in importers.get(waiting.pop(), ()):

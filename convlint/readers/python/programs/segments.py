@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, Literal, TypeVar
 
+from convlint.model.grouping import grouped
 from convlint.readers.python.imports import IMPORT
 from convlint.readers.python.programs.unit import Definition, ResolvedName, SourceUnit, Units, local_names
 from convlint.readers.python.source_file import is_guard
@@ -255,10 +256,7 @@ class Reach:
 
 def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
     """Return a segment, and those of `among` that it names, directly or indirectly."""
-    definitions: dict[bytes, list[Segment]] = {}
-    for segment in among:
-        if segment.kind != "module":
-            definitions.setdefault(segment.name.encode(), []).append(segment)
+    definitions = grouped((segment.name.encode(), segment) for segment in among if segment.kind != "module")
     reached = {first: None}
     waiting = [first]
     while waiting:
@@ -272,43 +270,37 @@ def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
 Place = tuple[str, int]  # path and line of a `def` or `class`
 
 
-class Followed:
-    """Finds the segments that programs surely run, by resolved names."""
-
-    def __init__(self, units: Units) -> None:
-        self._units = units
-
-    def of(self, reached: Iterable[Segment]) -> list[Segment]:
-        """Return the segments among `reached` that the program surely runs."""
-        waiting: list[Segment] = []
-        others: dict[Place, Segment] = {}
-        methods: dict[tuple[str, str], list[Segment]] = {}
-        for part in reached:
-            if part.kind == "module":
-                waiting.append(part)
-                continue
-            others[part.path, part.line] = part
-            if part.is_method:
-                methods.setdefault((part.path, part.cls), []).append(part)
-            elif part.handed_over:
-                waiting.append(part)
-        followed: dict[Segment, None] = {}
-        words: set[bytes] = set()
-        live: list[Segment] = []
-        while waiting:
-            segment = waiting.pop()
-            if segment in followed:
-                continue
-            followed[segment] = None
-            # A method is called on objects of unknown type, so that its bare name counts.
-            words |= segment.words
-            if segment.kind == "class":
-                live += methods.get((segment.path, segment.name), ())
-            # The last is taken first, so that the code comes in the order in which it is written.
-            waiting += [others[place] for place in sorted(segment.once(_leads_to), reverse=True) if place in others]
-            waiting += [method for method in live if _runs(method, words)]
-            live = [method for method in live if not _runs(method, words)]
-        return list(followed)
+def run_surely(reached: Iterable[Segment]) -> list[Segment]:
+    """Return the segments among `reached` that the program surely runs, by resolved names."""
+    waiting: list[Segment] = []
+    others: dict[Place, Segment] = {}
+    methods: dict[tuple[str, str], list[Segment]] = {}
+    for part in reached:
+        if part.kind == "module":
+            waiting.append(part)
+            continue
+        others[part.path, part.line] = part
+        if part.is_method:
+            methods.setdefault((part.path, part.cls), []).append(part)
+        elif part.handed_over:
+            waiting.append(part)
+    followed: dict[Segment, None] = {}
+    words: set[bytes] = set()
+    live: list[Segment] = []
+    while waiting:
+        segment = waiting.pop()
+        if segment in followed:
+            continue
+        followed[segment] = None
+        # A method is called on objects of unknown type, so that its bare name counts.
+        words |= segment.words
+        if segment.kind == "class":
+            live += methods.get((segment.path, segment.name), ())
+        # The last is taken first, so that the code comes in the order in which it is written.
+        waiting += [others[place] for place in sorted(segment.once(_leads_to), reverse=True) if place in others]
+        waiting += [method for method in live if _runs(method, words)]
+        live = [method for method in live if not _runs(method, words)]
+    return list(followed)
 
 
 def _leads_to(segment: Segment) -> frozenset[Place]:

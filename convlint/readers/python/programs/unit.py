@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec import Struct
 
+from convlint.model.grouping import grouped
 from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.evaluator.values import Class, Function, Module, Name, Value
 from convlint.readers.python.source_file import dotted
@@ -179,11 +180,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def bound_in(body: list[ast.stmt]) -> Bound:
     """Return the values of the names that the statements of a body and of its blocks bind."""
-    bound: Bound = {}
-    for node in statements(body):
-        for name, value in _bindings(node):
-            bound.setdefault(name, []).append(value)
-    return bound
+    return grouped(binding for node in statements(body) for binding in _bindings(node))
 
 
 def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
