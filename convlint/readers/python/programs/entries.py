@@ -24,7 +24,7 @@ _BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\b
 _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
 _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_batch)\s*\(")
 # An optimizer that takes the loss or gradients, and a scaler that takes both, as of timm
-_TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*\w*loss\w*\s*,\s*\w*optim")
+_TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*(?=\w*loss)\w+\s*,\s*\w*optim")
 _TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}

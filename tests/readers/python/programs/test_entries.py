@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from time import process_time
 
 import pytest
 from training_scripts import programs
@@ -179,3 +180,9 @@ if __name__ == "__main__":
 )
 def test_a_scaler_of_timm_makes_the_step(tmp_path: Path, step: str, count: int) -> None:
     assert len(programs(tmp_path, {"train.py": SCALED.format(step=step)})) == count
+
+
+def test_a_long_name_in_a_scaler_takes_no_time(tmp_path: Path) -> None:
+    begin = process_time()
+    programs(tmp_path, {"train.py": SCALED.format(step=f"loss_scaler({'loss' * 12_000}, 1)")})
+    assert process_time() - begin < 5  # a quadratic search takes minutes of a file
