@@ -445,3 +445,10 @@ class FrozenNorm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.frozen(self.second(self.norm(self.first(x))))
+
+
+def frozen_norm_weights() -> FrozenNorm:
+    """The norm that keeps its statistics does not learn either."""
+    net = FrozenNorm()
+    net.frozen.requires_grad_(requires_grad=False)
+    return net

@@ -389,7 +389,7 @@ class _Wiring:
         return True
 
     def _learning(self) -> dict[int | None, dict[str, bool]]:
-        """What is stated of norms that learn behind what is frozen, which the reader of specs takes for frozen."""
+        """What is stated of norms that do not learn as what they read, which the reader of specs assumes."""
         stated: dict[int | None, dict[str, bool]] = {}
         arrives, frozen = gradients(self.operations), list[bool]()
         for number, operation in enumerate(self.operations):
@@ -401,6 +401,8 @@ class _Wiring:
                 frozen.append(bool(operation.inputs) and all(frozen[index] for index in operation.inputs))
                 if frozen[-1] and arrives[number] and operation.learns:
                     frozen[-1], stated[number] = False, {"frozen": False}
+                elif not frozen[-1] and operation.frozen and operation.work is not None and operation.work.weights:
+                    frozen[-1], stated[number] = True, {"frozen": True}
         return stated
 
     def _views(self) -> set[int]:

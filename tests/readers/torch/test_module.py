@@ -696,6 +696,15 @@ def test_a_spec_says_which_norm_keeps_its_statistics_in_training(trains: bool | 
     assert [layer.norm_follows for layer in found.layers] == [layer.norm_follows for layer in network.layers]
 
 
+def test_a_spec_says_which_norms_do_not_learn_behind_layers_that_do() -> None:
+    """As detectors freeze norms: a norm with frozen weights reads less on the way back."""
+    network = one("torch_nets:frozen_norm_weights", "2x3x8x8", trains=True)
+    found = read_spec(spec_text(network), "net.yaml")[0]
+    assert found is not None
+    for each in network, found:
+        assert [step.learns for step in each.operations if step.work] == [True, False]
+
+
 @pytest.mark.parametrize("trains", [True, None])
 def test_lazy_layers_get_their_sizes_from_the_input(trains: bool | None) -> None:
     network = one("torch_nets:lazy", "2x3x8x8", trains=trains)
