@@ -75,10 +75,15 @@ _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2
 # where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
 # HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
 # measured time without it). Some generations are no faster in 16 bits. Fit: ResNet-50 with autocast on three A100 and
-# two H100, PyTorch 1.13 (0.76 to 0.89 of the measured steps without it; TF32 0.90 to 1.05). No trace of it exists.
+# two H100, PyTorch 1.13 (0.76 to 0.89 of the measured steps without it). Timed since on H200, cuDNN 9.19: fp16 takes
+# 1.0 to 1.28 of fp32 forward and 0.71 to 0.97 backward.
 _CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
 _NO_FASTER_IN_16_BITS: Final = ("8.0", "9.0")
 _HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
+# A norm of stored statistics goes back through PyTorch's own kernels (cudnn_batch_norm in derivatives.yaml), whatever
+# its dtype: clocks of one SM for an element where only what it reads learns, and where its weights do; in NCHW and in
+# NHWC. Fit: single norms on H200, PyTorch 2.11; in NCHW its sums run in the kernel of `_OWN_BATCH_NORM`, so have its.
+_STORED_BACKWARD: Final[Mapping[bool, tuple[float, float]]] = {False: (0.8, 3.3), True: (1.75, 2.3)}
 # In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16
 # bits nothing was timed.
 _CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.0}
@@ -332,7 +337,7 @@ class _Walk:
             if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
-                streamed_us = max(streamed_us, self._max_pool_us(sum(reads), forward=forward))
+                streamed_us = max(streamed_us, _OWN_MAX_POOL[not forward] * sum(reads) / self.board.clocks_per_us)
             time += streamed_us + traffic.kernels * const.KERNEL_US
             moved, kernels = moved + bytes_, kernels + traffic.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
@@ -342,10 +347,12 @@ class _Walk:
         operation, in_nhwc = self.operations[number], self.in_nhwc[number]
         work = _work(operation)
         elements = self.writes(number, work)
-        # On the way back the elements take what they do forward, unless the sums for its weights do: both assumed.
-        stored = not self.training or (work.kind == "frozen norm" and (forward or not operation.learns))
+        stored = not self.training or work.kind == "frozen norm"
+        if stored and not forward:
+            return _STORED_BACKWARD[in_nhwc][operation.learns] * elements / self.board.clocks_per_us
         if size == 2 and (self.sixteen == Dtype.bf16 or not self.autocast):
-            return self._own_batch_norm_us(elements, in_nhwc, 1 if stored else 0 if forward else 2)
+            way = 1 if stored else 0 if forward else 2
+            return _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us
         if stored:
             return _CUDNN_INFERENCE.get(size, 0.0) * elements / self.board.clocks_per_us
         of_bits = 4 if size == 2 and self.board.generation in _NO_FASTER_IN_16_BITS else size
@@ -356,14 +363,6 @@ class _Walk:
         fast, slow = _HELD_CHANNEL
         share = min(1.0, max(0.0, (channel - fast) / (slow - fast)))
         return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
-
-    def _own_batch_norm_us(self, elements: float, in_nhwc: bool, way: int) -> float:
-        """The time of a batch norm in PyTorch's own kernels; `way` is an index of `_OWN_BATCH_NORM`'s figures."""
-        return _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us
-
-    def _max_pool_us(self, elements: float, *, forward: bool) -> float:
-        """The least time of a max pool in PyTorch's own kernels."""
-        return _OWN_MAX_POOL[not forward] * elements / self.board.clocks_per_us
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that an operation reads, which the kernel before it has written."""
@@ -512,10 +511,11 @@ class _Walk:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
             way = 2 if work.op.endswith("backward") else 0 if self.training else 1
-            passes = 5 if way == 2 else 3  # that `moved` counts
-            us = max(us, self._own_batch_norm_us(moved / (passes * Dtype.bf16.bytes), in_nhwc, way))
+            elements = moved / ((5 if way == 2 else 3) * Dtype.bf16.bytes)  # `moved` counts so many passes
+            us = max(us, _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us)
         elif work.elements:
-            us = max(us, self._max_pool_us(work.elements * images, forward=not work.op.endswith("backward")))
+            clocks = _OWN_MAX_POOL[work.op.endswith("backward")] * work.elements * images
+            us = max(us, clocks / self.board.clocks_per_us)
         return work.calls * (us + launches * const.KERNEL_US)
 
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:
