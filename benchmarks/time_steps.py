@@ -1,11 +1,12 @@
 """Times whole steps of timm's networks on the GPU at hand, in the columns of `data/network_steps.csv` and three more.
 
     python benchmarks/time_steps.py CSV [--models M ...] [--batch N ...] [--search] [--compile] [--small]
-                                        [--trace FOLDER] [--limit-seconds S]
+                                        [--autocast fp16] [--trace FOLDER] [--limit-seconds S]
 
 Each network eager, in inference and training, NCHW and NHWC, under bf16 autocast; the first ones also in fp32, with
-TF32 and without. `--compile`: under torch.compile instead, in training in both layouts and in inference in NHWC; they
-are compiled side by side first, in processes that leave their code in Inductor's cache, and then timed alone.
+TF32 and without. `--autocast fp16`: under fp16 autocast alone, without a scaler of the loss.
+`--compile`: under torch.compile instead, in training in both layouts and in inference in NHWC; they are compiled side
+by side first, in processes that leave their code in Inductor's cache, and then timed alone.
 `--small`: what few images show, the pace of the host: eager and as CUDA graphs (`graphs`), or compiled, as it comes and
 in the mode `reduce-overhead` (`overhead`); in autocast, as a model of 16 bits (`fp16`) and as PyTorch comes (`tf32`);
 with what the kernels take together and how many they are, by PyTorch's profiler.
@@ -75,12 +76,14 @@ _SMALL = (
 )  # fmt: skip
 
 
-def step_of(model: Any, images: Any, labels: Any, *, training: bool, autocast: bool) -> Callable[[], None]:
+def step_of(model: Any, images: Any, labels: Any, *, training: bool, precision: str) -> Callable[[], None]:
     """One step: a forward pass, and in training a backward pass and SGD with momentum."""
     import torch
 
+    dtype = torch.float16 if precision.startswith("fp16") else torch.bfloat16
+
     def context() -> Any:
-        return torch.autocast("cuda", torch.bfloat16) if autocast else nullcontext()
+        return torch.autocast("cuda", dtype) if "autocast" in precision else nullcontext()
 
     if not training:
 
@@ -115,7 +118,7 @@ def prepared(name: str, batch: int, form: Form) -> Any:
     run: Any = model
     if form.is_compiled:
         run = torch.compile(model, mode="reduce-overhead" if form.how == "overhead" else None)
-    step = step_of(run, images, labels, training=form.mode == "training", autocast="autocast" in form.precision)
+    step = step_of(run, images, labels, training=form.mode == "training", precision=form.precision)
     return graphed(step) if form.how == "graphs" else step, size
 
 
@@ -195,10 +198,11 @@ def row_of(name: str, batch: int, form: Form, *, profiled: bool = False) -> dict
 Rows = Iterator[dict[str, object]]
 
 
-def eager(models: Sequence[str], batches: Sequence[int]) -> Rows:
+def eager(models: Sequence[str], batches: Sequence[int], autocast: str) -> Rows:
     """The rows of networks as PyTorch runs them."""
     for place, (name, batch) in enumerate(product(models, batches)):
-        precisions = ("bf16 autocast", "tf32", "fp32") if place < _IN_FP32 else ("bf16 autocast",)
+        also = ("tf32", "fp32") if place < _IN_FP32 and autocast == "bf16" else ()
+        precisions = (f"{autocast} autocast", *also)
         for precision, mode, layout in product(precisions, ("inference", "training"), ("NCHW", "NHWC")):
             yield from _rows([(name, batch, Form("0", mode, layout, precision))])
 
@@ -252,14 +256,14 @@ def small(models: Sequence[str], batches: Sequence[int], *, by_inductor: bool) -
     yield from compiled(forms, profiled=True) if by_inductor else _rows(forms, profiled=True)
 
 
-def trace(models: Sequence[str], batch: int, folder: Path) -> None:
+def trace(models: Sequence[str], batch: int, folder: Path, autocast: str) -> None:
     """Records three steps of training, in each layout, as compressed traces."""
     import torch
     from torch.profiler import ProfilerActivity, profile, schedule
 
     for name in models:
         for layout in ("NCHW", "NHWC"):
-            step, _ = prepared(name, batch, Form("0", "training", layout))
+            step, _ = prepared(name, batch, Form("0", "training", layout, f"{autocast} autocast"))
             with profile(
                 activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True,
                 schedule=schedule(wait=1, warmup=2, active=3),
@@ -285,11 +289,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--search", action="store_true")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--autocast", choices=("bf16", "fp16"), default="bf16")
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--limit-seconds", type=float, default=1e9)
     options = parser.parse_args(argv)
     if options.trace is not None:
-        trace(options.models, options.batch[0], options.trace)
+        trace(options.models, options.batch[0], options.trace, options.autocast)
         return 0
     import torch
 
@@ -305,7 +310,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         elif options.compile:
             rows = compiled(list(product(options.models, options.batch, _COMPILED)))
         else:
-            rows = eager(options.models, options.batch)
+            rows = eager(options.models, options.batch, options.autocast)
         for row in rows:
             writer.writerow(row)
             file.flush()
