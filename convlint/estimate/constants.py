@@ -36,6 +36,9 @@ COPY_IN_L2: Final = 0.6  # share of L2 in which copies, and what was written las
 # Bytes that a stream moves in the time of one element's copy between layouts by PyTorch itself: 8 at 0.65 of the
 # bandwidth on paper, in 16 bits too. Seen in five networks with GroupNorm on RTX 3090 and 4090 (benchmarks/steps.py).
 PERMUTED_BYTES: Final = 10.5
+# Clocks of one SM for it, where memory is faster. Fit: what a U-Net with InstanceNorm loses in channels_last on H200,
+# PyTorch 2.11 (volumes take 2.7); of RTX 3090 the bytes above are 1.8.
+PERMUTED_CLOCKS: Final = 1.75
 # How many times longer 16-bit volumes take in PyTorch 2.9 without cuDNN: 4 under AMP (pytorch#166122, nnU-Net and
 # single layers, the GPU is not named), 10 to 20 for patch embeddings (#174051). The least of them.
 VOLUMES_WITHOUT_CUDNN: Final = 4.0

@@ -378,6 +378,12 @@ def behind_copy(priced: Priced, problem: Problem, board: Board, *, transposed: b
     return with_copy(priced, added.transposes_us, added.bytes)
 
 
+def permuted_us(elements: int, board: Board) -> float:
+    """The time of PyTorch's own copy of so many elements into another layout."""
+    us = max(const.PERMUTED_BYTES * board.us_per_byte, const.PERMUTED_CLOCKS / board.clocks_per_us)
+    return elements * us + board.copy_kernel_us
+
+
 def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: bool) -> Priced:
     """The same, with the copies by group norms of the layer's output from NHWC into NCHW.
 
@@ -385,7 +391,7 @@ def before_norm(priced: Priced, problem: Problem, board: Board, *, transposed: b
     for wgrad. A copy moves element by element, so that 16 bits take the time of 32.
     """
     elements = problem.pixels_in * problem.C if transposed else problem.pixels_out * problem.K
-    copy_us = elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us
+    copy_us = permuted_us(elements, board)
     return with_copy(priced, problem.norm_copies * copy_us)
 
 
@@ -401,7 +407,7 @@ def unfolding(priced: Priced, problem: Problem, board: Board) -> Priced:
     The framework's own copy, element by element; wgrad reads what fprop has kept.
     """
     elements = problem.pixels_in * problem.C
-    return with_copy(priced, elements * const.PERMUTED_BYTES * board.us_per_byte + board.copy_kernel_us)
+    return with_copy(priced, permuted_us(elements, board))
 
 
 def workspace_bytes(priced: Priced) -> int:

@@ -29,6 +29,7 @@ from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES, output_bytes
 from convlint.estimate.memory import parameters as parameters_of
+from convlint.estimate.norms import OWN_BATCH_NORM, Norm, batch_norm_us, instance_norm_us, stored_norm_us
 from convlint.estimate.passes import of_products, pass_time_us, time_us
 from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
@@ -66,28 +67,8 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
     "add": _Traffic(0, 0, 0), "multiply": _Traffic(1, 5, 2), "activation": _Traffic(1, 2), "softmax": _Traffic(1, 2),
     "max pool": _Traffic(2, 1),
 }  # fmt: skip
-# PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
-# ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
-# backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
-_OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
-# cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW and
-# bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
-# where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
-# HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
-# measured time without it). Some generations are no faster in 16 bits. Fit: ResNet-50 with autocast on three A100 and
-# two H100, PyTorch 1.13 (0.76 to 0.89 of the measured steps without it). Timed since on H200, cuDNN 9.19: fp16 takes
-# 1.0 to 1.28 of fp32 forward and 0.71 to 0.97 backward.
-_CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
-_NO_FASTER_IN_16_BITS: Final = ("8.0", "9.0")
-_HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
-# A norm of stored statistics goes back through PyTorch's own kernels (cudnn_batch_norm in derivatives.yaml), whatever
-# its dtype: clocks of one SM for an element where only what it reads learns, and where its weights do; in NCHW and in
-# NHWC. Fit: single norms on H200, PyTorch 2.11; in NCHW its sums run in the kernel of `_OWN_BATCH_NORM`, so have its.
-_STORED_BACKWARD: Final[Mapping[bool, tuple[float, float]]] = {False: (0.8, 3.3), True: (1.75, 2.3)}
-# In inference, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on H100; in 16
-# bits nothing was timed.
-_CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.0}
-# The same of max pools, for an element of what they read. Fit: the same traces, whose pool is 3x3 at stride 2.
+# Clocks of one SM that a max pool of PyTorch takes for an element of what it reads. Fit: traces of ResNet-50's training
+# on H100, PyTorch 2.11, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
 # The same for a row of a layer norm, from cc 9.0 on, and for an element of GELU in 16 bits; forward, backward. Fit:
 # ConvNeXt's training on H200, PyTorch 2.11 (rows of 96 to 768 channels), and inference in fp16 on H100. RTX 3090 and
@@ -118,6 +99,7 @@ _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an elemen
 # states, with one (momentum) and with two (Adam).
 _UPDATE_BYTES: Mapping[int, int] = {0: 12, 1: 32, 2: 80}
 _UPDATE_KERNELS: Final = 10
+_INSTANCE_NORMS: Final = ("instance_norm", "instancenorm", "InstanceNormalization")
 _SIXTEEN: Final = (Dtype.fp16, Dtype.bf16)
 _EIGHT: Final = (Dtype.int8, Dtype.fp8)
 # These make one kernel of a convolution and what works on its output element by element (TensorRT's layer fusion; XLA's
@@ -328,8 +310,8 @@ class _Walk:
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
-            if work.kind in BATCH_NORMS and self.own:
-                streamed_us = max(streamed_us, self._batch_norm_us(number, size, forward=forward))
+            if (work.kind in BATCH_NORMS or work.op in _INSTANCE_NORMS) and self.own:
+                streamed_us = max(streamed_us, self._norm_us(number, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
                 rows = _rows(work, reads)
@@ -342,27 +324,22 @@ class _Walk:
             moved, kernels = moved + bytes_, kernels + traffic.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
-    def _batch_norm_us(self, number: int, size: int, *, forward: bool) -> float:
-        """The least time of a batch norm in PyTorch's own kernels or in those of cuDNN."""
-        operation, in_nhwc = self.operations[number], self.in_nhwc[number]
+    def _norm_us(self, number: int, size: int, *, forward: bool) -> float:
+        """The least time of a batch norm or an instance norm in PyTorch."""
+        operation = self.operations[number]
         work = _work(operation)
-        elements = self.writes(number, work)
-        stored = not self.training or work.kind == "frozen norm"
-        if stored and not forward:
-            return _STORED_BACKWARD[in_nhwc][operation.learns] * elements / self.board.clocks_per_us
-        if size == 2 and (self.sixteen == Dtype.bf16 or not self.autocast):
-            way = 1 if stored else 0 if forward else 2
-            return _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us
-        if stored:
-            return _CUDNN_INFERENCE.get(size, 0.0) * elements / self.board.clocks_per_us
-        of_bits = 4 if size == 2 and self.board.generation in _NO_FASTER_IN_16_BITS else size
-        clocks, channels = _CUDNN_BATCH_NORM.get(of_bits), operation.C or work.weights // 2
-        if in_nhwc or clocks is None or not channels:
-            return 0.0
-        channel = work.writes * self.images / channels  # however many channels a change makes of them
-        fast, slow = _HELD_CHANNEL
-        share = min(1.0, max(0.0, (channel - fast) / (slow - fast)))
-        return clocks[not forward] * share * channel * self.gpu.sms / self.board.clocks_per_us
+        norm = Norm(
+            elements=self.writes(number, work), size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
+            by_cudnn=size != 2 or (self.sixteen != Dtype.bf16 and self.autocast),
+        )  # fmt: skip
+        if work.kind not in BATCH_NORMS:
+            positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
+            return instance_norm_us(norm, positions, self.board, forward=forward)
+        if not self.training or work.kind == "frozen norm":
+            return stored_norm_us(norm, self.board, forward=forward)
+        channels = operation.C or work.weights // 2
+        channel = work.writes * self.images / channels if channels else 0.0  # however many a change makes of them
+        return batch_norm_us(norm, channel, self.board, forward=forward)
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that an operation reads, which the kernel before it has written."""
@@ -512,7 +489,7 @@ class _Walk:
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
             way = 2 if work.op.endswith("backward") else 0 if self.training else 1
             elements = moved / ((5 if way == 2 else 3) * Dtype.bf16.bytes)  # `moved` counts so many passes
-            us = max(us, _OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us)
+            us = max(us, OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us)
         elif work.elements:
             clocks = _OWN_MAX_POOL[work.op.endswith("backward")] * work.elements * images
             us = max(us, clocks / self.board.clocks_per_us)

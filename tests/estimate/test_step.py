@@ -183,10 +183,34 @@ def test_where_cudnns_batch_norm_in_nchw_is_faster_in_16_bits(gpu: str, faster: 
     assert (half.time_us < 0.9 * full.time_us) is faster
 
 
+@pytest.mark.parametrize(
+    ("images", "size", "dims", "dtype", "forward", "back"),
+    [(2, 128, 3, Dtype.fp16, 1430, 3200), (2, 128, 3, Dtype.bf16, 2630, 3900), (64, 175, 2, Dtype.fp16, 320, 370)],
+)
+def test_an_instance_norm_gives_each_channel_of_an_image_to_a_block(
+    images: int, size: int, dims: int, dtype: Dtype, forward: int, back: int
+) -> None:
+    """Timed in U-Nets on H200, PyTorch 2.11, in us: 64 blocks of a volume leave half of the SMs idle."""
+    elements = images * 32 * size**dims
+    one = network(work("group norm", elements, writes=elements, weights=64))
+    norm = replace(one.operations[2], C=32, D=size if dims == 3 else 1, H=size, W=size)
+    norm = replace(norm, work=replace(norm.work, op="instance_norm"))
+    layers = (with_output(replace(one.layers[0], N=images, dtype=dtype, layout="NCHW")),)
+    one = replace(one, layers=layers, operations=(*one.operations[:2], norm))
+    how: dict[str, Any] = {"runtime": replace(EAGER, mixed_precision=True), "gpu": "h200-sxm"}
+    way, both = (of(one, 2, mode=mode, **how).time_us for mode in ("inference", "training"))
+    assert 0.75 < way / forward < 1.3
+    assert 0.75 < (both - way) / back < 1.3
+    other = replace(one, operations=(*one.operations[:2], replace(norm, work=replace(norm.work, op="group_norm"))))
+    assert of(other, 2, mode="training", **how).time_us < both / 2
+
+
 def test_a_model_of_16_bits_has_pytorchs_own_batch_norms() -> None:
     """cuDNN wants weights in fp32 (_select_batch_norm_backend), which autocast leaves them: ResNet-50's on H100."""
     norm = network(work("batch norm", weights=2 * C))
-    half, cast = (of(norm, 2, runtime=replace(EAGER, mixed_precision=on), gpu="h100-sxm") for on in (False, True))
+    half, cast = (
+        of(norm, 2, runtime=replace(EAGER, mixed_precision=on), mode="training", gpu="h100-sxm") for on in (False, True)
+    )
     assert half.time_us > 1.2 * cast.time_us
 
 
@@ -413,10 +437,13 @@ def test_a_norm_of_stored_statistics_reads_what_its_gradients_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "learns", "us"), [("NCHW", False, 39), ("NCHW", True, 374), ("NHWC", False, 87), ("NHWC", True, 117)]
+    ("layout", "learns", "us"), [("NCHW", False, 39), ("NCHW", True, 374), ("NHWC", False, 149), ("NHWC", True, 177)]
 )
 def test_the_way_back_of_a_norm_of_stored_statistics(layout: Layout, us: float, *, learns: bool) -> None:
-    """Timed of one on H200, PyTorch 2.11: 64 images of 64 channels of 56x56 under fp16 autocast."""
+    """Timed on H200, PyTorch 2.11: 64 images of 64 channels of 56x56 under fp16 autocast.
+
+    In NHWC ResNet-50's, with the copies of their gradients, which come out in NCHW.
+    """
     one = replace(frozen_norm(learns=learns), layers=(replace(conv(), layout=layout),))
     how: dict[str, Any] = {"runtime": replace(EAGER, mixed_precision=True), "gpu": "h200-sxm"}
     back = of(one, 2, mode="training", **how).time_us - of(one, 2, **how).time_us

@@ -1,0 +1,93 @@
+"""What norms take in PyTorch beyond the bytes that they move: its own kernels, and cuDNN's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from convlint.estimate.board import Board
+
+# PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
+# ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
+# backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
+OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
+# cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW and
+# bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
+# where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
+# HRNet with TF32 on H100, cuDNN 9.19; in 16 bits training on RTX 3090, PyTorch 1.12 (MobileNets stood at 0.86 of the
+# measured time without it). Some generations are no faster in 16 bits. Fit: ResNet-50 with autocast on three A100 and
+# two H100, PyTorch 1.13 (0.76 to 0.89 of the measured steps without it). Timed since on H200, cuDNN 9.19: fp16 takes
+# 1.0 to 1.28 of fp32 forward and 0.71 to 0.97 backward.
+_CUDNN_BATCH_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.2, 3.1), 2: (0.72, 1.86)}
+_NO_FASTER_IN_16_BITS: Final = ("8.0", "9.0")
+_HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
+# A norm of stored statistics goes back through PyTorch's own kernels (cudnn_batch_norm in derivatives.yaml), whatever
+# its dtype: clocks of one SM for an element where only what it reads learns, and where its weights do; in NCHW and in
+# NHWC, there with the copy of the gradient, which comes out in NCHW. Fit: ResNet-50's steps on H200, PyTorch 2.11
+# (single norms without that copy: 1.75 and 2.3); in NCHW its sums run in the kernel of `OWN_BATCH_NORM`, so have its.
+_STORED_BACKWARD: Final[Mapping[bool, tuple[float, float]]] = {False: (0.8, 3.3), True: (2.7, 3.2)}
+# Of stored statistics forward, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on
+# H100; in 16 bits single norms on H200, which took 0.53 to 0.83.
+_CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.66}
+# An instance norm is a batch norm of one image with as many channels as all images have together (instance_norm in
+# ATen/native/Normalization.cpp): clocks of one block for an element of a channel that it holds, forward and backward.
+# Fit: a U-Net of 64 images under fp16 autocast on H200, PyTorch 2.11. Channels that are not held, as of volumes, take
+# what a batch norm's take.
+_HELD_INSTANCE: Final = (1.2, 1.4)
+
+
+class Norm(Struct, frozen=True):
+    """A norm in PyTorch: its elements, their bytes, their layout, whether its weights learn, and cuDNN runs it."""
+
+    elements: float
+    size: int
+    in_nhwc: bool
+    learns: bool
+    by_cudnn: bool
+
+
+def _unheld(elements: float) -> float:
+    """The share of a channel of so many elements, of 4 bytes, that its block does not hold."""
+    fast, slow = _HELD_CHANNEL
+    return min(1.0, max(0.0, (elements - fast) / (slow - fast)))
+
+
+def _clocks(size: int, board: Board) -> tuple[float, float] | None:
+    """Clocks of cuDNN's batch norms in NCHW for an element of a channel, forward and backward."""
+    return _CUDNN_BATCH_NORM.get(4 if size == 2 and board.generation in _NO_FASTER_IN_16_BITS else size)
+
+
+def batch_norm_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
+    """The least time of a batch norm that takes the statistics of the batch; `channel`: elements, 0 if unknown."""
+    if not norm.by_cudnn:
+        return OWN_BATCH_NORM[norm.in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
+    clocks = _clocks(norm.size, board)
+    if norm.in_nhwc or clocks is None or not channel:
+        return 0.0
+    return clocks[not forward] * _unheld(channel) * channel * board.sms / board.clocks_per_us
+
+
+def stored_norm_us(norm: Norm, board: Board, *, forward: bool) -> float:
+    """The least time of a batch norm of stored statistics."""
+    if not forward:
+        clocks = _STORED_BACKWARD[norm.in_nhwc][norm.learns]
+    elif norm.by_cudnn:
+        clocks = _CUDNN_INFERENCE.get(norm.size, 0.0)
+    else:
+        clocks = OWN_BATCH_NORM[norm.in_nhwc][1]
+    return clocks * norm.elements / board.clocks_per_us
+
+
+def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool) -> float:
+    """The least time of an instance norm over so many positions, each channel of each image in a block of its own."""
+    if not norm.by_cudnn:
+        clocks = OWN_BATCH_NORM[False][0 if forward else 2]
+    elif (unheld := _clocks(norm.size, board)) is None:
+        return 0.0
+    else:
+        held = _HELD_INSTANCE[not forward]
+        share = _unheld(positions * norm.size / 4)
+        clocks = held + share * max(0.0, unheld[not forward] - held)
+    return clocks * max(norm.elements, positions * board.sms) / board.clocks_per_us
