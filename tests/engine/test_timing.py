@@ -21,6 +21,7 @@ from convlint.engine.timing import (
     weighed,
 )
 from convlint.estimate import estimate_layer, time_us
+from convlint.estimate.board import Board
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import MODES, Dtype, Layout, Mode
 from convlint.model.location import Location
@@ -171,13 +172,18 @@ def test_triton_begins_with_volta(gpu: str, compiles: bool) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("norms", [1, 2])
-def test_what_a_group_norm_copies_costs_the_layer_before_it(mode: Mode, norms: int) -> None:
-    """Forward, and once on the way back: 10.5 bytes of a stream for each element of its output."""
-    layer = replace(pair().layers[1], K=128)
-    copies = norms * (2 if mode == "training" else 1)
-    bytes_us = 10.5 * 32 * 128 * 28 * 28 / A100.dram_bytes_per_s * 1e6 / 0.85
-    plain, before = (time_us(replace(layer, norm_copies=each), A100, Runtime(), mode) or 0.0 for each in (0, norms))
-    assert before - plain == pytest.approx(copies * bytes_us, abs=copies * 2.5)
+@pytest.mark.parametrize(("gpu", "clocks"), [("rtx-4090", 0), ("a100", 1.75), ("h200-sxm", 1.75)])
+def test_what_a_group_norm_copies_costs_the_layer_before_it(mode: Mode, norms: int, gpu: str, clocks: float) -> None:
+    """Forward, and once on the way back: 10.5 bytes of a stream for each element of its output, or its clocks."""
+    layer, target = replace(pair().layers[1], K=128), load_gpu(gpu)
+    copies, elements = norms * (2 if mode == "training" else 1), 32 * 128 * 28 * 28
+    copy_us = 10.5 * elements / target.dram_bytes_per_s * 1e6 / 0.85
+    if clocks:
+        floor_us = clocks * elements / Board(target).clocks_per_us
+        assert floor_us > copy_us
+        copy_us = floor_us
+    plain, before = (time_us(replace(layer, norm_copies=each), target, Runtime(), mode) or 0.0 for each in (0, norms))
+    assert before - plain == pytest.approx(copies * copy_us, abs=copies * 2.5)
     assert before > plain
 
 
