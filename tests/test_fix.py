@@ -346,7 +346,7 @@ layers:
 # Once all widths but that of c and d are written, fp16 is advised, for which they need a multiple of 8.
 OF_TWO_DTYPES = """\
 version: 1
-target: [h100]
+target: [h200]
 runtime: { framework: pytorch, mixed_precision: false }
 mode: training
 defaults: { dtype: tf32, layout: NHWC }

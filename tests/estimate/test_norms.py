@@ -1,0 +1,64 @@
+"""Norms in PyTorch beyond their bytes, against what single ones took on H200 (PyTorch 2.11, cuDNN 9.19), in us."""
+
+import pytest
+
+from convlint.estimate.board import Board
+from convlint.estimate.norms import Norm, batch_norm_us, instance_norm_us, stored_norm_us
+from convlint.gpus.gpu import load_gpu
+
+H200 = Board(load_gpu("h200-sxm"))
+IMAGES = 128
+
+
+def norm(channels: int, side: int, *, size: int = 2, in_nhwc: bool = False, **fields: bool) -> Norm:
+    how = {"learns": True, "by_cudnn": True} | fields
+    return Norm(elements=IMAGES * channels * side**2, size=size, in_nhwc=in_nhwc, **how)
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "size", "forward", "back"),
+    [(64, 112, 2, 1168, 2249), (64, 112, 4, 914, 2328), (256, 56, 2, 413, 650), (256, 56, 4, 407, 742)],
+)
+def test_a_channel_of_a_batch_is_one_block(channels: int, side: int, size: int, forward: float, back: float) -> None:
+    one = norm(channels, side, size=size)
+    for us, way in (forward, True), (back, False):
+        # 256 channels are more than SMs.
+        assert 0.55 < batch_norm_us(one, IMAGES * side**2, H200, forward=way) / us < 1.4
+
+
+def test_small_channels_are_held_and_bytes_alone_count() -> None:
+    assert batch_norm_us(norm(2048, 7), IMAGES * 49, H200, forward=True) == 0.0
+    assert batch_norm_us(norm(64, 112, in_nhwc=True), IMAGES * 112**2, H200, forward=True) == 0.0
+    assert batch_norm_us(norm(64, 112), 0.0, H200, forward=True) == 0.0  # nobody says how many channels there are
+
+
+@pytest.mark.parametrize(
+    ("in_nhwc", "learns", "us"), [(False, False, 293), (False, True, 798), (True, False, 699), (True, True, 855)]
+)
+def test_the_way_back_of_stored_statistics_is_pytorchs_own(in_nhwc: bool, learns: bool, us: float) -> None:
+    """Of 256 channels of 56x56; in NHWC the copy of the gradient comes on top, as networks showed."""
+    back = stored_norm_us(norm(256, 56, in_nhwc=in_nhwc, learns=learns), H200, forward=False)
+    assert 0.9 * us < back < 2 * us
+    assert back == stored_norm_us(norm(256, 56, in_nhwc=in_nhwc, learns=learns, size=4), H200, forward=False)
+
+
+def test_stored_statistics_forward() -> None:
+    assert 0.9 < stored_norm_us(norm(256, 56), H200, forward=True) / 240 < 1.3
+    assert stored_norm_us(norm(256, 56, size=8), H200, forward=True) == 0.0  # fp64: nothing was timed
+    own = stored_norm_us(norm(256, 56, in_nhwc=True, by_cudnn=False), H200, forward=True)
+    assert own < stored_norm_us(norm(256, 56, in_nhwc=True), H200, forward=True)
+
+
+def test_an_instance_norm_of_few_channels_leaves_sms_idle() -> None:
+    positions = 128**3
+    two, eight = (
+        instance_norm_us(
+            Norm(elements=32 * images * positions, size=2, in_nhwc=False, learns=True, by_cudnn=True),
+            positions, H200, forward=True,
+        )
+        for images in (2, 8)
+    )  # fmt: skip
+    assert two == pytest.approx(1430, rel=0.2)
+    assert eight < 2.5 * two
+    fp64 = Norm(elements=1e9, size=8, in_nhwc=False, learns=True, by_cudnn=True)
+    assert instance_norm_us(fp64, positions, H200, forward=True) == 0.0
