@@ -137,7 +137,7 @@ class PythonSource(Lines):
     @cached_property
     def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
         """By the lines that they begin and end on."""
-        return grouped(((call.lineno, call.end_lineno), call) for call in self.nodes[ast.Call])
+        return grouped([((call.lineno, call.end_lineno), call) for call in self.nodes[ast.Call]])
 
     def in_bytes(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Edits of characters as edits of the file's bytes, in order."""

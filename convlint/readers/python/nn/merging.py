@@ -485,7 +485,7 @@ _STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
-    parts = grouped((entry.layer.signature.part, entry) for entry in seen)
+    parts = grouped([(entry.layer.signature.part, entry) for entry in seen])
     return [
         layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
     ]  # fmt: skip
@@ -558,7 +558,7 @@ def _key(layer: SourceLayer) -> tuple[Any, ...]:
 
 def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Merge the layers of several processes, each of which has read a part of the roots."""
-    places = grouped(((start(layer.layer.locate()), layer.part), layer) for layer in layers)
+    places = grouped([((start(layer.layer.locate()), layer.part), layer) for layer in layers])
     result: list[SourceLayer] = []
     for _, group in sorted(places.items()):
         opinion = joined(SILENT if layer.silent else layer.layer.norm_follows for layer in group)
@@ -575,7 +575,7 @@ def merged_again(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
 
 def _merged(layers: Iterable[SourceLayer]) -> list[SourceLayer]:
     """Return the layers of one place, each set of values once."""
-    same = grouped((_key(layer), layer) for layer in layers)
+    same = grouped([(_key(layer), layer) for layer in layers])
     result = _without_less([group[0] if len(group) == 1 else _joined(group) for group in same.values()])
     return sorted(result, key=_order) if len(result) > 1 else result
 
@@ -662,7 +662,7 @@ def _joined(group: list[SourceLayer]) -> SourceLayer:
 
 def _without_less(layers: list[SourceLayer]) -> list[SourceLayer]:
     """Drop layers whose known values another layer, as certain, has too, together with more."""
-    kinds = grouped((_gaps(layer), layer) for layer in layers)
+    kinds = grouped([(_gaps(layer), layer) for layer in layers])
     if len(kinds) == 1:
         return layers
     less: set[int] = set()

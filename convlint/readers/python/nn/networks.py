@@ -309,7 +309,7 @@ def _chosen(
     derived = set().union(*bases.values())
     functions = {part for maker in makers for part in relevance.referred(maker.part)}
     networks: list[FoundNetwork] = []
-    for makes, group in grouped((maker.makes, maker) for maker in makers).items():
+    for makes, group in grouped([(maker.makes, maker) for maker in makers]).items():
         best = min(group, key=lambda maker: maker.rank)  # the first of equals
         if (
             makes in inner

@@ -233,7 +233,7 @@ def _report(
     machine: Machine, imports: ProjectImports, given: list[str], read: list[str], seen: Iterable[Seen]
 ) -> SourceReading:  # fmt: skip
     choices = machine.choices
-    at = grouped((start(entry.layer.place.locate()), entry) for entry in seen if not entry.layer.place.file.is_quiet)
+    at = grouped([(start(entry.layer.place.locate()), entry) for entry in seen if not entry.layer.place.file.is_quiet])
     own = set(given)
     reported = own.union(imports.project.given)
     layers: list[SourceLayer] = []

@@ -256,7 +256,7 @@ class Reach:
 
 def led_to(first: Segment, among: Iterable[Segment]) -> list[Segment]:
     """Return a segment, and those of `among` that it names, directly or indirectly."""
-    definitions = grouped((segment.name.encode(), segment) for segment in among if segment.kind != "module")
+    definitions = grouped([(segment.name.encode(), segment) for segment in among if segment.kind != "module"])
     reached = {first: None}
     waiting = [first]
     while waiting:

@@ -180,7 +180,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def bound_in(body: list[ast.stmt]) -> Bound:
     """Return the values of the names that the statements of a body and of its blocks bind."""
-    return grouped(binding for node in statements(body) for binding in _bindings(node))
+    return grouped([binding for node in statements(body) for binding in _bindings(node)])
 
 
 def _bindings(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
