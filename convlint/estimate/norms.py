@@ -12,7 +12,7 @@ from convlint.estimate.board import Board
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
 # backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
-OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
+_OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
 # cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW and
 # bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
 # where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
@@ -26,7 +26,7 @@ _HELD_CHANNEL: Final = (12_544, 50_176)  # are held, are not
 # A norm of stored statistics goes back through PyTorch's own kernels (cudnn_batch_norm in derivatives.yaml), whatever
 # its dtype: clocks of one SM for an element where only what it reads learns, and where its weights do; in NCHW and in
 # NHWC, there with the copy of the gradient, which comes out in NCHW. Fit: ResNet-50's steps on H200, PyTorch 2.11
-# (single norms without that copy: 1.75 and 2.3); in NCHW its sums run in the kernel of `OWN_BATCH_NORM`, so have its.
+# (single norms without that copy: 1.75 and 2.3); in NCHW its sums run in the kernel of `_OWN_BATCH_NORM`, so have its.
 _STORED_BACKWARD: Final[Mapping[bool, tuple[float, float]]] = {False: (0.8, 3.3), True: (2.7, 3.2)}
 # Of stored statistics forward, in either layout, clocks of one SM for an element. Fit: RegNet and DenseNet with TF32 on
 # H100; in 16 bits single norms on H200, which took 0.53 to 0.83.
@@ -62,7 +62,7 @@ def _clocks(size: int, board: Board) -> tuple[float, float] | None:
 def batch_norm_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
     """The least time of a batch norm that takes the statistics of the batch; `channel`: elements, 0 if unknown."""
     if not norm.by_cudnn:
-        return OWN_BATCH_NORM[norm.in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
+        return _OWN_BATCH_NORM[norm.in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
     clocks = _clocks(norm.size, board)
     if norm.in_nhwc or clocks is None or not channel:
         return 0.0
@@ -76,14 +76,14 @@ def stored_norm_us(norm: Norm, board: Board, *, forward: bool) -> float:
     elif norm.by_cudnn:
         clocks = _CUDNN_INFERENCE.get(norm.size, 0.0)
     else:
-        clocks = OWN_BATCH_NORM[norm.in_nhwc][1]
+        clocks = _OWN_BATCH_NORM[norm.in_nhwc][1]
     return clocks * norm.elements / board.clocks_per_us
 
 
 def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool) -> float:
     """The least time of an instance norm over so many positions, each channel of each image in a block of its own."""
     if not norm.by_cudnn:
-        clocks = OWN_BATCH_NORM[False][0 if forward else 2]
+        clocks = _OWN_BATCH_NORM[False][0 if forward else 2]
     elif (unheld := _clocks(norm.size, board)) is None:
         return 0.0
     else:

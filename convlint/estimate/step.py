@@ -29,7 +29,7 @@ from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES, output_bytes
 from convlint.estimate.memory import parameters as parameters_of
-from convlint.estimate.norms import OWN_BATCH_NORM, Norm, batch_norm_us, instance_norm_us, stored_norm_us
+from convlint.estimate.norms import Norm, batch_norm_us, instance_norm_us, stored_norm_us
 from convlint.estimate.passes import of_products, pass_time_us, time_us
 from convlint.estimate.price import summed_us
 from convlint.gpus.gpu import Gpu, load_gpu
@@ -487,9 +487,12 @@ class _Walk:
         if work.flops:
             us = max(us, self._multiplied_us(work, dtypes.get(work.dtype, work.dtype or Dtype.fp32)))
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
-            way = 2 if work.op.endswith("backward") else 0 if self.training else 1
-            elements = moved / ((5 if way == 2 else 3) * Dtype.bf16.bytes)  # `moved` counts so many passes
-            us = max(us, OWN_BATCH_NORM[in_nhwc][way] * elements / self.board.clocks_per_us)
+            forward = not work.op.endswith("backward")
+            elements = moved / ((3 if forward else 5) * Dtype.bf16.bytes)  # `moved` counts so many passes
+            norm = Norm(elements=elements, size=Dtype.bf16.bytes, in_nhwc=in_nhwc, learns=True, by_cudnn=False)
+            stored = forward and not self.training
+            us = max(us, stored_norm_us(norm, self.board, forward=True) if stored
+                     else batch_norm_us(norm, 0.0, self.board, forward=forward))  # fmt: skip
         elif work.elements:
             clocks = _OWN_MAX_POOL[work.op.endswith("backward")] * work.elements * images
             us = max(us, clocks / self.board.clocks_per_us)

@@ -269,9 +269,7 @@ MOST_SIZELESS = 0.05
 _NAMED = 4  # operators that a note names
 _LEAST_RANK: Mapping[WorkKind, int] = {"linear": 1, "product": 2}  # of what they read and write
 # Operations that have parameters of their own.
-WITH_WEIGHTS: frozenset[WorkKind] = frozenset(
-    ("batch norm", "frozen norm", "layer norm", "group norm", "linear", "embedding")
-)
+WITH_WEIGHTS: frozenset[WorkKind] = frozenset((*BATCH_NORMS, "layer norm", "group norm", "linear", "embedding"))
 
 
 def elements(shape: Shape) -> int:

@@ -13,7 +13,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import Edge, Operation, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODUCERS, MOST_READS
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
@@ -90,9 +90,7 @@ _OF_STEPS = frozenset(
     ("norm", "frozenbatchnorm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
 ) - {"sigmoid", "tanh"}  # fmt: skip
 # Kinds of work that fit behind a layer of any width; `_OF_TASKS` are exceptions, whose width a task decides.
-_OF_ANY_WIDTH: frozenset[WorkKind] = frozenset(
-    ("batch norm", "frozen norm", "layer norm", "activation", "max pool", "pool")
-)
+_OF_ANY_WIDTH: frozenset[WorkKind] = frozenset((*BATCH_NORMS, "layer norm", "activation", "max pool", "pool"))
 _OF_TASKS = frozenset(("sigmoid", "tanh"))
 _IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
@@ -196,7 +194,7 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bi
     elif kind == "attention":  # queries, keys and values, which are as wide as the result
         length = writes // ((shape.N or 1) * (shape.C or 1))
         reads, product = [3 * writes], (shape.N or 0, length, length, shape.C or 0)
-    elif kind in ("batch norm", "frozen norm", "layer norm", "group norm"):
+    elif kind in (*BATCH_NORMS, "layer norm", "group norm"):
         weights = 2 * (shape.C or 0)
     return Work(
         kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,
