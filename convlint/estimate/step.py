@@ -330,7 +330,9 @@ class _Walk:
         work = _work(operation)
         norm = Norm(
             elements=self.writes(number, work), size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
-            by_cudnn=size != 2 or (self.sixteen != Dtype.bf16 and self.autocast),
+            # cuDNN wants weights, in fp32 (ATen/native/Normalization.cpp); InstanceNorm has none by default.
+            by_cudnn=(size != 2 or (self.sixteen != Dtype.bf16 and self.autocast))
+            and (work.weights > 0 or work.kind in BATCH_NORMS),
         )  # fmt: skip
         if work.kind not in BATCH_NORMS:
             positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)

@@ -203,6 +203,9 @@ def test_an_instance_norm_gives_each_channel_of_an_image_to_a_block(
     assert 0.75 < (both - way) / back < 1.3
     other = replace(one, operations=(*one.operations[:2], replace(norm, work=replace(norm.work, op="group_norm"))))
     assert of(other, 2, mode="training", **how).time_us < both / 2
+    plain = replace(one, operations=(*one.operations[:2], replace(norm, work=replace(norm.work, weights=0))))
+    own = of(plain, 2, mode="training", **how).time_us  # without weights the kernels are PyTorch's
+    assert own == pytest.approx(both, rel=0.01) if dtype == Dtype.bf16 else own > 1.2 * both
 
 
 def test_a_model_of_16_bits_has_pytorchs_own_batch_norms() -> None:
