@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from convlint.estimate.board import Board
+from convlint.model.runtime import Version
 
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
@@ -36,6 +37,21 @@ _CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.66}
 # Fit: a U-Net of 64 images under fp16 autocast on H200, PyTorch 2.11. Channels that are not held, as of volumes, take
 # what a batch norm's take.
 _HELD_INSTANCE: Final = (1.2, 1.4)
+# Clocks of one SM for an element of a group norm, forward and backward: its kernels read each element by an index of
+# its own. Fit: ResNet-50 with GroupNorm in NCHW under autocast on H100 and H200, PyTorch 2.11 (0.67 to 0.77 of the
+# measured steps by bytes alone); in 16 bits inference on RTX 3090, PyTorch 2.4. Backward in 16 bits: assumed.
+_GROUP_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (2.0, 3.7), 2: (1.2, 1.9)}
+# Clocks of one SM for a row of a layer norm beside its bytes, from cc 9.0 on: forward, and backward for what it reads.
+# RTX 3090 and 4090 show no such rows. Fit: ConvNeXt-T, ViT-S and Swin-T (rows of 96 to 1536 channels) on H200.
+_LAYER_NORM_ROW: Final = (375.0, 120.0)
+# The gradients of its weights are summed up by a block for 32 channels, which goes through all rows; from 2.8 on more
+# than so many rows have a block for 32 of them (LaunchGammaBetaBackwardCUDAKernel in layer_norm_kernel.cu, pull request
+# 150773). Clocks for a row: of the one SM on which such a block runs, bytes included, and of all beside the bytes.
+# Fit: ViT-S, and ConvNeXt-T, on H200.
+_SUMMED_AT_ONCE: Final = 65_536
+_IN_PARALLEL: Final = Version("2.8")
+_SUMMED_ROW: Final = 7.4
+_PARALLEL_ROW: Final = 117.0
 
 
 class Norm(Struct, frozen=True):
@@ -91,3 +107,20 @@ def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool)
         share = _unheld(positions * norm.size / 4)
         clocks = held + share * max(0.0, unheld[not forward] - held)
     return clocks * max(norm.elements, positions * board.sms) / board.clocks_per_us
+
+
+def group_norm_us(elements: float, size: int, board: Board, *, forward: bool) -> float:
+    """The least time of a group norm over elements of `size` bytes."""
+    return _GROUP_NORM.get(size, (0.0, 0.0))[not forward] * elements / board.clocks_per_us
+
+
+def layer_norm_us(rows: float, board: Board, *, forward: bool) -> float:
+    """What a layer norm takes for its rows beside the bytes that it moves."""
+    return _LAYER_NORM_ROW[not forward] * rows / board.clocks_per_us
+
+
+def layer_norm_sums_us(rows: float, bytes_us: float, version: Version | None, board: Board) -> float:
+    """What the gradients of its weights take beside `bytes_us`, that of what they read; None: the latest PyTorch."""
+    if rows > _SUMMED_AT_ONCE and (version is None or version >= _IN_PARALLEL):
+        return _PARALLEL_ROW * rows / board.clocks_per_us
+    return max(0.0, _SUMMED_ROW * rows * board.sms / board.clocks_per_us - bytes_us)

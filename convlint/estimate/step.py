@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import ceil, inf
 from typing import Final
 
 from msgspec import Struct
@@ -29,12 +28,21 @@ from convlint.estimate.board import Board, board_of, compute_dtype
 from convlint.estimate.host import is_autocast, steps_host_us
 from convlint.estimate.memory import OPTIMIZER_STATES, POOL_INDEX_BYTES, output_bytes
 from convlint.estimate.memory import parameters as parameters_of
-from convlint.estimate.norms import Norm, batch_norm_us, instance_norm_us, stored_norm_us
-from convlint.estimate.passes import of_products, pass_time_us, time_us
+from convlint.estimate.norms import (
+    Norm,
+    batch_norm_us,
+    group_norm_us,
+    instance_norm_us,
+    layer_norm_sums_us,
+    layer_norm_us,
+    stored_norm_us,
+)
+from convlint.estimate.passes import of_products
 from convlint.estimate.price import summed_us
+from convlint.estimate.products import Products
 from convlint.gpus.gpu import Gpu, load_gpu
 from convlint.model.estimates import OperationEstimate, Part, StepEstimate
-from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, mostly_nhwc, with_output
+from convlint.model.layer import ConvLayer, Dtype, Mode, mostly_nhwc
 from convlint.model.network import (
     BATCH_NORMS,
     PART_OF,
@@ -70,10 +78,8 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
 # Clocks of one SM that a max pool of PyTorch takes for an element of what it reads. Fit: traces of ResNet-50's training
 # on H100, PyTorch 2.11, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
-# The same for a row of a layer norm, from cc 9.0 on, and for an element of GELU in 16 bits; forward, backward. Fit:
-# ConvNeXt's training on H200, PyTorch 2.11 (rows of 96 to 768 channels), and inference in fp16 on H100. RTX 3090 and
-# 4090 show no such rows; the element of GELU is assumed from cc 8.0 on.
-_LAYER_NORM_ROW: Final = (380.0, 350.0)
+# The same for an element of GELU in 16 bits; forward, backward. Fit: ConvNeXt's training on H200, PyTorch 2.11;
+# assumed from cc 8.0 on.
 _GELU: Final = (0.31, 0.42)
 # Share of the bandwidth on paper of what reads or writes with strides: assumed, between pointwise kernels and
 # transposes.
@@ -82,18 +88,7 @@ _STRIDED: Final = 0.65
 # of memory. Seen in networks on RTX 4090 (72 MB); RTX 3090 (6 MB) shows none of it. The speed: assumed.
 _L2_SPEED: Final = 3.0
 _STRIDED_KINDS: frozenset[WorkKind] = frozenset(("concat", "copy", "embedding"))
-# Of what the largest tile sustains: batched products of activations, and fused attention, whose backward pass does 2.5
-# times the work (arXiv 2307.08691: 50 to 73 % of A100's peak forward, less backward). The former assumed.
-_PRODUCT_SHARE: Final = 0.7
-_ATTENTION_SHARE: Final = 0.6
-_ATTENTION_BACKWARD: Final = 2.5
 _MOST_UNPRICED: Final = 0.25  # of the bytes that are moved: a step that lacks more is none
-# cuBLAS's products in fp32: of the peak, in ConvNeXt-T with 64 images on H100; the tile is that of its large kernels.
-_SIMT_PRODUCT_SHARE: Final = 0.62
-_PRODUCT_TILE: Final = 128
-_SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more; rows of a tile. Assumed
-_LEAST_DEPTH: Final = 32
-_SPLIT_ROWS: Final = 64
 _CAST: Final = 6  # bytes that a cast between 16 and 32 bits moves for an element
 # Bytes of fp32 that an update moves for each parameter: torch.optim's `foreach` form, kernel after kernel, without
 # states, with one (momentum) and with two (Adam).
@@ -197,7 +192,7 @@ class _Walk:
         self.in_nhwc: list[bool] = []  # its order
         self.images, self.scale = _scales(steps.network, steps.layers)
         self.own = framework_of(steps.runtime) in (None, "pytorch")
-        self.of_products = of_products(steps.runtime)
+        self.products = Products(gpu, self.board, of_products(steps.runtime), self.us_per_byte)
         self.sixteen = next((layer.dtype for layer in steps.layers if layer.dtype in _SIXTEEN), None)
         self.launched = self.launched_back = 0  # operations forward, and those of them that have a way back
         self.arrives = gradients(self.operations) if self.training else [False] * len(self.operations)
@@ -310,12 +305,11 @@ class _Walk:
             rate = self.strided_us_per_byte if work.kind in _STRIDED_KINDS else self.us_per_byte
             fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
-            if (work.kind in BATCH_NORMS or work.op in _INSTANCE_NORMS) and self.own:
+            if (work.kind in BATCH_NORMS or work.kind == "group norm") and self.own:
                 streamed_us = max(streamed_us, self._norm_us(number, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
-                rows = _rows(work, reads)
-                streamed_us = max(streamed_us, _LAYER_NORM_ROW[not forward] * rows / self.board.clocks_per_us)
+                streamed_us += self._layer_norm_us(number, _rows(work, reads), sum(reads) * size, forward=forward)
             if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
@@ -325,7 +319,7 @@ class _Walk:
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
     def _norm_us(self, number: int, size: int, *, forward: bool) -> float:
-        """The least time of a batch norm or an instance norm in PyTorch."""
+        """The least time of a batch norm, a group norm or an instance norm in PyTorch."""
         operation = self.operations[number]
         work = _work(operation)
         norm = Norm(
@@ -334,6 +328,8 @@ class _Walk:
             by_cudnn=(size != 2 or (self.sixteen != Dtype.bf16 and self.autocast))
             and (work.weights > 0 or work.kind in BATCH_NORMS),
         )  # fmt: skip
+        if work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
+            return group_norm_us(norm.elements, size, self.board, forward=forward)
         if work.kind not in BATCH_NORMS:
             positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
             return instance_norm_us(norm, positions, self.board, forward=forward)
@@ -342,6 +338,14 @@ class _Walk:
         channels = operation.C or work.weights // 2
         channel = work.writes * self.images / channels if channels else 0.0  # however many a change makes of them
         return batch_norm_us(norm, channel, self.board, forward=forward)
+
+    def _layer_norm_us(self, number: int, rows: float, bytes_: int, *, forward: bool) -> float:
+        """What a layer norm takes in PyTorch beside the bytes that it moves; `bytes_`: those of what it reads."""
+        us = layer_norm_us(rows, self.board, forward=forward)
+        if not forward and self.operations[number].learns:
+            version = self.steps.runtime.framework_version
+            us += layer_norm_sums_us(rows, 2 * bytes_ * self.us_per_byte, version, self.board)
+        return us
 
     def _latest(self, number: int, reads: Sequence[int]) -> int:
         """The elements of the latest tensor that an operation reads, which the kernel before it has written."""
@@ -407,64 +411,25 @@ class _Walk:
             batch = round(batch * self.images)
         dtype = self._multiplied(2 if work.kind == "attention" and size == 1 else size)
         if work.kind == "linear" and batch == 1 and M and N and K:
-            time = self._as_pointwise(M, N, K, dtype, "training" if back else "inference", frozen=operation.frozen)
+            mode: Mode = "training" if back else "inference"
+            time = self.products.linear_us(M, N, K, dtype, mode, frozen=operation.frozen)
             if time is not None:
                 return time, 2 * M * N * K
         flops = (4 if work.kind == "attention" else 2) * batch * M * N * K
-        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.of_products), tensorrt=False)
-        unit = tensor or simt
-        if unit is None:
-            return 0.0, flops
-        share, further = _PRODUCT_SHARE, 1.0 if operation.frozen and work.weights else 2.0
+        least = elements * size * self.us_per_byte
         if work.kind == "attention":
-            share, further = _ATTENTION_SHARE, _ATTENTION_BACKWARD
-        time = max(flops / (unit.best_flops_per_us * share), elements * size * self.us_per_byte)
-        return (1 + (further if back else 0)) * time + const.KERNEL_US, flops
-
-    def _as_pointwise(
-        self, M: int, N: int, K: int, dtype: Dtype, mode: Mode, *, frozen: bool = False
-    ) -> float | None:  # fmt: skip
-        """A product of M rows as the 1x1 convolution of M images of one position.
-
-        On CUDA cores its sum may be split, which convolutions do not do forward and cuBLAS does (`sgemm_largek` and
-        `splitKreduce_kernel` in a profile of ConvNeXt with one image).
-        """
-        layer = replace(_pointwise(M, N, K, dtype), frozen=frozen)
-        time = time_us(layer, self.gpu, self.of_products, mode)
-        if time is None or compute_dtype(dtype, self.gpu, self.of_products) != Dtype.fp32:
-            return time
-        products: tuple[tuple[Pass, int, int], ...] = ("fprop", N, K), ("dgrad", K, N)
-        for which, columns, depth in products[: 2 if mode == "training" else 1]:
-            pass_us = pass_time_us(layer, which, self.gpu, self.of_products) or 0.0
-            time -= max(0.0, pass_us - self._product_us(M, columns, depth, dtype))
-        return time
-
-    def _product_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
-        """A product of M rows on CUDA cores by cuBLAS.
-
-        One row reads the weights once; tiles that fill the SMs reach their share of the peak; the sums of fewer ones
-        are split over more tiles, and summed up.
-        """
-        if M == 1:
-            return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
-        tiles = ceil(M / _PRODUCT_TILE) * ceil(N / _PRODUCT_TILE)
-        if tiles >= self.gpu.sms:
-            flops = 2 * tiles * _PRODUCT_TILE**2 * K
-            compute_us = 1e6 * flops / (_SIMT_PRODUCT_SHARE * self.gpu.peak_flops["fp32"])
-            return max(compute_us, (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte) + const.KERNEL_US
-        rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
-        times = [
-            (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.of_products, "inference") or inf)
-            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US
-            for parts in _SPLITS if K // parts >= _LEAST_DEPTH
-        ]  # fmt: skip
-        return min(times, default=inf)
+            ways = (True, False) if back else (True,)
+            passes = [self.products.attention_us(batch, M, N, K, dtype, forward=forward) for forward in ways]
+            least_us = [least, 2 * least]  # gradients are read and written beside it
+            return sum(map(max, passes, least_us)) + const.KERNEL_US, flops
+        further = 0.0 if not back else 1.0 if operation.frozen and work.weights else 2.0
+        return (1 + further) * max(self.products.batched_us(flops, dtype), least) + const.KERNEL_US, flops
 
     def _multiplied(self, size: int) -> Dtype:
         """The dtype of products of elements of `size` bytes: of one byte, 8 bits where the GPU has units, else 16."""
         if size == 1:
             eight = next((layer.dtype for layer in self.steps.layers if layer.dtype in _EIGHT), None)
-            if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.of_products), False)[0]:
+            if eight is not None and self.board.units(compute_dtype(eight, self.gpu, self.products.runtime), False)[0]:
                 return eight
         return self.sixteen or Dtype.fp16 if size <= 2 else Dtype.fp32
 
@@ -503,13 +468,10 @@ class _Walk:
     def _multiplied_us(self, work: RecordedWork, dtype: Dtype) -> float:
         if work.gemm:
             M, N, K = work.gemm
-            time = self._as_pointwise(round(M * self.images), N, K, dtype, "inference")
+            time = self.products.linear_us(round(M * self.images), N, K, dtype, "inference")
             if time is not None:
                 return time
-        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.of_products), tensorrt=False)
-        unit = tensor or simt
-        share = _ATTENTION_SHARE if work.part == "attention" else _PRODUCT_SHARE
-        return 0.0 if unit is None else work.flops * self.images / (unit.best_flops_per_us * share)
+        return self.products.batched_us(work.flops * self.images, dtype)
 
     # -- compiled
 
@@ -747,11 +709,6 @@ def _work(operation: Operation) -> Work:
     """The work of an operation that has some."""
     assert operation.work is not None
     return operation.work
-
-
-def _pointwise(M: int, N: int, K: int, dtype: Dtype) -> ConvLayer:
-    """A 1x1 convolution of M images of one position."""
-    return with_output(ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC"))
 
 
 def _weight(work: Work) -> int:

@@ -1,0 +1,121 @@
+"""The times of matrix products and of fused attention.
+
+A product takes the time of a 1x1 convolution of the same sizes, on CUDA cores that of cuBLAS; fused attention that of
+its tiles.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from convlint.estimate import constants as const
+from convlint.estimate.board import Board, compute_dtype
+from convlint.estimate.passes import pass_time_us, time_us
+from convlint.gpus.gpu import Gpu
+from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, with_output
+from convlint.model.runtime import Runtime
+
+# Of what the largest tile sustains: batched products of activations. Assumed.
+_BATCHED_SHARE: Final = 0.7
+# cuBLAS's products in fp32: of the peak, in ConvNeXt-T with 64 images on H100; the tile is that of its large kernels.
+_SIMT_SHARE: Final = 0.62
+_SIMT_TILE: Final = 128
+_SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more; rows of a tile. Assumed
+_LEAST_DEPTH: Final = 32
+_SPLIT_ROWS: Final = 64
+
+
+class _Attention(Struct, frozen=True):
+    """A pass of fused attention: of the peak it reaches 1 / (a + b / width) x keys / (keys + `ramp`).
+
+    Queries and keys are rounded up to tiles; `products` counts the matrix products for each pair of them.
+    """
+
+    products: int
+    a: float
+    b: float
+    ramp: float
+
+
+_TILE: Final = 64
+_WIDEST: Final = 128  # that was fitted
+# Fit, forward and backward: cuDNN's on H100 over 512 to 16,384 positions, widths 64 and 128 (arXiv 2407.08608,
+# figures 5 and 6); ViT-S on H200, of 197 positions, comes out within a tenth forward. Elsewhere FlashAttention-2 on
+# A100, 50 to 73 % of the peak (arXiv 2307.08691), the ramps taken from H100.
+_HOPPER: Final = (_Attention(2, 0.88, 97.0, 116.0), _Attention(5, 1.55, 47.0, 260.0))
+_ELSEWHERE: Final = (_Attention(2, 1.1, 35.0, 116.0), _Attention(5, 1.36, 29.0, 260.0))
+
+
+class Products(Struct, frozen=True):
+    """What multiplies on one GPU: `runtime` as products have it, `us_per_byte` of memory."""
+
+    gpu: Gpu
+    board: Board
+    runtime: Runtime
+    us_per_byte: float
+
+    def linear_us(
+        self, M: int, N: int, K: int, dtype: Dtype, mode: Mode, *, frozen: bool = False
+    ) -> float | None:  # fmt: skip
+        """A product of M rows with weights as the 1x1 convolution of M images of one position, if that has a time.
+
+        On CUDA cores its sum may be split, which convolutions do not do forward and cuBLAS does (`sgemm_largek` and
+        `splitKreduce_kernel` in a profile of ConvNeXt with one image).
+        """
+        layer = replace(_pointwise(M, N, K, dtype), frozen=frozen)
+        time = time_us(layer, self.gpu, self.runtime, mode)
+        if time is None or compute_dtype(dtype, self.gpu, self.runtime) != Dtype.fp32:
+            return time
+        products: tuple[tuple[Pass, int, int], ...] = ("fprop", N, K), ("dgrad", K, N)
+        for which, columns, depth in products[: 2 if mode == "training" else 1]:
+            pass_us = pass_time_us(layer, which, self.gpu, self.runtime) or 0.0
+            time -= max(0.0, pass_us - self._by_cublas_us(M, columns, depth, dtype))
+        return time
+
+    def _by_cublas_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
+        """A product of M rows on CUDA cores by cuBLAS.
+
+        One row reads the weights once; tiles that fill the SMs reach their share of the peak; the sums of fewer ones
+        are split over more tiles, and summed up.
+        """
+        if M == 1:
+            return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
+        tiles = ceil(M / _SIMT_TILE) * ceil(N / _SIMT_TILE)
+        if tiles >= self.gpu.sms:
+            flops = 2 * tiles * _SIMT_TILE**2 * K
+            compute_us = 1e6 * flops / (_SIMT_SHARE * self.gpu.peak_flops["fp32"])
+            return max(compute_us, (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte) + const.KERNEL_US
+        rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
+        times = [
+            (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.runtime, "inference") or inf)
+            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US
+            for parts in _SPLITS if K // parts >= _LEAST_DEPTH
+        ]  # fmt: skip
+        return min(times, default=inf)
+
+    def batched_us(self, flops: float, dtype: Dtype) -> float:
+        """So many FLOPs of batched products of activations; 0 where nothing multiplies this dtype."""
+        compute = compute_dtype(dtype, self.gpu, self.runtime)
+        tensor, simt = self.board.units(compute, tensorrt=False)
+        unit = tensor or simt
+        return 0.0 if unit is None else flops / (unit.best_flops_per_us * _BATCHED_SHARE)
+
+    def attention_us(self, heads: int, queries: int, keys: int, width: int, dtype: Dtype, *, forward: bool) -> float:
+        """A pass of fused attention over the heads of all images; 0 where nothing multiplies this dtype."""
+        compute = compute_dtype(dtype, self.gpu, self.runtime)
+        if not any(self.board.units(compute, tensorrt=False)):
+            return 0.0
+        each = (_HOPPER if self.board.like_hopper else _ELSEWHERE)[not forward]
+        rows, columns = (_TILE * ceil(count / _TILE) for count in (queries, keys))
+        flops = 2 * each.products * heads * rows * columns * width
+        share = columns / (columns + each.ramp) / (each.a + each.b / min(width, _WIDEST))
+        return 1e6 * flops / (self.board.peak(compute) * share)
+
+
+def _pointwise(M: int, N: int, K: int, dtype: Dtype) -> ConvLayer:
+    """A 1x1 convolution of M images of one position."""
+    return with_output(ConvLayer(name="", N=M, C=K, K=N, H=1, W=1, R=1, S=1, dtype=dtype, layout="NHWC"))

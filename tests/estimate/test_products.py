@@ -1,0 +1,61 @@
+"""Products, and fused attention against what was published and measured."""
+
+import pytest
+
+from convlint.estimate.board import Board
+from convlint.estimate.passes import of_products
+from convlint.estimate.products import Products
+from convlint.gpus.gpu import load_gpu
+from convlint.model.layer import Dtype
+from convlint.model.runtime import Runtime
+
+TOKENS, HIDDEN = 16_384, 2048  # of the published figures
+
+
+def products(gpu: str) -> Products:
+    board = Board(load_gpu(gpu))
+    return Products(board.gpu, board, of_products(Runtime(framework="pytorch")), board.us_per_byte)
+
+
+@pytest.mark.parametrize(
+    ("width", "length", "forward", "back"),
+    [(64, 512, 335, 266), (64, 2048, 395, 395), (64, 16_384, 413, 433), (128, 512, 497, 305), (128, 16_384, 595, 516)],
+)
+def test_attention_on_hopper_is_cudnns(width: int, length: int, forward: float, back: float) -> None:
+    """TFLOP/s on H100 (arXiv 2407.08608, figures 5 and 6)."""
+    heads = TOKENS // length * (HIDDEN // width)
+    for tflops, way in (forward, True), (back, False):
+        flops = (4 if way else 10) * heads * length**2 * width
+        us = products("h100-sxm").attention_us(heads, length, length, width, Dtype.fp16, forward=way)
+        assert flops / us * 1e-6 == pytest.approx(tflops, rel=0.15)
+
+
+def test_attention_over_few_positions_fills_its_tiles_badly() -> None:
+    """ViT-S with 128 images on H200: 46 us forward, 136 back."""
+    hopper = products("h200-sxm")
+    us = [hopper.attention_us(128 * 6, 197, 197, 64, Dtype.bf16, forward=way) for way in (True, False)]
+    assert us[0] == pytest.approx(46, rel=0.1)
+    assert us[1] == pytest.approx(136, rel=0.15)
+    assert us[0] == hopper.attention_us(128 * 6, 256, 256, 64, Dtype.bf16, forward=True)
+
+
+def test_batched_products_take_their_share_of_the_tile() -> None:
+    ampere = products("a100")
+    half, single = (ampere.batched_us(1e12, dtype) for dtype in (Dtype.fp16, Dtype.fp32))
+    assert 1e12 / half * 1e-6 < 312
+    assert 5 < single / half < 20
+
+
+def test_what_multiplies_nothing_takes_no_time() -> None:
+    assert products("gtx-1080-ti").batched_us(1e12, Dtype.fp8) == 0.0
+    assert products("gtx-1080-ti").attention_us(8, 64, 64, 64, Dtype.fp8, forward=True) == 0.0
+
+
+def test_a_row_of_a_product_on_cuda_cores_reads_its_weights_once() -> None:
+    hopper = products("h100-sxm")
+    row = hopper.linear_us(1, 4096, 4096, Dtype.fp32, "inference")
+    many = hopper.linear_us(4096, 4096, 4096, Dtype.fp32, "inference")
+    assert row is not None
+    assert many is not None
+    assert row == pytest.approx(4096 * 4096 * 4 * hopper.us_per_byte, rel=0.3)
+    assert many > 2 * 4096**3 / (67e6)
