@@ -75,6 +75,9 @@ _BACKWARD: Mapping[WorkKind, _Traffic] = {
     "add": _Traffic(0, 0, 0), "multiply": _Traffic(1, 5, 2), "activation": _Traffic(1, 2), "softmax": _Traffic(1, 2),
     "max pool": _Traffic(2, 1),
 }  # fmt: skip
+# A norm's gradient takes three kernels over what it read, that of addcmul two products and two sums (norm_backward in
+# FunctionsManual.cpp, addcmul in derivatives.yaml); ConvNeXtV2 has both in each block.
+_BACKWARD_OF: Mapping[str, _Traffic] = {"addcmul": _Traffic(1, 6, 5), "linalg_vector_norm": _Traffic(6, 1, 3)}
 # Clocks of one SM that a max pool of PyTorch takes for an element of what it reads. Fit: traces of ResNet-50's training
 # on H100, PyTorch 2.11, whose pool is 3x3 at stride 2.
 _OWN_MAX_POOL: Final = (0.75, 2.2)  # forward, backward
@@ -298,7 +301,7 @@ class _Walk:
             self._note(number, PART_OF[work.kind], time + product_us, moved, passes * flops, kernels + passes)
             return
         for forward in (True, False) if back else (True,):
-            traffic = self._traffic(number, work.kind, reads, forward=forward)
+            traffic = self._traffic(number, work, reads, forward=forward)
             bytes_ = (traffic.reads * sum(reads) + traffic.writes * writes) * size
             if work.kind == "max pool" and self.own:
                 bytes_ += POOL_INDEX_BYTES * writes
@@ -357,7 +360,8 @@ class _Walk:
         capacity = const.COPY_IN_L2 * self.board.l2_bytes if self.board.modern else 0.0
         return min(fresh, capacity) * (1 - 1 / _L2_SPEED)
 
-    def _traffic(self, number: int, kind: WorkKind, reads: Sequence[int], *, forward: bool) -> _Traffic:
+    def _traffic(self, number: int, work: Work, reads: Sequence[int], *, forward: bool) -> _Traffic:
+        kind = work.kind
         if forward:
             # Statistics take a pass of their own where they run over more than a row.
             taken = kind == "group norm" or (kind == "batch norm" and self.training)
@@ -366,7 +370,7 @@ class _Walk:
             return _Traffic(1, 4, 2)  # no gradient has to be summed up over what was broadcast
         if kind == "frozen norm" and self.operations[number].learns:
             return _Traffic(2, 2, 2)  # the sums for its weights read both first
-        return _BACKWARD.get(kind, _ONCE)
+        return _BACKWARD_OF.get(work.op) or _BACKWARD.get(kind, _ONCE)
 
     def _launch(self, number: int) -> None:
         """Counts an operation that the host starts."""

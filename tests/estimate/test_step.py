@@ -298,6 +298,16 @@ def test_products_in_8_bits_take_no_longer_than_in_16(gpu: str) -> None:
     assert eight.time_us < sixteen.time_us
 
 
+@pytest.mark.parametrize(("op", "kind", "passes"), [("addcmul", "add", 7), ("linalg_vector_norm", "reduce", 6)])
+def test_what_autograd_does_in_several_kernels_moves_the_bytes_of_all(op: str, kind: WorkKind, passes: int) -> None:
+    """The global response norm of ConvNeXtV2."""
+    one = network(work(kind))
+    named = replace(one.operations[2], work=replace(one.operations[2].work, op=op))
+    one = replace(one, operations=(*one.operations[:2], named))
+    way, both = (of(one, 2, mode=mode).bytes for mode in ("inference", "training"))
+    assert both - way >= passes * 2 * ELEMENTS
+
+
 def test_a_group_norm_takes_its_elements_however_fast_memory_is() -> None:
     one = network(work("group norm", weights=2 * C, in_32_bits=True))
     on = replace(EAGER, mixed_precision=True)
