@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.estimate import constants as const
 from convlint.estimate.constants import Family
 from convlint.estimate.search import Searches, TileProgram, programs
-from convlint.gpus.gpu import Gpu, Group, Kind, factors_of
+from convlint.gpus.gpu import Factors, Gpu, Group, Kind, factors_of
 from convlint.model.estimates import Roof
 from convlint.model.layer import Dtype, Pass
 from convlint.model.runtime import Runtime, framework_of
@@ -110,7 +110,7 @@ class Board:
         self.l2_bytes = gpu.l2_bytes or 0
         self.cc = gpu.compute_capability
         self.modern = gpu.compute_capability >= "8.0"
-        self.factors = factors_of(gpu.calibration)
+        self.factors = _factors(gpu)
         bandwidth = gpu.dram_bytes_per_s * self.factors.bandwidth
         self.us_per_byte = 1e6 / (bandwidth * const.STREAM_BANDWIDTH)
         share = const.MODERN_COPY_BANDWIDTH if self.modern else const.COPY_BANDWIDTH
@@ -293,9 +293,20 @@ def simt_family(gpu: Gpu, tensorrt: bool) -> Family:
     )
 
 
+def _factors(gpu: Gpu) -> Factors:
+    """What a calibration changes, on top of what GPUs of this kind were found to reach of others' constants."""
+    measured = factors_of(gpu.calibration)
+    if gpu.compute_capability != "8.7":
+        return measured
+    return Factors(
+        tensor_clock=const.ORIN.tensor_clock * measured.tensor_clock, cuda_clock=measured.cuda_clock,
+        bandwidth=const.ORIN.bandwidth * measured.bandwidth, launch_us=const.ORIN.launch_us + measured.launch_us,
+    )  # fmt: skip
+
+
 def clock_under_load(gpu: Gpu, *, tensor: bool) -> float:
     """Sustained over boost clock, as calibrated."""
-    measured = factors_of(gpu.calibration)
+    measured = _factors(gpu)
     if tensor:
         return const.TENSOR_CLOCK.get(gpu.id, 1.0) * measured.tensor_clock
     watts, fp32 = const.BOARD_WATTS.get(gpu.id), gpu.peak(Dtype.fp32, tensor=False)

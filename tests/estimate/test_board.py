@@ -102,6 +102,21 @@ def test_a_calibrated_gpu_and_its_plain_self_take_turns(first):
     assert board_of(gpus["plain"]) is board_of(gpus["plain"])
 
 
+def test_orin_reaches_less_of_its_peaks_and_starts_kernels_later():
+    orin = load_gpu("jetson-orin-nx-16gb")
+    like_others = replace(orin, compute_capability=load_gpu("rtx-3090").compute_capability)
+    small, large = conv(N=1, H=20, W=20, C=64, K=64), conv(N=16, H=80, W=80, C=512, K=512)
+    times = {
+        name: [fprop(layer, gpu).time_us for layer in (small, large)]
+        for name, gpu in {"orin": orin, "other": like_others}.items()
+    }
+    assert times["orin"][0] - times["other"][0] == pytest.approx(const.ORIN.launch_us, abs=8)
+    assert times["orin"][1] / times["other"][1] == pytest.approx(1 / const.ORIN.tensor_clock, rel=0.1)
+    measured = board_of(replace(orin, calibration=calibration(orin, bandwidth=0.5, launch_us=2.0))).factors
+    assert (measured.bandwidth, measured.launch_us) == (0.5 * const.ORIN.bandwidth, 2.0 + const.ORIN.launch_us)
+    assert measured.tensor_clock == const.ORIN.tensor_clock
+
+
 def test_a_calibration_that_says_nothing_changes_not_a_bit():
     neutral = replace(A100, calibration=calibration(A100, tensor_clock=1.0, cuda_clock=1.0, bandwidth=1.0))
     for layer in (conv(), conv(N=1, C=3), conv(groups=64), conv(C=62), conv(layout="NCHW"), conv(dtype=Dtype.fp32)):

@@ -42,7 +42,7 @@ _VIEWS = """
 """
 VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 # operators that copy a tensor whose layout is not the one asked for
-_COPIES = "_to_copy _unsafe_view clone contiguous copy flatten reshape to"
+_COPIES = "_to_copy _unsafe_view clone contiguous copy flatten reshape to type_as"
 MAY_COPY = frozenset(f"aten::{name}" for name in _COPIES.split())
 NORM = "norm"
 
@@ -280,9 +280,9 @@ _WORK: Mapping[str, WorkKind] = {
             "add": "add sub rsub subtract",
             "multiply": "mul multiply div divide true_divide",
             "concat": "cat concat concatenate stack",
-            "copy": "clone contiguous copy _to_copy to _reshape_copy view_copy constant_pad_nd pad roll flip index "
-            "index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather take "
-            "pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
+            "copy": "clone contiguous copy _to_copy to type_as _reshape_copy view_copy constant_pad_nd pad roll flip "
+            "index index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather "
+            "take pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
             "max pool": " ".join(_MAX_POOLS),
             "pool": " ".join(_POOLS),
             "resize": " ".join(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", *_UPSAMPLINGS)),

@@ -243,6 +243,26 @@ class Block(nn.Module):
         return F.gelu(tokens + y).mean(1) * 2.0
 
 
+class OfItsType(nn.Module):
+    """Takes the type of its input, which it has already unless it was `cast`."""
+
+    def __init__(self, *, cast: bool) -> None:
+        super().__init__()
+        self.conv, self.cast = nn.Conv2d(3, 16, 3), cast
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.conv(x)
+        return F.relu((y.double() if self.cast else y).type_as(x))
+
+
+def test_a_tensor_of_the_type_asked_for_is_not_copied() -> None:
+    kinds = [
+        [one.work.kind for one in live(OfItsType(cast=cast), (2, 3, 8, 8)).operations if one.work is not None]
+        for cast in (False, True)
+    ]
+    assert kinds == [["activation"], ["copy", "copy", "activation"]]
+
+
 @pytest.mark.parametrize("exported", [False, True])
 def test_each_operation_says_what_it_reads_writes_and_multiplies(exported: bool, tmp_path: Path) -> None:
     block, shape = Block(), (2, 3, 8, 8)
