@@ -110,8 +110,8 @@ def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool)
 
 
 def group_norm_us(elements: float, size: int, board: Board, *, forward: bool) -> float:
-    """The least time of a group norm over elements of `size` bytes."""
-    return _GROUP_NORM.get(size, (0.0, 0.0))[not forward] * elements / board.clocks_per_us
+    """The least time of a group norm over elements of `size` bytes; before cc 8.0 memory alone is taken to count."""
+    return 0.0 if not board.modern else _GROUP_NORM.get(size, (0.0, 0.0))[not forward] * elements / board.clocks_per_us
 
 
 def layer_norm_us(rows: float, board: Board, *, forward: bool) -> float:

@@ -76,6 +76,7 @@ def test_an_instance_norm_of_few_channels_leaves_sms_idle() -> None:
 def test_a_group_norm_takes_clocks_for_its_elements() -> None:
     assert group_norm_us(1e9, 4, H200, forward=True) > group_norm_us(1e9, 2, H200, forward=True) > 0
     assert group_norm_us(1e9, 8, H200, forward=True) == 0.0  # fp64: nothing was timed
+    assert group_norm_us(1e9, 4, Board(load_gpu("k80")), forward=True) == 0.0  # nor there
 
 
 @pytest.mark.parametrize(("rows", "channels", "us"), [(25_216, 384, 53), (401_408, 96, 660)])
