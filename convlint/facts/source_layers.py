@@ -150,7 +150,7 @@ _MOST_DEFAULTS = 2  # that are named
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
      "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heat", "heatmap", "heatmaps",
-     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids")
+     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids", "action", "actions")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
