@@ -158,8 +158,8 @@ _PREDICTING = frozenset(
      "classifier", "reg", "regression", "objectness", "landmark", "offset", "offsets", "head", "controller",
      "kernel", "kernels")
 ) | _TASK  # fmt: skip
-# three channels for each of several images: `3 * 7`
-_STACKED = pattern(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
+# three channels for each of several images, or those of an image that a list names: `3 * 7`, `len(bands)`
+_STACKED = pattern(r"3 *\* *[\w.]+|[\w.]+ *\* *3|len\([\w.]+\)")
 _WEIGHING = frozenset(("se", "squeeze", "excite", "excitation", "gate", "gates", "gating"))
 _IMAGE = 4  # channels, at most
 _WHOSE = pattern(r"\w*")  # of a layer's name: what constructs it
