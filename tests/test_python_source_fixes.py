@@ -207,6 +207,11 @@ def test_weights_that_a_constructor_loads_keep_their_biases(load: str) -> None:
 
 # A network that is one of two
 EITHER = "def main(a):\n    if a.big:\n        n = Net()\n    else:\n        n = nn.Linear(8, 8)\n"
+# A network that settings name
+NAMED = (
+    "from argparse import ArgumentParser\n\nKINDS = {'a': Net, 'b': nn.Linear}\n\n\ndef main():\n"
+    "    a = ArgumentParser().parse_args()\n    n = KINDS[a.kind](8)\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +245,9 @@ EITHER = "def main(a):\n    if a.big:\n        n = Net()\n    else:\n        n =
         ("class Lit(LightningModule):\n    n = Net()\n\n\nm = Lit.load_from_checkpoint(path=URLS[0])\n", True),
         ("class Lit(LightningModule):\n    n = Net()\n\n\nm = Lit.load_from_checkpoint(keeper.best_path)\n", False),
         (f"{EITHER}    o = SGD(n)\n    optimizer = o.of(n)\n    optimizer.load_state_dict(a.pretrained)\n", False),
+        (f"{NAMED}    n.load_state_dict(torch.load(a.pretrained), strict=False)\n    return n\n", True),
+        (f"{NAMED}    n.load_state_dict(torch.load(a.saved))\n    return n\n", False),
+        (f"{NAMED}    optimizer = n.optimizer\n    optimizer.load_state_dict(a.pretrained)\n", False),
     ],
 )  # fmt: skip
 def test_so_do_those_that_others_made(function: str, stays: bool) -> None:

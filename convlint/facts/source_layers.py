@@ -150,7 +150,7 @@ _MOST_DEFAULTS = 2  # that are named
 _TASK = frozenset(
     ("class", "classes", "nclass", "nclasses", "ncls", "anchor", "anchors", "label", "labels", "category", "categories",
      "keypoint", "keypoints", "kp", "kps", "kpt", "kpts", "joint", "joints", "landmarks", "heat", "heatmap", "heatmaps",
-     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids")
+     "paf", "pafs", "mel", "mels", "nmels", "outputs", "grids", "action", "actions")
 )  # fmt: skip
 # of a layer: what it predicts has as many channels as the task has answers, or as the filters that it generates
 _PREDICTING = frozenset(
@@ -158,8 +158,8 @@ _PREDICTING = frozenset(
      "classifier", "reg", "regression", "objectness", "landmark", "offset", "offsets", "head", "controller",
      "kernel", "kernels")
 ) | _TASK  # fmt: skip
-# three channels for each of several images: `3 * 7`
-_STACKED = pattern(r"3 *\* *[\w.]+|[\w.]+ *\* *3")
+# three channels for each of several images, or those of an image that a list names: `3 * 7`, `len(bands)`
+_STACKED = pattern(r"3 *\* *[\w.]+|[\w.]+ *\* *3|len\([\w.]+\)")
 _WEIGHING = frozenset(("se", "squeeze", "excite", "excitation", "gate", "gates", "gating"))
 _IMAGE = 4  # channels, at most
 _WHOSE = pattern(r"\w*")  # of a layer's name: what constructs it

@@ -452,3 +452,17 @@ def frozen_norm_weights() -> FrozenNorm:
     net = FrozenNorm()
     net.frozen.requires_grad_(requires_grad=False)
     return net
+
+
+class KeepsItsModules(nn.Module):
+    """A list of its own takes the place of the method `modules`, which PyTorch calls nowhere in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modules = [nn.Conv2d(3, 8, 3)]  # type: ignore[assignment]
+        self.first = self.modules[0]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.modules:
+            x = layer(x)
+        return x

@@ -101,9 +101,9 @@ def _read(
         and not any(source.broken for source in notebooks.values())
         and all(path in project.given or is_quiet(path) for path in project.paths),
         # The search is worth it only if a convolution has a needless bias.
-        bias_uses=first_uses(imports)
+        bias_uses=(*read.bias_uses, *first_uses(imports))
         if any(layer.layer.bias and (layer.layer.norm_follows or layer.silent) for layer in read.layers)
-        else (),
+        else read.bias_uses,
     )
 
 
@@ -151,7 +151,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         lines={path: lines for part in parts for path, lines in part.lines.items()},
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
-        bias_uses=next((part.bias_uses for part in parts if part.bias_uses), ()),
+        bias_uses=tuple(dict.fromkeys(use for part in parts for use in part.bias_uses)),
     )
 
 

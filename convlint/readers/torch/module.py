@@ -206,7 +206,9 @@ def _traced(
     for tensor in leaves((args, kwargs)):
         trace.watch(tensor)
     try:
-        if any(isinstance(layer, LazyModuleMixin) and layer.has_uninitialized_params() for layer in module.modules()):
+        # A network may have an attribute `modules`, which PyTorch does not mind.
+        lazy = (part for _, part in module.named_modules() if isinstance(part, LazyModuleMixin))
+        if any(part.has_uninitialized_params() for part in lazy):
             # Parameters get their sizes in a first forward pass, which no trace may look at: they are set as data.
             with torch.no_grad(), context, recorded_autocast(options.autocast):
                 user_code.run("the forward pass", lambda: module(*args, **kwargs))
@@ -358,7 +360,7 @@ def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
     Some modes of torch.compile record graphs; Inductor's config has that (torch/_dynamo/eval_frame.py, 2.13).
     """
     compiled = graphs = False
-    for part in list(module.modules()):
+    for _, part in list(module.named_modules()):
         wrapped = hasattr(part, "_orig_mod")
         call: Any = None if wrapped else vars(part).pop("_compiled_call_impl", None)
         context = getattr(part, "dynamo_ctx", None) if wrapped else None

@@ -279,6 +279,10 @@ def test_compiled_modules_are_looked_into() -> None:
         assert (runtime.compile, runtime.cuda_graphs) == (True, True)
 
 
+def test_an_attribute_may_hide_the_method_that_lists_modules() -> None:
+    assert [layer.name for layer in one("torch_nets:KeepsItsModules", "2x3x32x32").layers] == ["first"]
+
+
 def test_autocast_that_is_made_before_the_forward_pass_holds_in_it() -> None:
     layers = one("torch_autocast_nets:Decorated", "2x8x32x32").layers
     assert [layer.dtype for layer in layers] == ["fp16", "bf16", "fp32"]

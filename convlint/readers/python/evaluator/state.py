@@ -159,6 +159,10 @@ class Heap:
 
     def _forget(self, thing: Any) -> None:
         """Make every item of a list or dict unknown."""
+        cell = thing.cell if isinstance(thing, (List, Table)) else None
+        # In a long run nearly all were made so before.
+        if cell is None or not (cell.complete or (cell.items and isinstance(thing, List))):
+            return
         self.soften(thing, "branch")
         if isinstance(thing, List) and thing.items:
             self.edit(thing).items = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
     Class,
@@ -107,6 +108,7 @@ class Frameworks(Library):
     def __init__(self) -> None:
         self.recording = Recording()
         self.of_modules: dict[str, Recording] = {}
+        self.loads_of_any: dict[Location, None] = {}  # calls that load published weights into whichever is configured
         self._base = cache(base_of)
         self._order_in_code = cache(keras.order_in_code)
 
@@ -396,8 +398,8 @@ class Frameworks(Library):
                 return Const(None)
             return tensors.method(receiver, name, given, conditions)
         if not isinstance(receiver, Instance):
-            if name in self.of_unknown:
-                modules.loaded(machine, receiver, name, call)
+            if name in self.of_unknown and modules.loaded(machine, receiver, name, call):
+                self.loads_of_any[call.file.locate(call.node)] = None
             return None
         meaning = self._meaning(machine, receiver)
         if meaning is None:

@@ -493,8 +493,8 @@ def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
 
 def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     opinion = joined(opinion for entry in seen for opinion in entry.opinions)
-    # A script that calls the methods of a network without a forward pass does not show what it gives to them.
-    if any(entry.reads_input and entry.context == 0 for entry in seen):
+    # A script that calls a network, or methods of it, on data of its own does not show what it gives to them.
+    if any(entry.reads_input for entry in seen):
         for entry in seen:
             entry.reads_input = entry.reads_input or entry.reads_unknown
     says: dict[tuple[int, str], WrittenArguments] = {}

@@ -264,20 +264,30 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
     return _container_method(machine, receiver, name, call) if is_container(receiver) else None
 
 
-def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> None:
-    """Record that a call loads weights into the layers of a network; into all, if it is not known which it has."""
+def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> bool:
+    """Record that a call loads weights into the layers of a network; into all, if it is not known which it has.
+
+    Return whether they are published weights of a network that settings choose, which may be any.
+    """
     modules = everything(receiver) if isinstance(receiver, Instance) else []
     layers = [module.extra for _, module in modules if isinstance(module.extra, Convolution)]
     # A functional network of Keras has no children.
     if name == "load_weights" or not ModuleTree([receiver]).whole:
-        if isinstance(call.node.func, ast.Attribute) and _NO_NETWORK.search(ast.unparse(call.node.func.value)):
-            return
+        if _of_no_network(call):
+            return False
         machine.memory.spoil()
         layers += [record.thing.layer for record in machine.recorded if record.thing.what == "constructed"]
     if layers:
         at, published = call.file.locate(call.node), _loads_published(machine, call)
         for layer in layers:
             machine.record(Record("loaded", layer, at=at, published=published))
+    chosen = isinstance(receiver, Unknown) and receiver.why == "config"
+    return chosen and not _of_no_network(call) and _loads_published(machine, call)
+
+
+def _of_no_network(call: LibraryCall) -> bool:
+    function = call.node.func
+    return isinstance(function, ast.Attribute) and bool(_NO_NETWORK.search(ast.unparse(function.value)))
 
 
 def _loads_published(machine: Machine, call: LibraryCall) -> bool:

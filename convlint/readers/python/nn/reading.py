@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
-from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
+from convlint.model.source import BiasUse, Certainty, SourceLayer, SourceReading, Unread
 from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
@@ -226,7 +226,11 @@ def read_layers(
         for root in machine.roots(path):
             if relevance.may_construct(root):
                 run_twice(machine, library, root, gathering, shape)
-    return _report(machine, imports, given, read, gathering.seen.values())
+    loads = [
+        BiasUse(at=at, within=imports.programs_with(at.path), loads=True)
+        for at in library.loads_of_any if not is_quiet(at.path)
+    ]  # fmt: skip
+    return replace(_report(machine, imports, given, read, gathering.seen.values()), bias_uses=tuple(loads))
 
 
 def _report(

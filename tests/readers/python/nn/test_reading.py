@@ -706,6 +706,19 @@ def test_what_runs_it_on_unknown_data_does_not_know_its_input_better(tmp_path: P
     assert one(read(tmp_path, module(init) + methods + script)).layer.first
 
 
+def test_a_script_that_trains_on_unknown_data_does_not_know_a_networks_input_better(tmp_path: Path) -> None:
+    net, script = tmp_path / "net.py", tmp_path / "train.py"
+    layers = "self.body, self.tail = nn.Conv2d(5, 32, 3), nn.Conv2d(32, 3, 3)"
+    net.write_text(HEAD + module(layers, "return self.tail(self.body(torch.cat([x[:, :3], x[:, 3:]], 1)))"))
+    script.write_text(
+        "from net import Net\nfrom data import load\n\n\ndef main():\n    net, other = Net(), Net()\n"
+        "    for frames, masks in load():\n        net(frames)\n        other(masks)\n"
+    )
+    files = [str(net), str(script)]
+    result = read_layers(ProjectImports(Project(str(tmp_path), files)), files)
+    assert [layer.reads_input for layer in result.layers if layer.layer.C == 5] == [True]
+
+
 BY_PARTS = """
 class Parts(nn.Module):
     def __init__(self):
