@@ -57,6 +57,7 @@ CARRIERS: Mapping[str, str] = {
     "downsample": "downsample",
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
+    "crop": "crop",
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
@@ -124,7 +125,9 @@ def _carried(
         return _aligned(base, inputs, broadcast=True)
     if kind == "pool" and "size" not in mapping:
         return _pooled(base, values)
-    if kind in ("pool", "resize_to"):
+    if kind == "crop" and "size" not in mapping:
+        raise InputFault("needs size")
+    if kind in ("pool", "resize_to", "crop"):
         return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
         if "size" in mapping:

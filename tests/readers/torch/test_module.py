@@ -648,11 +648,21 @@ class LastChannels(nn.Module):
         x = self.stem(x)
         y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
         return x + self.gamma * self.down(F.gelu(self.up(y))).permute(0, 3, 1, 2)
+
+
+class Cut(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 32, 3), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        x = self.b(F.pad(torch.tanh(self.a(x))[:, :, ::2, 1:], (0, 1, 2, 0)))
+        return self.c(F.pixel_shuffle(torch.sigmoid(x), 2))
 """
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
