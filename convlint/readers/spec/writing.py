@@ -361,7 +361,7 @@ class _Wiring:
                 turned = (source.H, source.W, source.C) == (operation.C, operation.H, operation.W)
                 if number in self.views:
                     last[number], sizes[number] = source.C if turned else last[first], sizes[first]
-                elif operation.kind == "identity" and (work is None or len(work.reads) == 1):
+                elif operation.kind in ("identity", "batchnorm") and (work is None or len(work.reads) == 1):
                     last[number], sizes[number] = last[first], sizes[first]
             if work is None or work.kind == "copy":
                 continue

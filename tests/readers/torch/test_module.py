@@ -658,11 +658,20 @@ class Cut(nn.Module):
     def forward(self, x):
         x = self.b(F.pad(torch.tanh(self.a(x))[:, :, ::2, 1:], (0, 1, 2, 0)))
         return self.c(F.pixel_shuffle(torch.sigmoid(x), 2))
+
+
+class Neck(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.fc = nn.Conv2d(3, 62, 3), nn.BatchNorm1d(62), nn.Linear(62, 10)
+
+    def forward(self, x):
+        return self.fc(self.norm(F.relu(self.a(x)).mean((2, 3))))
 """
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
