@@ -602,7 +602,7 @@ _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
-    "softmax": "softmax",
+    "softmax": "softmax", "add": "add",
 }  # fmt: skip
 
 
@@ -630,8 +630,8 @@ def _use_in_a_step(operation: Operation, use: Use) -> Use:
 def _word_of(work: Work) -> str:
     """The op in a spec for work that keeps all sizes."""
     own = normalised(work.op)[0]
-    if work.kind == "multiply" and work.in_32_bits:  # by a learned factor of each channel
-        return "scale"
+    if work.kind == "multiply":  # by a learned factor of each channel, or by one number
+        return "scale" if work.in_32_bits else "mul"
     return own if work.kind == "activation" and own in ACTIVATIONS else _WORDS.get(work.kind, "activation")
 
 

@@ -667,11 +667,21 @@ class Neck(nn.Module):
 
     def forward(self, x):
         return self.fc(self.norm(F.relu(self.a(x)).mean((2, 3))))
+
+
+class Affine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 64, 3), nn.Conv2d(64, 8, 1)
+        self.gain = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.b(F.relu(self.a(x)) * self.gain + 0.5)
 """
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Affine"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
