@@ -694,6 +694,15 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
         assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
 
 
+@pytest.mark.parametrize("trains", [True, None])
+def test_the_module_of_an_exported_program_has_one_mode(project, trains):
+    """Its train() and eval() raise NotImplementedError."""
+    made = "return torch.export.export(nn.Conv2d(3, 8, 3), (torch.zeros(2, 3, 8, 8),)).module()"
+    project("exported", f"import torch\nfrom torch import nn\n\n\ndef make():\n    {made}\n")
+    (layer,) = one("exported:make", "2x3x8x8", trains=trains).layers
+    assert (layer.C, layer.K, layer.H) == (3, 8, 8)
+
+
 @pytest.mark.parametrize("product", ["nn.LayerNorm(62)", "nn.Linear(62, 62)"])
 def test_the_spec_of_a_product_over_the_width_of_a_map_takes_it_for_no_channels(project, product):
     """As many channels as positions in a row: its layers must not become free to change."""
