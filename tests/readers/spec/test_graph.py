@@ -490,6 +490,8 @@ def test_a_crop_is_a_view() -> None:
     assert (crop.kind, crop.work, crop.C, crop.H, crop.W) == ("resize", None, 12, 7, 5)
     (error,) = errors(STEP.replace("op: maxpool, kernel_size: 2", "op: crop"))
     assert error.message == "p: needs size"
+    (error,) = errors(STEP.replace("op: maxpool, kernel_size: 2", "op: crop, size: [8, 7]"))
+    assert error.message == "p: a crop of W=7 out of 6"
 
 
 def test_a_spec_with_an_error_has_no_step() -> None:
