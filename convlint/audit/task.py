@@ -28,7 +28,7 @@ from convlint.readers.inputs import Input
 from convlint.readers.reading import Reading
 from convlint.rulebook.book import Rulebook, load_rulebook, rule_files
 from convlint.run.plan import RunPlan
-from convlint.verdict.select import Selection, counts
+from convlint.verdict.select import Selection, counts, incompleteness
 
 _PIECE = 1 << 20
 _INDEX, _SHARD = ".safetensors.index.json", ".safetensors"
@@ -209,6 +209,8 @@ def audited(task: Task, reading: Reading) -> Audited:
     results = []
     if result is not None:
         results = [replace(result, findings=setting.selection.of(result.findings))]
+        if not errors:
+            errors += incompleteness(results[0], strict=setting.selection.policy.strict)
     report = assemble(results, errors, Rulebook(()), files=1)
     if result is not None:
         report = replace(report, suppressed=result.suppressed)

@@ -38,6 +38,16 @@ def test_all_answers_are_the_same(names: list[str]) -> None:
     assert len(here) == 8
 
 
+def test_a_model_without_the_sizes_that_a_time_needs_is_an_error(tmp_path: Path) -> None:
+    """As where it is checked."""
+    path = tmp_path / "net.yaml"
+    path.write_text("version: 1\nlayers:\n  - {C: 8, H: 9, W: 9, K: 8, kernel_size: 3, dtype: fp16}\n")
+    ((_, audited),) = audit_here(iter(tasks_of([str(path)])))
+    (error,) = audited.rows.errors
+    assert error.message.startswith("nothing could be priced: no layer has the sizes that a time needs; layer1 lacks N")
+    assert len(audited.rows.layers) == 1
+
+
 def test_tasks_are_asked_for_as_there_is_room(names: list[str]) -> None:
     asked: list[str] = []
 

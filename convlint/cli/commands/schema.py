@@ -72,7 +72,7 @@ def spec_schema() -> Schema:
         "runtime": _runtime(),
         "whole_step": {
             "type": "boolean",
-            "description": "false where operations of a step are left out, so that its time is unknown",
+            "description": "false where operations of a step are left out, true where all are there",
         },
         "defaults": {**_layer(_NOT_IN_DEFAULTS), "description": "what layers have that do not say otherwise"},
         "layers": {

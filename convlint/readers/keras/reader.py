@@ -28,6 +28,7 @@ from convlint.readers.keras.operations import LayerTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
 from convlint.readers.operations import ConvFlow, Effect, Shape, ValueOrigin
 
+_KERAS = ("keras", "tf_keras")  # whose classes are no user's
 _LEARNED = frozenset(
     {"Dense", "EinsumDense", "Embedding", "LSTM", "GRU", "SimpleRNN", "MultiHeadAttention", "Bidirectional"}
 )
@@ -162,8 +163,11 @@ class ModelWalk:
             origins = self._flow.read([value.origin for value in given], kind)
             inner = [value._replace(origin=origin) for value, origin in zip(given, origins, strict=True)]
             return self._walk(layer, inner, f"{name}/", depth + 1) or [self._unknown(kind, name, given)]
-        if kind == "TimeDistributed" and given and given[0].shape is not None and config.get("layer") is not None:
-            return self._each_step(config.at("layer"), given[0], given[0].shape, f"{name}/", depth)
+        wrapped = config.get("layer") if given else None
+        if wrapped is not None and kind == "TimeDistributed":
+            return self._each_step(wrapped, given[0], f"{name}/", depth)
+        if wrapped is not None and kind == "SpectralNormalization":
+            return self._layer(wrapped, given, f"{name}/", depth + 1)
         if kind == "InputLayer":
             return given or [self._unknown(kind, name, given)]
         begin = self._steps.count
@@ -176,10 +180,12 @@ class ModelWalk:
         """The output of a layer that is no model."""
         if is_convolution(kind) and given:
             return self._convolution(kind, layer, name, given[0])
-        module = layer.get("module")
-        if "Conv" in kind:
-            self._messages.setdefault(f"layer {name!r}: {kind} is a convolution that convlint does not know")
-        elif module is not None and not module.text().startswith("keras"):
+        wrapped, module = layer.at("config").get("layer"), layer.get("module")
+        what = kind if wrapped is None else f"{kind} of {wrapped.at('class_name').text()}"
+        is_of_keras = layer.get("registered_name") is None if module is None else module.text().split(".")[0] in _KERAS
+        if "Conv" in what:
+            self._messages.setdefault(f"layer {name!r}: {what} is a convolution that convlint does not know")
+        elif not is_of_keras:
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
         return self._other(kind, layer, name, given)
 
@@ -196,17 +202,19 @@ class ModelWalk:
         origin = self._flow.operation([value.origin for value in given], seen, learned=kind in _LEARNED)
         return LayerTensor(shape, origin, self._steps.other(kind, layer, name, given, shape))
 
-    def _each_step(self, layer: Node, value: LayerTensor, shape: Shape, prefix: str, depth: int) -> list[LayerTensor]:
+    def _each_step(self, layer: Node, value: LayerTensor, prefix: str, depth: int) -> list[LayerTensor]:
         """The output of a TimeDistributed layer, whose inner layer runs on batch times steps images."""
-        if len(shape) < 3:
+        shape = value.shape
+        if shape is not None and len(shape) < 3:
             raise layer.fault(f"runs on each step of an input that has {len(shape)} axes")
-        batch, steps, *rest = shape
+        batch, steps = (None, None) if shape is None else shape[:2]
         folded = None if batch is None or steps is None else batch * steps
         if folded is not None and folded > MOST_SIZE:
             raise layer.fault(f"runs on {batch} times {steps} inputs, more than 2^31 - 1")
-        inside = LayerTensor((folded, *rest), value.origin, self._between_steps(prefix, value.operation))
+        images = None if shape is None else (folded, *shape[2:])
+        inside = LayerTensor(images, value.origin, self._between_steps(prefix, value.operation))
         (result,) = self._layer(layer, [inside], prefix, depth + 1)[:1]
-        after = None if result.shape is None else (batch, steps, *result.shape[1:])
+        after = None if result.shape is None or shape is None else (batch, steps, *result.shape[1:])
         return [LayerTensor(after, result.origin, self._between_steps(prefix, result.operation))]
 
     def _between_steps(self, prefix: str, operation: int) -> int:

@@ -174,7 +174,7 @@ _SAME = (
 # Layers whose maps keep their size, and whose channels may have any number; norms of channels keep sizes as well.
 SAME = frozenset(_SAME.split())
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys((*SAME, "BatchNormalization", "GroupNormalization", "SpectralNormalization"), _same),
+    **dict.fromkeys((*SAME, "BatchNormalization", "GroupNormalization"), _same),
     **dict.fromkeys(("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"), _broadcast),
     **{f"{kind}Pooling{n}D": _over(n, _pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},

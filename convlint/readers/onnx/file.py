@@ -299,7 +299,7 @@ def _fold_sizes(graph: onnx.GraphProto) -> bool:
     from onnx.onnx_pb import AttributeProto, TensorProto
 
     types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info)}
-    if all(axis.dim_value for of in types.values() for axis in of.shape.dim):
+    if all(of.HasField("shape") and all(axis.dim_value for axis in of.shape.dim) for of in types.values()):
         return False
     known = {tensor.name: numbers for tensor in graph.initializer if (numbers := _integers(tensor)) is not None}
     folded = False

@@ -305,6 +305,8 @@ class GraphOperations(Operations):
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
         self._row_means: set[int] = set()  # operations: means over the last axis
+        # Reshapes to fewer channels: torch.onnx writes GroupNorm as an instance norm over one row for each group.
+        self._rows_of_groups: set[int] = set()
 
     def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
         """Adds the graph's inputs; those that are transposed to NCHW have their channels last."""
@@ -371,6 +373,8 @@ class GraphOperations(Operations):
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
         if op == "ReduceMean" and shapes[0] and before[0] and shapes[0][:-1] == before[0][:-1]:
             self._row_means.add(len(self._met))
+        if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
+            self._rows_of_groups.add(len(self._met))
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
                 number = self.opaque(name, _label(node), inputs, shape, work=work)
@@ -404,7 +408,10 @@ class GraphOperations(Operations):
         writes = shapes[0]
         if len(shapes) > 1 and node.op_type == "Split":
             writes = before[0]
-        return self.worked(kind, text(node.op_type), before, writes, constants, inner=inner)
+        name = text(node.op_type)
+        if op == "InstanceNormalization" and self._maps[read[0]].operation in self._rows_of_groups:
+            name = "group_norm"
+        return self.worked(kind, name, before, writes, constants, inner=inner)
 
     def graph_finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""

@@ -65,7 +65,8 @@ class SpecErrors:
 _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
     "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
-    "pad": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle", "declared": "reshape",
+    "pad": "resize", "crop": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle",
+    "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _VIEWS = ("reshape", "view")
@@ -86,7 +87,7 @@ _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
     "upsample": "resize", "downsample": "copy", "pad": "copy", "pixel_shuffle": "copy", "pixel_unshuffle": "copy",
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
-_OF_STEPS = frozenset(
+OF_STEPS = frozenset(
     ("norm", "frozenbatchnorm", "layernorm", _GROUP_NORM, "activation", "attention", *ACTIVATIONS)
 ) - {"sigmoid", "tanh"}  # fmt: skip
 # Kinds of work that fit behind a layer of any width; `_OF_TASKS` are exceptions, whose width a task decides.
@@ -100,7 +101,8 @@ class SpecOperations:
 
     def __init__(self) -> None:
         self.noted: list[Operation] = []
-        self.whole: bool | None = None  # all sizes of what a step runs are known; None where no entry tells of a step
+        # All sizes of what a step runs are known; None where neither an entry nor the spec tells of a step.
+        self.whole: bool | None = None
         self._number_of: dict[str, int] = {}
         self._flat: dict[str, Shape] = {}  # what a view of no stated sizes is made of, which a product reads whole
 
@@ -119,7 +121,7 @@ class SpecOperations:
         work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, sources, bias=bias)
         if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
-        if word in _OF_STEPS:
+        if word in OF_STEPS:
             self.whole = self.whole is not False
         numbers = tuple([self._number_of[source.source] for source in inputs])
         frozen = values.get("frozen")

@@ -172,16 +172,17 @@ class _Spec:
         self.errors.attempt(lambda: self._version(top.get("version"), document), None)
         mode = self.errors.attempt(lambda: _mode(top.get("mode")), None)
         targets = self.errors.attempt(lambda: _targets(top.get("target")), None) or ()
-        all_stated = self.errors.attempt(lambda: _whole_step(top.get("whole_step")), False)
+        all_stated = self.errors.attempt(lambda: _whole_step(top.get("whole_step")), None)
         defaults = Defaults.read(top.get("defaults"), self.errors.fail)
         graph = SpecGraph(self.errors, defaults, batch=self.options.batch, complete=self.complete)
+        graph.wiring.whole = all_stated or None
         graph.read(top.get("layers"), document)
         defaults.check()
         layers = graph.finished()
         return Network(
             path=self.path,
             layers=layers,
-            whole=all_stated and bool(graph.wiring.whole) and bool(layers) and not self.errors.noted,
+            whole=all_stated is not False and bool(graph.wiring.whole) and bool(layers) and not self.errors.noted,
             edges=tuple(graph.edges),
             operations=graph.wiring.finished(graph.readers),
             runtime=runtime,
@@ -219,8 +220,8 @@ def _mode(value: Value | None) -> Mode | None:
     return "training" if choice("mode", value, MODES) == "training" else "inference"
 
 
-def _whole_step(value: Value | None) -> bool:
-    return value is None or boolean("whole_step", value)
+def _whole_step(value: Value | None) -> bool | None:
+    return None if value is None else boolean("whole_step", value)
 
 
 def _targets(value: Value | None) -> tuple[str, ...]:

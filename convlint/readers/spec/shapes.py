@@ -57,6 +57,7 @@ CARRIERS: Mapping[str, str] = {
     "downsample": "downsample",
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
+    "crop": "crop",
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
@@ -124,6 +125,8 @@ def _carried(
         return _aligned(base, inputs, broadcast=True)
     if kind == "pool" and "size" not in mapping:
         return _pooled(base, values)
+    if kind == "crop":
+        return _cropped(base, mapping.get("size"), dims)
     if kind in ("pool", "resize_to"):
         return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
@@ -198,6 +201,17 @@ def _aligned(base: Shape, inputs: Sequence[Shape], *, broadcast: bool) -> Shape:
 def _resized(base: Shape, size: Value | None, dims: int) -> Shape:
     D, H, W = (1, 1, 1) if size is None else tensor_sizes(size, dims)
     return replace(base, D=D, H=H, W=W)
+
+
+def _cropped(base: Shape, size: Value | None, dims: int) -> Shape:
+    if size is None:
+        raise InputFault("needs size")
+    cropped = _resized(base, size, dims)
+    for axis in "DHW":
+        before, after = getattr(base, axis), getattr(cropped, axis)
+        if None not in (before, after) and after > before:
+            raise InputFault(f"a crop of {axis}={after} out of {before}")
+    return cropped
 
 
 def _scaled(

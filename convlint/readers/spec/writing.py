@@ -22,7 +22,7 @@ from convlint.model.network import Edge, Network, Operation, Work, WorkKind, gra
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
-from convlint.readers.spec.graph import ACTIVATIONS, MAX_INPUTS, MAX_OPERATIONS
+from convlint.readers.spec.graph import ACTIVATIONS, MAX_INPUTS, MAX_OPERATIONS, OF_STEPS
 from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, dims_of, latest, normalised, written_by
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class _Wiring:
                 turned = (source.H, source.W, source.C) == (operation.C, operation.H, operation.W)
                 if number in self.views:
                     last[number], sizes[number] = source.C if turned else last[first], sizes[first]
-                elif operation.kind == "identity" and (work is None or len(work.reads) == 1):
+                elif operation.kind in ("identity", "batchnorm") and (work is None or len(work.reads) == 1):
                     last[number], sizes[number] = last[first], sizes[first]
             if work is None or work.kind == "copy":
                 continue
@@ -488,8 +488,8 @@ class _Wiring:
         pads = kind == "resize" and operation.work is not None and operation.work.kind == "copy"
         if pads and (more := _added(shape, sizes)):
             return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
-        pool = "" if work is None else _POOLS.get(work.kind, "")
-        return self._resized(name, shape, sizes, dims, pool) if kind == "resize" else shape
+        op = _POOLS.get(work.kind, "") if work is not None else "crop" if self.states_step else ""
+        return self._resized(name, shape, sizes, dims, op) if kind == "resize" else shape
 
     def _sized(self, operation: Operation, op: str, inputs: Sequence[Shape]) -> Shape:
         """Writes an item that states the sizes that it hands on."""
@@ -509,16 +509,20 @@ class _Wiring:
         return self.items.put(name, op, distinct, fields, where)
 
     def _resized(
-        self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int, pool: str = ""
+        self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int, op: str = ""
     ) -> Shape:  # fmt: skip
-        """Writes an item that resizes `shape`, unless it has these sizes and `pool` is empty; returns the new shape."""
-        if not pool and dims == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items()):
+        """Writes an item that resizes `shape`, unless it has these sizes and `op` is no pool; returns the new shape."""
+        if (
+            op in ("", "crop")
+            and dims == shape.dims
+            and all(getattr(shape, axis) == size for axis, size in sizes.items())
+        ):
             return shape
         fields = _dims(dims, shape.dims)
-        if not pool and all(size == 1 for size in sizes.values()):
+        if not op and all(size == 1 for size in sizes.values()):
             return self.items.put(name, "global_pool", [shape], fields)
         written = [UNKNOWN if size is None else size for size in sizes.values()]
-        return self.items.put(name, pool or "resize", [shape], {**fields, "size": compact(written)})
+        return self.items.put(name, op or "resize", [shape], {**fields, "size": compact(written)})
 
     def _conv(self, number: int, operation: Operation, index: int) -> Shape:
         """Writes a run of a layer, and the norm if that alone reads it; returns the shape behind both."""
@@ -598,12 +602,12 @@ _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
-    "softmax": "softmax",
+    "softmax": "softmax", "add": "add",
 }  # fmt: skip
 
 
 def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
-    """The elements that a padding adds before each axis, then those behind; empty where an axis shrinks, or is unknown.
+    """The elements that a padding adds before and behind each axis; empty where an axis shrinks, or is unknown.
 
     Which side it is on changes no size.
     """
@@ -613,7 +617,7 @@ def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
         if before is None or size is None or size < before:
             return []
         more.append(size - before)
-    return [*(extra // 2 for extra in more), *(extra - extra // 2 for extra in more)] if any(more) else []
+    return [side for extra in more for side in (extra // 2, extra - extra // 2)] if any(more) else []
 
 
 def _use_in_a_step(operation: Operation, use: Use) -> Use:
@@ -626,8 +630,8 @@ def _use_in_a_step(operation: Operation, use: Use) -> Use:
 def _word_of(work: Work) -> str:
     """The op in a spec for work that keeps all sizes."""
     own = normalised(work.op)[0]
-    if work.kind == "multiply" and work.in_32_bits:  # by a learned factor of each channel
-        return "scale"
+    if work.kind == "multiply":  # by a learned factor of each channel, or by one number
+        return "scale" if work.in_32_bits else "mul"
     return own if work.kind == "activation" and own in ACTIVATIONS else _WORDS.get(work.kind, "activation")
 
 
@@ -692,9 +696,12 @@ def spec_text(network: Network) -> str:
     if copying:
         what = f"{copying} layers copy" if copying > 1 else "one layer copies"
         remarks.append(f"# Left out, with its time and its CL402: {what} what arrives into the layout that it runs in.")
+    ops = {item.mapping.get("op") for item in items}
     # Group norms are written for the channels that they tie, and would say that all of a step is there.
-    if not states_step and any(item.mapping.get("op") == "groupnorm" for item in items):
+    if not states_step and (network.whole or "groupnorm" in ops):
         lines.append("whole_step: false  # operations that a spec cannot state are left out")
+    elif states_step and not any(normalised(op)[0] in OF_STEPS for op in ops if op is not None):
+        lines.append("whole_step: true")
     lines.append("layers:")
     lines += [f"  - {flow(item.mapping)}{_comment(item, network)}" for item in items]
     return "\n".join([*remarks, *lines, ""])

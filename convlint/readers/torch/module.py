@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib.machinery import SourceFileLoader
 from importlib.util import decode_source
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
@@ -372,11 +372,17 @@ def _uncompiled(module: Any) -> tuple[Any, bool, bool]:
     return getattr(module, "_orig_mod", module), compiled, graphs
 
 
+def _set_mode(module: Any, *, trains: bool) -> None:
+    """Puts a module into train or eval mode, unless it refuses both, as that of a program of torch.export does."""
+    with suppress(NotImplementedError):
+        (module.train if trains else module.eval)()
+
+
 def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, ...]]:
     with noted_autocast():
         built = building.build(parse_reference(options.reference or path))
     module, compiled, graphs = _uncompiled(built)
-    user_code.run("train()" if options.trains else "eval()", module.train if options.trains else module.eval)
+    user_code.run("train()" if options.trains else "eval()", lambda: _set_mode(module, trains=bool(options.trains)))
     arguments = building.inputs_of(module, options)
     building.refuse_inputs(module, *arguments)
     _in_half_precision(module, arguments)

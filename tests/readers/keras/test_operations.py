@@ -66,7 +66,7 @@ LAYERS: list[tuple[Any, str, int | None, int | None, int | None]] = [
     (lambda: L.Reshape((4, 12, 12)), "reshape", 12, 4, 12),
     (lambda: L.Permute((2, 1, 3)), "reshape", None, None, None),
     (lambda: L.Dense(10), "reshape", 10, 8, 6),
-    (lambda: L.SpectralNormalization(L.Conv2D(12, 1)), "reshape", 12, 8, 6),
+    (lambda: L.EinsumDense("abcd,de->abce", output_shape=(8, 6, 12)), "reshape", None, None, None),
 ]
 
 

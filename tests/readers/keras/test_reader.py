@@ -212,6 +212,12 @@ def test_time_distributed(tmp_path: Path) -> None:
     assert (layer.N, layer.H, layer.P, layer.K) == (10, 16, 14, 8)
 
 
+def test_spectral_normalisation(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((8, 8, 3)), L.SpectralNormalization(L.Conv2D(5, 3, name="c"), name="s")])
+    (layer,) = one(save(tmp_path, model), batch=2).layers
+    assert (layer.name, layer.N, layer.C, layer.K, layer.P) == ("s/c", 2, 3, 5, 6)
+
+
 @pytest.mark.parametrize(
     ("policy", "dtype"),
     [("mixed_float16", "fp16"), ("mixed_bfloat16", "bf16"), ("float64", "fp64"), ("float32", "fp32")],
@@ -236,6 +242,28 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
     assert "layer 'm': Mine is a class of its own" in message(save(tmp_path, model), batch=2)
     lstm = keras.Sequential([keras.Input((4, 8, 8, 3)), L.ConvLSTM2D(8, 3, name="l")])
     assert "ConvLSTM2D is a convolution that convlint does not know" in message(save(tmp_path, lstm), batch=2)
+    both = keras.Sequential([keras.Input((4, 8, 8, 3)), L.Bidirectional(L.ConvLSTM2D(8, 3), name="b")])
+    assert "'b': Bidirectional of ConvLSTM2D is a convolution that" in message(save(tmp_path, both), batch=2)
+
+
+@pytest.mark.parametrize(
+    "of_script", [{"module": None, "registered_name": "mine>Mine"}, {"module": "keras_hub.src.models.vit"}]
+)
+def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, of_script: dict[str, Any]) -> None:
+    """Keras names no module for a class of the script that runs."""
+    mine = {"class_name": "Mine", "name": "m", "config": {"name": "m"}, **of_script}
+    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
+    assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
+
+
+def test_steps_of_unknown_shape(tmp_path: Path) -> None:
+    odd = called({"class_name": "Odd", "module": "keras.layers", "name": "o", "config": {"name": "o"}}, ["i", 0, 0])
+    inner = {"class_name": "Conv2D", "config": {"name": "c", "filters": 8, "kernel_size": 3}}
+    steps = called({"class_name": "TimeDistributed", "name": "t", "config": {"layer": inner}}, ["o", 0, 0])
+    network, errors = read(str(with_config(tmp_path / "m.keras", functional("m", [odd, steps], "t"))), ReadOptions())
+    assert network is not None
+    assert [(layer.name, layer.K, layer.H) for layer in network.layers] == [("t/c", 8, None)]
+    assert errors != ()
 
 
 def test_neither_keras_nor_a_backend_is_needed(tmp_path: Path) -> None:

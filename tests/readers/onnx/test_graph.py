@@ -159,6 +159,20 @@ def test_a_group_normalisation_divides(tmp_path: Path) -> None:
     assert written(network, "Conv0").multiple_of == 4
 
 
+def test_a_group_normalisation_that_an_exporter_took_apart(tmp_path: Path) -> None:
+    """torch.onnx writes GroupNorm as InstanceNormalization over one row for each group, between two reshapes."""
+    graph = Graph()
+    rows = graph.node("Reshape", graph.conv("x", 3, 12), graph.numbers(0, 4, -1))
+    normed = graph.node("InstanceNormalization", rows, graph.constant(4), graph.constant(4))
+    back = graph.node("Reshape", normed, graph.numbers(2, 12, 8, 6))
+    own = graph.node("InstanceNormalization", back, graph.constant(12), graph.constant(12))
+    network = graph.read(tmp_path, graph.conv(own, 12, 5))
+    works = [work for name in (normed, own) if (work := named(network, name).work) is not None]
+    assert [(work.kind, work.op) for work in works] == [
+        ("group norm", "group_norm"), ("group norm", "InstanceNormalization")
+    ]  # fmt: skip
+
+
 def test_a_residual_block(tmp_path: Path) -> None:
     graph = Graph()
     stem = graph.node("Relu", graph.norm(graph.conv("x", 3, 12), 12))

@@ -420,6 +420,20 @@ def test_slices_up_to_a_part_of_a_size(tmp_path: Path, *, raw: bool) -> None:
     assert [(layer.C, layer.H, layer.P) for layer in layers] == [(3, 8, 8), (4, 8, 8), (4, 8, 8)]
 
 
+def test_a_reshape_to_the_shape_of_another_tensor(tmp_path: Path) -> None:
+    """As torch.onnx exports group norms; behind the last, no other shape is known in part."""
+    nodes = [
+        conv_node("x", "a", "first"), *integers(groups=[0, 4, -1]), helper.make_node("Reshape", ["a", "groups"], ["b"]),
+        helper.make_node("Shape", ["a"], ["sizes"]), helper.make_node("Reshape", ["b", "sizes"], ["c"]),
+        conv_node("c", "y", "second", "w8"),
+    ]  # fmt: skip
+    tensors = [weight("w", [8, 3, 3, 3]), weight("w8", [8, 8, 3, 3])]
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], tensors)
+    proto.opset_import[0].version = 11  # onnx takes sizes from a Shape from opset 13 on
+    layers = one(save(tmp_path, proto)).layers
+    assert [(layer.C, layer.H, layer.P) for layer in layers] == [(3, 8, 8), (8, 8, 8)]
+
+
 def integers(**values: Any) -> list[Any]:
     """Constants of int64 by their names."""
     return [

@@ -472,6 +472,28 @@ def test_a_spec_may_say_that_operations_are_left_out(stated: str, whole: bool) -
     assert next(one.work.kind for one in found.operations if one.work is not None) == "batch norm"
 
 
+@pytest.mark.parametrize(
+    ("stated", "whole"), [("", False), ("whole_step: false\n", False), ("whole_step: true\n", True)]
+)
+def test_a_spec_may_say_that_all_operations_are_there(stated: str, whole: bool) -> None:
+    """Else a tanh is taken for one that a shape goes through."""
+    found, wrong = read_spec(f"{stated}version: 1\nlayers:\n  - {{ {STEM}, N: 2 }}\n  - {{ op: tanh }}\n", "net.yaml")
+    assert wrong == ()
+    assert found.whole is whole
+
+
+def test_a_crop_is_a_view() -> None:
+    """Other resizing ops are kernels."""
+    found, wrong = read_spec(STEP.replace("op: maxpool, kernel_size: 2", "op: crop, size: [7, 5]"), "net.yaml")
+    assert wrong == ()
+    crop = next(one for one in found.operations if one.name == "p")
+    assert (crop.kind, crop.work, crop.C, crop.H, crop.W) == ("resize", None, 12, 7, 5)
+    (error,) = errors(STEP.replace("op: maxpool, kernel_size: 2", "op: crop"))
+    assert error.message == "p: needs size"
+    (error,) = errors(STEP.replace("op: maxpool, kernel_size: 2", "op: crop, size: [8, 7]"))
+    assert error.message == "p: a crop of W=7 out of 6"
+
+
 def test_a_spec_with_an_error_has_no_step() -> None:
     found, wrong = read_spec(STEP.replace("op: norm", "op: normal"), "net.yaml")
     assert wrong

@@ -110,6 +110,7 @@ def test_a_residual_block_is_a_line_for_each_convolution_norm_and_sum() -> None:
         ("resize", {"sizes": (None, None)}, ["name: op2, op: resize, size: unknown"]),
         ("resize", {"sizes": (1, 1)}, ["name: op2, op: global_pool"]),
         ("resize", {"sizes": (17, 19), "work": COPY}, ["name: op2, op: pad, padding: [0, 1, 1, 2]"]),
+        ("resize", {"sizes": (18, 17), "work": COPY}, ["name: op2, op: pad, padding: [1, 1, 0, 1]"]),
         ("resize", {"sizes": (9, 19), "work": COPY}, ["name: op2, op: resize, size: [9, 19]"]),
         ("add", {}, []),
         ("concat", {}, []),

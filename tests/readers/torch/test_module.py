@@ -652,11 +652,40 @@ class LastChannels(nn.Module):
         x = self.stem(x)
         y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
         return x + self.gamma * self.down(F.gelu(self.up(y))).permute(0, 3, 1, 2)
+
+
+class Cut(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 32, 3), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        x = self.b(F.pad(torch.tanh(self.a(x))[:, :, ::2, 1:], (0, 1, 2, 0)))
+        return self.c(F.pixel_shuffle(torch.sigmoid(x), 2))
+
+
+class Neck(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.fc = nn.Conv2d(3, 62, 3), nn.BatchNorm1d(62), nn.Linear(62, 10)
+
+    def forward(self, x):
+        return self.fc(self.norm(F.relu(self.a(x)).mean((2, 3))))
+
+
+class Affine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 64, 3), nn.Conv2d(64, 8, 1)
+        self.gain = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.b(F.relu(self.a(x)) * self.gain + 0.5)
 """
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Affine"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
@@ -667,6 +696,15 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
         steps = [step_of(Steps(each, each.layers, 0.0, runtime, mode), gpu) for each in (network, found)]
         assert None not in steps
         assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
+
+
+@pytest.mark.parametrize("trains", [True, None])
+def test_the_module_of_an_exported_program_has_one_mode(project, trains):
+    """Its train() and eval() raise NotImplementedError."""
+    made = "return torch.export.export(nn.Conv2d(3, 8, 3), (torch.zeros(2, 3, 8, 8),)).module()"
+    project("exported", f"import torch\nfrom torch import nn\n\n\ndef make():\n    {made}\n")
+    (layer,) = one("exported:make", "2x3x8x8", trains=trains).layers
+    assert (layer.C, layer.K, layer.H) == (3, 8, 8)
 
 
 @pytest.mark.parametrize("product", ["nn.LayerNorm(62)", "nn.Linear(62, 62)"])
