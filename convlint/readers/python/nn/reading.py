@@ -96,7 +96,7 @@ def _run(
     """Evaluate a root, run its result on an input, and add what was seen; return whether everything is known."""
     library.recording, followed = Recording(), True
     run = machine.run_root(root, certainty == "with defaults")
-    networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
+    networks, recorded, whole = _networks(run.value), run.recorded, run.whole
     networks += _sequentials([run.value, *run.variables], networks)
     if recorded or networks:
         _hand_out([run.value])
