@@ -124,6 +124,7 @@ class Machine:
         self.least_steps = STEPS_OF_NOTHING
         self.left_of_file: dict[str, int] = {}
         self.floor = 0  # steps at which the root ends unless something was recorded
+        self.recorded_at = 0  # steps that were left at the last record, without those that memory saved
         self.running: Function | Class | None = None  # the root that runs
 
     # Roots
@@ -165,7 +166,7 @@ class Machine:
         self.floor = max(start - self.least_steps, 0)
         self.root = f"{path}:{root.name}"
         self.recorded, self.height, self.remembered = [], 0, 0
-        self.running = root
+        self.recorded_at, self.running = start, root
         self.heap.base.kept = 0
         # The root's changes are undone by returning to the base layer: modules are run only once.
         self.heap.begin()
@@ -236,11 +237,13 @@ class Machine:
             self.come_to_floor()
 
     def come_to_floor(self) -> None:
-        """Remove the floor if something was recorded, but not a script's. Raises Exhausted if no steps are left."""
+        """Move the floor down if something was recorded. Raises Exhausted if no steps are left."""
         # What returns nothing tells no more than it records, and runs on long after its network is there.
-        is_script = isinstance(self.running, Function) and not names_of.gives(self.running.node)
-        if self.recorded and not is_script:
+        if self.recorded and (not isinstance(self.running, Function) or names_of.gives(self.running.node)):
             self.floor = 0
+        if self.floor:
+            more = self.least_steps + STEPS_OF_RECORD * len(self.recorded)
+            self.floor = max(self.recorded_at - self.remembered - more, 0)
         if self.steps < self.floor:
             raise Exhausted
 
@@ -260,8 +263,7 @@ class Machine:
 
     def allow_more_steps(self) -> None:
         """Move the floor down, as something that the run looks for was found."""
-        if self.floor:
-            self.floor = max(self.steps - STEPS_OF_NOTHING - STEPS_OF_RECORD * len(self.recorded), 0)
+        self.recorded_at = self.steps + self.remembered
 
     # Services for libraries and for the other parts
 
@@ -313,7 +315,7 @@ class Machine:
 
     def record(self, thing: object) -> None:
         """Record a thing for the current root, and for each equal call that memory answers."""
-        self.allow_more_steps()
+        self.recorded_at = self.steps + self.remembered
         if len(self.recorded) < MOST_RECORDED:
             self.recorded.append(Recorded(thing, tuple(self.conditions), tuple(self.stack), tuple(self.doubts)))
 

@@ -164,13 +164,12 @@ class CallMemory:
         places = {id(old): new for old, new in zip(entry.given, given.values(), strict=True)}
         value = Copying(machine.heap, entry.start, places, _LARGEST, DEEPEST_VALUE).copy(entry.value)
         machine.steps -= entry.steps
-        machine.floor = max(machine.floor - entry.steps, 0)
         machine.remembered += entry.steps
         self.tallest = max(self.tallest, machine.height + entry.height)
         self.limited |= entry.inactive
         machine.heap.reads |= entry.reads
         if entry.records:
-            machine.allow_more_steps()
+            machine.recorded_at = machine.steps + machine.remembered
             conditions, stack = tuple(machine.conditions), tuple(machine.stack)
             room = MOST_RECORDED - len(machine.recorded)
             doubts = tuple(machine.doubts)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
 from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
-from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
+from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, steps_of_file
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import Untaken
@@ -173,7 +173,7 @@ def run_forward(
     before = machine.heap.begin()
     machine.recorded, machine.remembered = [], 0
     start, cut = machine.steps, False
-    machine.floor = max(start - STEPS_OF_NOTHING, 0)
+    machine.floor, machine.recorded_at = max(start - machine.least_steps, 0), start
     try:
         result = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
         _hand_out([result], "caller" if entry is not None else "returned")

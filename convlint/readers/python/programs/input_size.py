@@ -424,7 +424,7 @@ _FOLDERS = frozenset(
 _BASES = {"torch.utils.data.Dataset", "torch.utils.data.IterableDataset", "torch.utils.data.dataset.Dataset"}
 _PARTS = frozenset(("split", "mode", "image_set", "phase", "subset", "partition", "set"))  # keywords
 _HELD_OUT = ("val", "test", "eval", "query", "gallery", "infer", "demo", "predict", "sample")
-_OF_DATA = re.compile(rb"[dD]ata|%s" % "|".join(sorted(ONE_SIZE | _FOLDERS)).encode())
+_NAMES = frozenset(name.encode() for name in ONE_SIZE | _FOLDERS)
 
 
 class Data(Struct, frozen=True):
@@ -439,7 +439,11 @@ class Data(Struct, frozen=True):
 
 def data_sets(reached: Reached) -> list[Data]:
     """Return the data sets that the segments construct."""
-    return [data for segment in reached.having(_OF_DATA) for data in segment.once(_constructed)]
+    return [data for segment in reached.having(_names_data) for data in segment.once(_constructed)]
+
+
+def _names_data(segment: Segment) -> bool:
+    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
 
 
 def _constructed(segment: Segment) -> list[Data]:

@@ -210,18 +210,22 @@ class Reached:
 
     def __init__(self, own: Iterable[Segment], shared: Reached | None = None) -> None:
         self._own, self._shared = tuple(own), shared
-        self._having: dict[re.Pattern[bytes], list[Segment]] = {}
+        self._having: dict[object, list[Segment]] = {}
 
     def __iter__(self) -> Iterator[Segment]:
         """Return an iterator over the segments."""
         return chain(self._shared or (), self._own)
 
-    def having(self, pattern: re.Pattern[bytes]) -> list[Segment]:
-        """Return the segments in which a pattern is found."""
-        if pattern not in self._having:
-            shared = self._shared.having(pattern) if self._shared is not None else []
-            self._having[pattern] = [*shared, *(segment for segment in self._own if segment.has(pattern))]
-        return self._having[pattern]
+    def having(self, what: re.Pattern[bytes] | Callable[[Segment], bool]) -> list[Segment]:
+        """Return the segments in which a pattern is found, or for which a function returns True."""
+        if what not in self._having:
+            shared = self._shared.having(what) if self._shared is not None else []
+            if isinstance(what, re.Pattern):
+                own = [segment for segment in self._own if segment.has(what)]
+            else:
+                own = [segment for segment in self._own if what(segment)]
+            self._having[what] = shared + own
+        return self._having[what]
 
 
 _Lists = dict[Any, tuple[Segment, ...]]
