@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
 from convlint.model.source import Certainty, SourceLayer, SourceReading, Unread
-from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, steps_of_file
+from convlint.readers.python.evaluator.limits import (
+    STEPS_OF_FILE,
+    STEPS_OF_MODULE,
+    STEPS_OF_NOTHING_OF_MANY,
+    steps_of_file,
+)
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import Untaken
@@ -212,6 +217,8 @@ def read_layers(
     library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
+    if machine.steps_of_file < STEPS_OF_FILE:
+        machine.least_steps = STEPS_OF_NOTHING_OF_MANY
     relevance = Relevance(imports)
     shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
     if shape is not None and len(shape) <= 3:
