@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 STEPS_OF_ROOT: Final = 100_000  # statements, calls and rounds of a loop for each root, those of remembered calls too
-STEPS_OF_NOTHING: Final = 6_000  # of a root from which nothing was recorded: networks construct something long before
+STEPS_OF_NOTHING: Final = 6_000  # without anything recorded: networks construct something long before
+STEPS_OF_NOTHING_OF_MANY: Final = 4_000  # where files have fewer steps than STEPS_OF_FILE
+STEPS_OF_RECORD: Final = 5  # beside those for each record, as code may go through a network layer by layer
 STEPS_OF_ANY_ROOT: Final = 20  # charged for each root at least, as even a call of an empty function takes time
 STEPS_OF_MODULE: Final = 50_000  # of a module's body
 STEPS_OF_FILE: Final = 100_000  # of all roots of a file, without those of remembered calls

@@ -25,7 +25,7 @@ from functools import partial
 from msgspec import Struct
 
 from convlint.model.source import StatedLiteral
-from convlint.readers.python.evaluator import builtins_table, operations
+from convlint.readers.python.evaluator import builtins_table, names_of, operations
 from convlint.readers.python.evaluator.calls import Calls
 from convlint.readers.python.evaluator.library import Library
 from convlint.readers.python.evaluator.limits import (
@@ -35,6 +35,7 @@ from convlint.readers.python.evaluator.limits import (
     STEPS_OF_ANY_ROOT,
     STEPS_OF_FILE,
     STEPS_OF_NOTHING,
+    STEPS_OF_RECORD,
     STEPS_OF_ROOT,
     STEPS_OF_RUN,
 )
@@ -80,13 +81,14 @@ class CallSite(Struct, frozen=True):
 class RootRun(Struct, frozen=True):
     """The result of a root, its records, and the results of inner functions that no code is seen to call.
 
-    `variables` are the values of its own variables at the end.
+    `variables` are the values of its own variables at the end. It is `whole` if it ran to its end.
     """
 
     value: Value
     recorded: list[Recorded]
     besides: list[Value]
     variables: list[Value] = []
+    whole: bool = True
 
 
 class Machine:
@@ -122,6 +124,8 @@ class Machine:
         self.least_steps = STEPS_OF_NOTHING
         self.left_of_file: dict[str, int] = {}
         self.floor = 0  # steps at which the root ends unless something was recorded
+        self.recorded_at = 0  # steps that were left at the last record, without those that memory saved
+        self.running: Function | Class | None = None  # the root that runs
 
     # Roots
 
@@ -157,36 +161,38 @@ class Machine:
         self.start()
         if steps_left <= 0:
             self.steps = -1
-            return RootRun(unknown("limit"), [], [])
+            return RootRun(unknown("limit"), [], [], whole=False)
         self.steps = start = min(STEPS_OF_ROOT, steps_left, self.left_of_run)
         self.floor = max(start - self.least_steps, 0)
         self.root = f"{path}:{root.name}"
         self.recorded, self.height, self.remembered = [], 0, 0
+        self.recorded_at, self.running = start, root
         self.heap.base.kept = 0
         # The root's changes are undone by returning to the base layer: modules are run only once.
         self.heap.begin()
         begun = self.heap.layer
         frames: list[Scope] = []
         besides: list[Value] = []
+        whole = True
         try:
             value = self.calls.without_caller(root, defaults, frames)
             self.lost(value)
         except (Exhausted, RecursionError):
-            value = unknown("limit")
+            value, whole = unknown("limit"), False
         try:
             for result in self._handed_out(frames, defaults):
                 besides.append(result)
         except (Exhausted, RecursionError):
-            self.steps = -1
+            whole = False
         self.heap.abandon(begun)
         # The result is read by the library before the next root, so that its layer stays.
         self.reset(self.heap.layer)
-        self.floor = 0
+        self.floor, self.running = 0, None
         self.charge(path, max(start - self.steps - self.remembered, STEPS_OF_ANY_ROOT))
         recorded, self.recorded = self.recorded, []
         self.root = ""
         variables = [variable for frame in frames for variable in frame.variables.values()]
-        return RootRun(value, recorded, besides, variables)
+        return RootRun(value, recorded, besides, variables, whole)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
         """Yield the results of inner functions that were never called, such as constructors handed to a library."""
@@ -231,9 +237,13 @@ class Machine:
             self.come_to_floor()
 
     def come_to_floor(self) -> None:
-        """Remove the floor if something was recorded. Raises Exhausted if the steps are used up."""
-        if self.recorded:
+        """Move the floor down if something was recorded. Raises Exhausted if no steps are left."""
+        # What returns nothing tells no more than it records, and runs on long after its network is there.
+        if self.recorded and (not isinstance(self.running, Function) or names_of.gives(self.running.node)):
             self.floor = 0
+        if self.floor:
+            more = self.least_steps + STEPS_OF_RECORD * len(self.recorded)
+            self.floor = max(self.recorded_at - self.remembered - more, 0)
         if self.steps < self.floor:
             raise Exhausted
 
@@ -252,9 +262,8 @@ class Machine:
         return NOTHING_STATED.union(*self.decided)
 
     def allow_more_steps(self) -> None:
-        """Allow STEPS_OF_NOTHING more steps, as something that the run looks for was found."""
-        if self.floor:
-            self.floor = max(self.steps - STEPS_OF_NOTHING, 0)
+        """Move the floor down, as something that the run looks for was found."""
+        self.recorded_at = self.steps + self.remembered
 
     # Services for libraries and for the other parts
 
@@ -306,6 +315,7 @@ class Machine:
 
     def record(self, thing: object) -> None:
         """Record a thing for the current root, and for each equal call that memory answers."""
+        self.recorded_at = self.steps + self.remembered
         if len(self.recorded) < MOST_RECORDED:
             self.recorded.append(Recorded(thing, tuple(self.conditions), tuple(self.stack), tuple(self.doubts)))
 

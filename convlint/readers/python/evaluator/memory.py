@@ -169,6 +169,7 @@ class CallMemory:
         self.limited |= entry.inactive
         machine.heap.reads |= entry.reads
         if entry.records:
+            machine.recorded_at = machine.steps + machine.remembered
             conditions, stack = tuple(machine.conditions), tuple(machine.stack)
             room = MOST_RECORDED - len(machine.recorded)
             doubts = tuple(machine.doubts)

@@ -82,7 +82,7 @@ class Modules:
         heap_state = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
                       heap.class_changed)  # fmt: skip
         state = (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-                 machine.again, machine.doubts, machine.modes, machine.decided)  # fmt: skip
+                 machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at)  # fmt: skip
         heap.layer, heap.in_module, heap.watched, heap.base.kept = heap.base, True, None, 0
         heap.changed, heap.class_changed = set(), False
         machine.conditions, machine.stack = [], []
@@ -118,7 +118,7 @@ class Modules:
         # The module may have set attributes of classes of other modules.
         machine.calls.forget_attributes()
         (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-         machine.again, machine.doubts, machine.modes, machine.decided) = state  # fmt: skip
+         machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at) = state  # fmt: skip
         return scope
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:

@@ -65,6 +65,16 @@ class BodyNames:
                     self.yields = True
 
 
+def gives(function: Body) -> bool:
+    """Whether a call of the function has a result other than None."""
+    if isinstance(function, ast.Lambda):
+        return True
+    given = (ast.Yield, ast.YieldFrom)
+    return any(
+        isinstance(node, given) or (isinstance(node, ast.Return) and node.value) for node in within(function.body)
+    )
+
+
 def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
     """Return the names whose objects statements change, and the attributes of names that they set."""
     objects: set[str] = set()

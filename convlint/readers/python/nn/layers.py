@@ -374,7 +374,6 @@ def convolved(machine: Machine, recording: Recording, name: str, call: LibraryCa
     form = FUNCTIONAL[name]
     layer = Convolution(form.signature, _arguments(form, call), ConstructionSite(call.file, call.node))
     machine.memory.spoil()  # an equal call elsewhere is another layer
-    machine.allow_more_steps()
     machine.record(Record("constructed", layer))
     given, conditions = Arguments.of(call), machine.around()
     if form.signature.framework in ("pytorch", "paddle"):

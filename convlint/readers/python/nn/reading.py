@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
 from convlint.model.source import BiasUse, Certainty, SourceLayer, SourceReading, Unread
-from convlint.readers.python.evaluator.limits import STEPS_OF_MODULE, STEPS_OF_NOTHING, steps_of_file
+from convlint.readers.python.evaluator.limits import (
+    STEPS_OF_FILE,
+    STEPS_OF_MODULE,
+    STEPS_OF_NOTHING_OF_MANY,
+    steps_of_file,
+)
 from convlint.readers.python.evaluator.machine import Exhausted, Machine
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import Untaken
@@ -96,7 +101,7 @@ def _run(
     """Evaluate a root, run its result on an input, and add what was seen; return whether everything is known."""
     library.recording, followed = Recording(), True
     run = machine.run_root(root, certainty == "with defaults")
-    networks, recorded, whole = _networks(run.value), run.recorded, machine.steps >= 0
+    networks, recorded, whole = _networks(run.value), run.recorded, run.whole
     networks += _sequentials([run.value, *run.variables], networks)
     if recorded or networks:
         _hand_out([run.value])
@@ -173,7 +178,7 @@ def run_forward(
     before = machine.heap.begin()
     machine.recorded, machine.remembered = [], 0
     start, cut = machine.steps, False
-    machine.floor = max(start - STEPS_OF_NOTHING, 0)
+    machine.floor, machine.recorded_at = max(start - machine.least_steps, 0), start
     try:
         result = machine.call(entry or network, inputs, {}, machine.no_call(file.tree), file)
         _hand_out([result], "caller" if entry is not None else "returned")
@@ -212,6 +217,8 @@ def read_layers(
     library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
+    if machine.steps_of_file < STEPS_OF_FILE:
+        machine.least_steps = STEPS_OF_NOTHING_OF_MANY
     relevance = Relevance(imports)
     shape: Shape | None = None if input_shape is None else tuple(map(Const, input_shape))
     if shape is not None and len(shape) <= 3:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.model.location import Location
-from convlint.readers.python.programs.segments import Segment, parts
+from convlint.readers.python.programs.segments import Reached, Segment, parts
 from convlint.readers.python.programs.unit import (
     Bound,
     Definition,
@@ -46,13 +46,13 @@ _OF_MODULES = frozenset(("forward", "backward", "__init__", "__call__"))  # scal
 _COUNTING = frozenset(("int", "float", "round", "tuple", "list", "min", "max"))
 
 
-def rescaled(reached: Sequence[Segment]) -> bool:
+def rescaled(reached: Reached) -> bool:
     """Whether a training loop scales or crops its batches to an unknown size, itself or in functions it calls."""
     steps = [segment.once(_step) for segment in reached]
     if any(scales for scales, _ in steps):
         return True
     collating = {
-        name.decode() for segment in reached if segment.has(_COLLATES) for name in _COLLATED_BY.findall(segment.content)
+        name.decode() for segment in reached.having(_COLLATES) for name in _COLLATED_BY.findall(segment.content)
     }
     called = collating.union(*(calls for _, calls in steps)) - _OF_MODULES
     return any(part.once(_scales_itself) for part in reached if part.kind == "function" and part.name in called)
@@ -167,14 +167,14 @@ _SETS_SIZE = re.compile(rb"\.\w*size[ \t]*=")
 Sized = dict[str, tuple[Definition, frozenset[str]]]  # functions by name, with the parameters that are image sizes
 
 
-def grows(reached: Sequence[Segment]) -> bool:
+def grows(reached: Reached) -> bool:
     """Whether a loop gives a transform another size: its attribute, or a variable that the loop changes.
 
     The variable may be passed through a function.
     """
-    if any(segment.once(_sets_size) for segment in reached if segment.has(_SETS_SIZE)):
+    if any(segment.once(_sets_size) for segment in reached.having(_SETS_SIZE)):
         return True
-    stating = [segment for segment in reached if segment.has(_GROWTH_SIZES)]
+    stating = reached.having(_GROWTH_SIZES)
     functions: Sized = {
         segment.name: (segment.node, segment.once(_stated))
         for segment in stating
@@ -437,13 +437,13 @@ class Data(Struct, frozen=True):
     held_out: bool = False
 
 
-def data_sets(reached: Iterable[Segment]) -> list[Data]:
+def data_sets(reached: Reached) -> list[Data]:
     """Return the data sets that the segments construct."""
-    sets: list[Data] = []
-    for segment in reached:
-        if b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words):
-            sets += segment.once(_constructed)
-    return sets
+    return [data for segment in reached.having(_names_data) for data in segment.once(_constructed)]
+
+
+def _names_data(segment: Segment) -> bool:
+    return b"data" in segment.content or b"Data" in segment.content or not _NAMES.isdisjoint(segment.words)
 
 
 def _constructed(segment: Segment) -> list[Data]:
@@ -548,7 +548,7 @@ _ALONE = re.compile(
 )
 
 
-def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segment]]) -> tuple[bool | None, Evidence]:
+def input_size(reached: Reached, followed: Callable[[], Reached]) -> tuple[bool | None, Evidence]:
     """Return whether all images have one size, None if unknown, and the data sets and transforms that show it.
 
     Any code in `reached` can contradict it; only code in `followed`, which surely runs, is evidence for it.
@@ -558,8 +558,8 @@ def input_size(reached: Sequence[Segment], followed: Callable[[], Sequence[Segme
     return (size, evidence) if again == size else (None, ())
 
 
-def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
-    varied = next(filter(None, (segment.once(_collated) for segment in reached)), ())
+def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
+    varied = next(filter(None, (segment.once(_collated) for segment in reached.having(_COLLATES))), ())
     every_set = data_sets(reached)
     sets = [data for data in every_set if not data.held_out]
     if varied:  # which is the program's data only if no data set has one size
@@ -567,15 +567,15 @@ def _judged(reached: Sequence[Segment]) -> tuple[bool | None, Evidence]:
     varying = [data for data in sets if data.size == "varying"]
     if varying and len(varying) == len(sets):
         return False, tuple(data.settled for data in varying if data.settled is not None)
-    if not sets or any(data.size != "fixed" for data in sets) or any(segment.has(_DOUBT) for segment in reached):
+    if not sets or any(data.size != "fixed" for data in sets) or reached.having(_DOUBT):
         return None, ()
     if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
         return None, ()
     # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
-    if any(part.has(_ALONE) for part in reached) and any(data.held_out and data.size != "fixed" for data in every_set):
+    if reached.having(_ALONE) and any(data.held_out and data.size != "fixed" for data in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
-    if any(segment.has(_COLLATES) for segment in reached) and not all(data.settled for data in sets):
+    if reached.having(_COLLATES) and not all(data.settled for data in sets):
         return None, ()
     shown = [pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None]
     return True, tuple(dict.fromkeys(shown))

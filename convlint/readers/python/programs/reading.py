@@ -29,7 +29,7 @@ from convlint.readers.python.programs.entries import (
 )
 from convlint.readers.python.programs.input_size import input_size
 from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
-from convlint.readers.python.programs.segments import Reach, Segment, led_to, run_surely
+from convlint.readers.python.programs.segments import Reach, Reached, led_to, run_surely
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
@@ -97,7 +97,7 @@ class _Begun(NamedTuple):
     unit: SourceUnit
     start: ast.stmt
     closure: Closure
-    reached: list[Segment]
+    reached: Reached
     framework: str
     trainer: str
     named: bool  # whether the configuration names it
@@ -151,7 +151,7 @@ class _Reader:
         return next((path for path in closure.files if self._holds(says, path)), "")
 
     def _facts(
-        self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: list[Segment], framework: str, trainer: str
+        self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: Reached, framework: str, trainer: str
     ) -> TrainingProgram:
         sets = self._anywhere(may_set, closure)
         # Without the text of a setting in any file, nothing needs to be evaluated.
@@ -186,7 +186,7 @@ class _Reader:
             torch_name=name,
         )
 
-    def _as_trained(self, event: Event, reached: list[Segment]) -> Event:
+    def _as_trained(self, event: Event, reached: Reached) -> Event:
         """Return a setting whose conditions by `mp.spawn` are soft if the functions that it runs train."""
         spawned = [test for test in event.conditions if test.key.startswith(SPAWNED)]
         if not spawned or not all(self._trains(test.key.removeprefix(SPAWNED), reached) for test in spawned):
@@ -195,24 +195,23 @@ class _Reader:
             event, conditions=tuple(replace(test, soft=True) if test in spawned else test for test in event.conditions)
         )
 
-    def _trains(self, place: str, reached: list[Segment]) -> bool:
+    def _trains(self, place: str, reached: Reached) -> bool:
         """Whether the function at a place, as path:line, leads to a training loop by its words."""
         first = next((segment for segment in reached if f"{segment.path}:{segment.line}" == place), None)
         return first is not None and has_loop(led_to(first, reached), trainer=False)
 
-    def _trained(self, reached: list[Segment], trainer: str) -> list[Segment]:
+    def _trained(self, reached: Reached, trainer: str) -> Reached:
         """Return the segments that a program surely runs; none if they do not train."""
-        followed = run_surely(reached)
-        return followed if has_loop(followed, bool(trainer)) else []
+        followed = Reached(run_surely(reached))
+        return followed if has_loop(followed, bool(trainer)) else Reached(())
 
-    def _besides(self, entry: str, reached: list[Segment], followed: Iterable[Event]) -> tuple[Event, ...]:
+    def _besides(self, entry: str, reached: Reached, followed: Iterable[Event]) -> tuple[Event, ...]:
         """Return the settings in code that the program may reach, but that the evaluation did not run."""
         seen = {(event.at.path, event.at.line, event.at.column) for event in followed}
         skipped = UnreachedSettings(reached, self._runs.machine, self.imports, entry)
         return tuple(
             Event(name, None, at)
-            for segment in reached
-            if segment.has(SETS)
+            for segment in reached.having(SETS)
             for name, at in segment.once(stated)
             if (at.path, at.line, at.column) not in seen and not skipped.never(segment, at)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from convlint.readers.python.evaluator.values import (
     unknown,
 )
 from convlint.readers.python.imports import ProjectImports
-from convlint.readers.python.programs.segments import Reach, Segment, called, parts
+from convlint.readers.python.programs.segments import Reach, Reached, Segment, called, parts
 from convlint.readers.python.programs.settings import (
     NOBODY_KNOWS,
     SETS,
@@ -362,17 +362,21 @@ _SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsy
 class UnreachedSettings:
     """Decides which settings of one program are in branches that are never taken."""
 
-    def __init__(self, reached: Iterable[Segment], machine: _Machine, imports: ProjectImports, entry: str) -> None:
-        self._reached, self._followed_calls, self._project = tuple(reached), machine.followed, imports.project
+    def __init__(self, reached: Reached, machine: _Machine, imports: ProjectImports, entry: str) -> None:
+        self._reached, self._followed_calls, self._imports = reached, machine.followed, imports
         self._left = [side for side in machine.choices.left if side[0] != entry or not self._is_guarded(side)]
-        self._renamed = {
+        self._sure: dict[int, bool] = {}
+        self._open = bool(reached.having(_SETS_GLOBALS))  # such code may rebind any name
+
+    @cached_property
+    def _renamed(self) -> set[str]:
+        """What is imported under another name."""
+        return {
             binding.attr
             for path in dict.fromkeys(segment.path for segment in self._reached)
-            for binding in imports.of(path)
+            for binding in self._imports.of(path)
             if binding.name not in ("*", binding.attr)
         }
-        self._sure: dict[int, bool] = {}
-        self._open = any(segment.has(_SETS_GLOBALS) for segment in self._reached)  # such code may rebind any name
 
     def never(self, segment: Segment, at: Location) -> bool:
         """Whether a place, which the evaluation did not reach, is in a branch that is never taken."""
@@ -384,7 +388,7 @@ class UnreachedSettings:
         return any(is_guard(node) and node.body[0].lineno == side[1] for node in self._conditions(side[0]))
 
     def _conditions(self, path: str) -> list[ast.If]:
-        file = self._project.file(path)
+        file = self._imports.project.file(path)
         return file.nodes[ast.If] if file is not None else []
 
     def _tested_around(self, at: Location) -> frozenset[str] | None:

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from convlint.model.grouping import grouped
@@ -204,6 +205,92 @@ class Imported(Segment):
         return [statement for statement in super().body if not is_guard(statement)]
 
 
+class Reached:
+    """The segments that a program may reach: those that its imports reach, which programs share, and others."""
+
+    def __init__(self, own: Iterable[Segment], shared: Reached | None = None) -> None:
+        self._own, self._shared = tuple(own), shared
+        self._having: dict[object, list[Segment]] = {}
+
+    def __iter__(self) -> Iterator[Segment]:
+        """Return an iterator over the segments."""
+        return chain(self._shared or (), self._own)
+
+    def having(self, what: re.Pattern[bytes] | Callable[[Segment], bool]) -> list[Segment]:
+        """Return the segments in which a pattern is found, or for which a function returns True."""
+        if what not in self._having:
+            shared = self._shared.having(what) if self._shared is not None else []
+            if isinstance(what, re.Pattern):
+                own = [segment for segment in self._own if segment.has(what)]
+            else:
+                own = [segment for segment in self._own if what(segment)]
+            self._having[what] = shared + own
+        return self._having[what]
+
+
+_Lists = dict[Any, tuple[Segment, ...]]
+
+
+class _Search:
+    """The segments that some files reach: it can go on with more files."""
+
+    def __init__(self, before: _Search | None = None) -> None:
+        """Start where the search `before` ended, if given."""
+        self.files: frozenset[str] = before.files if before else frozenset()
+        self.reached: dict[Segment, None] = before.reached.copy() if before else {}
+        self._definitions: _Lists = before._definitions.copy() if before else {}  # functions and classes
+        self._methods: _Lists = before._methods.copy() if before else {}
+        self._words: set[bytes] = before._words.copy() if before else set()
+        self._live: _Lists = before._live.copy() if before else {}  # methods of classes that were named, by name
+
+    def add(self, files: Iterable[str], parts: Iterable[Segment]) -> _Search:
+        """Add the segments of more files, and all that these and the others reach now."""
+        waiting: list[Segment] = []
+        for part in parts:
+            # Any module may be imported for its side effects, and a registry is read by computed names.
+            if part.kind == "module" or (part.handed_over and not part.is_method):
+                waiting.append(part)
+            if part.is_method:
+                _append(self._methods, (part.path, part.cls), part)
+            elif part.kind != "module":
+                name = part.name.encode()
+                _append(self._definitions, name, part)
+                if name in self._words:
+                    waiting.append(part)
+        self._follow(waiting)
+        self.files = self.files.union(files)
+        return self
+
+    @cached_property
+    def result(self) -> Reached:
+        """What it reaches, once it has ended."""
+        return Reached(self.reached)
+
+    def _follow(self, waiting: list[Segment]) -> None:
+        words = self._words
+        while waiting:
+            segment = waiting.pop()
+            if segment in self.reached:
+                continue
+            self.reached[segment] = None
+            for method in self._methods.get((segment.path, segment.cls), ()) if segment.kind == "class" else ():
+                _append(self._live, method.name.encode(), method)
+                if _runs(method, words):
+                    waiting.append(method)
+            for word in sorted(segment.words - words):  # in the same order in each run
+                words.add(word)
+                waiting += self._definitions.get(word, ())
+                waiting += self._live.get(word, ())
+
+
+def _append(lists: _Lists, key: object, segment: Segment) -> None:
+    """Append to the list of a key; searches that started from one another share the lists."""
+    lists[key] = (*lists.get(key, ()), segment)
+
+
+_MOST_SEARCHES = 8
+
+
 class Reach:
     """Finds the segments that programs may reach; each file is cut once."""
 
@@ -211,42 +298,32 @@ class Reach:
         self._units = units
         self.segments = cache(self._segments)
         self._imported = cache(partial(Imported, units))
+        self._searches: list[_Search] = []  # of the files that the latest programs import
 
-    def of(self, files: Iterable[str]) -> list[Segment]:
+    def of(self, files: Iterable[str]) -> Reached:
         """Return the segments that a program of these files may run: all module bodies, and what they name.
 
         The program begins in the first of them, and imports the others, without the code below their guards.
         """
-        entry, *_ = files = tuple(files) or ("",)
-        waiting: list[Segment] = []
-        definitions: dict[bytes, list[Segment]] = {}  # functions and classes
-        methods: dict[tuple[str, str], list[Segment]] = {}
-        for part in (part for path in files for part in self.segments(path)):
-            part = self._imported(part) if part.kind == "module" and part.path != entry else part
-            # Any module may be imported for its side effects, and a registry is read by computed names.
-            if part.kind == "module" or (part.handed_over and not part.is_method):
-                waiting.append(part)
-            if part.is_method:
-                methods.setdefault((part.path, part.cls), []).append(part)
-            elif part.kind != "module":
-                definitions.setdefault(part.name.encode(), []).append(part)
-        reached: dict[Segment, None] = {}
-        words: set[bytes] = set()
-        live: dict[bytes, list[Segment]] = {}  # methods of classes that were named, by name
-        while waiting:
-            segment = waiting.pop()
-            if segment in reached:
-                continue
-            reached[segment] = None
-            for method in methods.get((segment.path, segment.cls), ()) if segment.kind == "class" else ():
-                live.setdefault(method.name.encode(), []).append(method)
-                if _runs(method, words):
-                    waiting.append(method)
-            for word in sorted(segment.words - words):  # in the same order in each run
-                words.add(word)
-                waiting += definitions.get(word, ())
-                waiting += live.get(word, ())
-        return list(reached)
+        entry, *others = tuple(files) or ("",)
+        imported = self._of_imported(others)
+        search = _Search(imported).add((entry,), self.segments(entry))
+        return Reached(list(search.reached)[len(imported.reached) :], imported.result)
+
+    def _of_imported(self, files: Sequence[str]) -> _Search:
+        """Return the search in these files, continued from the largest one in some of them: programs share most."""
+        wanted = frozenset(files)
+        before = max((search for search in self._searches if search.files <= wanted),
+                     key=lambda search: len(search.files), default=_Search())  # fmt: skip
+        if before.files == wanted:
+            return before
+        more = [path for path in files if path not in before.files]
+        parts = (
+            self._imported(part) if part.kind == "module" else part for path in more for part in self.segments(path)
+        )
+        search = _Search(before).add(more, parts)
+        self._searches = [*self._searches, search][-_MOST_SEARCHES:]
+        return search
 
     def _segments(self, path: str) -> list[Segment]:
         """Return the segments of one file; none if it cannot be read."""

@@ -128,3 +128,19 @@ def test_a_try_that_binds_very_many_names_is_read_in_time() -> None:
     begun = time.process_time()
     assert plain(variable(f"import a\ntry:\n    a.b()\n{bound}except E: pass\nx = v7\n")) == 7
     assert time.process_time() - begun < SECONDS
+
+
+LONG = "    for a in range(200):\n        for b in range(5): c = [a, b]\n" * 10
+
+
+@pytest.mark.parametrize(
+    ("body", "again", "whole"),
+    [
+        (f"    nn.Conv2d(3, 8, 3)\n{LONG}    nn.Conv2d(8, 8, 3)\n", 1, False),
+        (f"    x = nn.Conv2d(3, 8, 3)\n{LONG}    nn.Conv2d(8, 8, 3)\n    return x\n", 2, True),
+        ("    for i in range(200): nn.Conv2d(3, i, 3), [j for j in range(100)]\n    nn.Conv2d(8, 8, 3)\n", 201, True),
+    ],
+)
+def test_a_script_ends_some_steps_after_the_last_record(body: str, again: int, whole: bool) -> None:
+    run = roots_of(f"from torch import nn\ndef main():\n{body}")["main"]
+    assert (len(run.recorded), run.whole) == (again, whole)

@@ -1130,3 +1130,12 @@ def test_a_branch_of_a_helper_that_defaults_refuse_counts_only_where_a_caller_ta
     (tmp_path / "net.py").write_text(nets if apart else nets + calls)
     found = {(finding.rule.code, finding.location.line) for finding in lint(tmp_path, isolated=True).findings}
     assert (("CL506", 7) in found) is is_said
+
+
+@pytest.mark.parametrize(("files", "known"), [(1, 2), (60, 1)])
+def test_scripts_of_large_repositories_end_sooner(files: int, known: int) -> None:
+    loop = "    for i in range(200):\n        for j in range(5): k = [i, j]\n" * 2
+    text = f"{HEAD}def main():\n    nn.Conv2d(3, 8, 3)\n{loop}    nn.Conv2d(8, 8, 3)\n"
+    contents = {f"n{at}.py": text.encode() for at in range(files)}
+    project = Project("nowhere", list(contents), contents)
+    assert read_layers(ProjectImports(project), ["n0.py"]).known == known

@@ -12,7 +12,7 @@ from training_scripts import LOOP, program, programs
 
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.running import Relevant, Runs
-from convlint.readers.python.programs.segments import segments
+from convlint.readers.python.programs.segments import Reach, segments
 from convlint.readers.python.programs.unit import Units
 from convlint.readers.python.project import Project
 
@@ -63,6 +63,35 @@ def test_a_file_is_cut_by_indentation(tmp_path: Path) -> None:
     assert b"inner" in found[3].words
     assert b"z" in found[2].words
     assert sum(len(each.lines) for each in found) == len(TEXT.splitlines())
+
+
+SHARED = {
+    "a.py": "def one(): two()\ndef two(): pass\ndef three(): pass\nclass Net:\n    def go(self): three()\n",
+    "b.py": "import a\ndef run(): later()\nnet = a.Net\n",
+    "c.py": "def later(): pass\ndef unused(): pass\n",
+    "e1.py": "import a, b\na.one()\n",
+    "e2.py": "import a, b, c\nb.run()\n",
+    "e3.py": "import a, b, c\nnet.go()\n",
+    "e4.py": "import a\n",
+}
+
+
+@pytest.mark.parametrize("order", [("e1.py", "e2.py", "e3.py", "e4.py"), ("e4.py", "e3.py", "e2.py", "e1.py")])
+def test_programs_that_share_imports_reach_what_they_reach_alone(order: tuple[str, ...]) -> None:
+    project = Project("nowhere", list(SHARED), {path: text.encode() for path, text in SHARED.items()})
+    imports = ProjectImports(project)
+    units = Units(imports, Runs(imports, Relevant(imports)).machine)
+    reach, reached = Reach(units), {}
+    for entry in order:
+        reached[entry] = {(part.path, part.name) for part in reach.of(imports.closure(entry).files)}
+        assert reached[entry] == {(part.path, part.name) for part in Reach(units).of(imports.closure(entry).files)}
+    modules = {entry: {(path, "") for path in imports.closure(entry).files} for entry in order}
+    assert {entry: reached[entry] - modules[entry] for entry in order} == {
+        "e1.py": {("a.py", "one"), ("a.py", "two"), ("a.py", "Net")},
+        "e2.py": {("a.py", "Net"), ("b.py", "run"), ("c.py", "later")},
+        "e3.py": {("a.py", "Net"), ("a.py", "go"), ("a.py", "three")},
+        "e4.py": set(),
+    }
 
 
 def test_names_that_mean_each_other_end(tmp_path: Path) -> None:
