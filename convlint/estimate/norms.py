@@ -37,10 +37,15 @@ _CUDNN_INFERENCE: Final[Mapping[int, float]] = {4: 1.0, 2: 0.66}
 # Fit: a U-Net of 64 images under fp16 autocast on H200, PyTorch 2.11. Channels that are not held, as of volumes, take
 # what a batch norm's take.
 _HELD_INSTANCE: Final = (1.2, 1.4)
-# Clocks of one SM for an element of a group norm, forward and backward: its kernels read each element by an index of
-# its own. Fit: ResNet-50 with GroupNorm in NCHW under autocast on H100 and H200, PyTorch 2.11 (0.67 to 0.77 of the
+# Group norms read each element by an index of its own: clocks of one SM for an element, forward without its statistics,
+# and backward. Fit: ResNet-50 with GroupNorm in NCHW under autocast on H100 and H200, PyTorch 2.11 (0.67 to 0.77 of the
 # measured steps by bytes alone); in 16 bits inference on RTX 3090, PyTorch 2.4. Backward in 16 bits: assumed.
-_GROUP_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (2.0, 3.7), 2: (1.2, 1.9)}
+_GROUP_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.6, 3.7), 2: (0.85, 1.9)}
+# The statistics of a group of an image are those of one block of 512 threads (RowwiseMomentsCUDAKernel in
+# group_norm_kernel.cu): clocks of it for an element, and how many blocks an SM runs at once. Fit: bf16 on A100 and H100
+# (pull requests 183946 and 182907; 13 images of 18 channels of 512x512, of 6 groups as is assumed).
+_MOMENTS: Final = 1.45
+_MOMENTS_AT_ONCE: Final = 4
 # Clocks of one SM for a row of a layer norm beside its bytes, from cc 9.0 on: forward, and backward for what it reads.
 # RTX 3090 and 4090 show no such rows. Fit: ConvNeXt-T, ViT-S and Swin-T (rows of 96 to 1536 channels) on H200.
 _LAYER_NORM_ROW: Final = (375.0, 120.0)
@@ -109,9 +114,18 @@ def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool)
     return clocks * max(norm.elements, positions * board.sms) / board.clocks_per_us
 
 
-def group_norm_us(elements: float, size: int, board: Board, *, forward: bool) -> float:
-    """The least time of a group norm over elements of `size` bytes; before cc 8.0 memory alone is taken to count."""
-    return 0.0 if not board.modern else _GROUP_NORM.get(size, (0.0, 0.0))[not forward] * elements / board.clocks_per_us
+def group_norm_us(elements: float, groups: float, size: int, board: Board, *, forward: bool) -> float:
+    """The least time of a group norm; `groups`: of all images, many if unknown, and `size`: bytes of an element.
+
+    Before cc 8.0 memory alone is taken to count.
+    """
+    if not board.modern or size not in _GROUP_NORM:
+        return 0.0
+    clocks = _GROUP_NORM[size][not forward] * elements
+    if forward:
+        at_once = _MOMENTS_AT_ONCE * board.sms
+        clocks += _MOMENTS * board.sms * elements / min(groups or at_once, at_once)
+    return clocks / board.clocks_per_us
 
 
 def layer_norm_us(rows: float, board: Board, *, forward: bool) -> float:

@@ -74,9 +74,24 @@ def test_an_instance_norm_of_few_channels_leaves_sms_idle() -> None:
 
 
 def test_a_group_norm_takes_clocks_for_its_elements() -> None:
-    assert group_norm_us(1e9, 4, H200, forward=True) > group_norm_us(1e9, 2, H200, forward=True) > 0
-    assert group_norm_us(1e9, 8, H200, forward=True) == 0.0  # fp64: nothing was timed
-    assert group_norm_us(1e9, 4, Board(load_gpu("k80")), forward=True) == 0.0  # nor there
+    many = 4096.0
+    assert group_norm_us(1e9, many, 4, H200, forward=True) > group_norm_us(1e9, many, 2, H200, forward=True) > 0
+    assert group_norm_us(1e9, many, 4, H200, forward=True) == group_norm_us(1e9, 0.0, 4, H200, forward=True)
+    assert group_norm_us(1e9, many, 8, H200, forward=True) == 0.0  # fp64: nothing was timed
+    assert group_norm_us(1e9, many, 4, Board(load_gpu("k80")), forward=True) == 0.0  # nor there
+
+
+@pytest.mark.parametrize(
+    ("gpu", "channels", "side", "us"), [("h100-sxm", 18, 512, 793), ("a100", 18, 512, 1119), ("a100", 48, 127, 188)]
+)
+def test_few_groups_leave_sms_idle(gpu: str, channels: int, side: int, us: float) -> None:
+    """13 images in bf16, as published in pull requests 182907 and 183946 of PyTorch; 6 groups are assumed."""
+    elements = 13 * channels * side**2
+    board = Board(load_gpu(gpu))
+    assert group_norm_us(elements, 13 * 6, 2, board, forward=True) == pytest.approx(us, rel=0.1)
+    assert group_norm_us(elements, 13, 2, board, forward=True) > 3 * us
+    back = group_norm_us(elements, 13, 2, board, forward=False)
+    assert back == group_norm_us(elements, 13 * 6, 2, board, forward=False)
 
 
 @pytest.mark.parametrize(("rows", "channels", "us"), [(25_216, 384, 53), (401_408, 96, 660)])
