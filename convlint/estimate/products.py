@@ -110,7 +110,9 @@ class Products(Struct, frozen=True):
         unit = self._unit(dtype)
         if unit is None or not flops:
             return 0.0
-        share = columns / (columns + fit.ramp) / (fit.a + fit.b / min(width, _WIDEST))
+        # Exponentials, which narrow heads have more of, hold slow Tensor Cores up less.
+        b = fit.b / self.board.slower_than_hopper if unit.tensor else fit.b
+        share = columns / (columns + fit.ramp) / (fit.a + b / min(width, _WIDEST))
         return 1e6 * flops / (unit.peak * share)
 
     def _unit(self, dtype: Dtype) -> ArithmeticUnit | None:

@@ -30,6 +30,15 @@ def test_attention_on_hopper_is_cudnns(width: int, length: int, forward: float, 
         assert flops / us * 1e-6 == pytest.approx(tflops, rel=0.15)
 
 
+def test_attention_holds_slow_tensor_cores_up_less() -> None:
+    """H20 multiplies at a quarter of H100's rate, and takes exponentials as fast."""
+    slow = products("h20")
+    us = slow.attention_us(32, 4096, 4096, 64, Dtype.fp16, forward=True)
+    peak = slow.gpu.peak(Dtype.fp16, tensor=True)
+    assert peak is not None
+    assert 0.7 < 4e6 * 32 * 4096**2 * 64 / us / peak < 0.9
+
+
 def test_attention_over_few_positions_fills_its_tiles_badly() -> None:
     """ViT-S with 128 images on H200: 46 us forward, 136 back."""
     hopper = products("h200-sxm")
