@@ -123,6 +123,10 @@ class Board:
         on_paper = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         # cc 9.0, and the data center's GPUs after it, which are taken to run the same kernels.
         self.like_hopper = self.generation == "9.0"
+        # How many times as fast H100's Tensor Cores multiply per clock and SM: H20's rate is lower, newer ones' is not.
+        peak = tensor_peak(gpu, Dtype.fp16, fp16_accumulate=False) or 0.0
+        rate = peak / (gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ))
+        self.slower_than_hopper = max(1.0, const.HOPPER_RATE / rate) if self.like_hopper and rate else 1.0
         self.fp32_peak = on_paper * self.factors.cuda_clock
         clock = gpu.boost_clock_hz or on_paper / (256 * gpu.sms)  # 128 lanes, where the clock is unknown
         self.clocks_per_us = gpu.sms * clock * clock_under_load(gpu, tensor=False) * 1e-6  # of all SMs together
@@ -156,9 +160,7 @@ class Board:
 
     def of_amperes(self, share: float) -> float:
         """`share` of the peak, as Ampere's instructions reach it on H100, of this GPU's: all of H20's lower one."""
-        peak = tensor_peak(self.gpu, Dtype.fp16, fp16_accumulate=False) or 0.0
-        rate = peak / (self.sms * (self.gpu.boost_clock_hz or _CLOCK_HZ))
-        return min(1.0, share * max(1.0, const.HOPPER_RATE / rate)) if rate else share
+        return min(1.0, share * self.slower_than_hopper)
 
     def _build(self, compute: Dtype, tensor: bool, tensorrt: bool) -> ArithmeticUnit | None:
         gpu = self.gpu

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate import constants as const
-from convlint.estimate.board import Board, compute_dtype
+from convlint.estimate.board import ArithmeticUnit, Board, compute_dtype
 from convlint.estimate.passes import pass_time_us, time_us
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, with_output
@@ -99,21 +99,26 @@ class Products(Struct, frozen=True):
 
     def batched_us(self, flops: float, dtype: Dtype) -> float:
         """So many FLOPs of batched products of activations; 0 where nothing multiplies this dtype."""
-        compute = compute_dtype(dtype, self.gpu, self.runtime)
-        tensor, simt = self.board.units(compute, tensorrt=False)
-        unit = tensor or simt
+        unit = self._unit(dtype)
         return 0.0 if unit is None else flops / (unit.best_flops_per_us * _BATCHED_SHARE)
 
     def attention_us(self, heads: int, queries: int, keys: int, width: int, dtype: Dtype, *, forward: bool) -> float:
         """A pass of fused attention over the heads of all images; 0 where nothing multiplies this dtype."""
-        compute = compute_dtype(dtype, self.gpu, self.runtime)
-        if not any(self.board.units(compute, tensorrt=False)):
-            return 0.0
-        each = (_HOPPER if self.board.like_hopper else _ELSEWHERE)[not forward]
+        fit = (_HOPPER if self.board.like_hopper else _ELSEWHERE)[not forward]
         rows, columns = (_TILE * ceil(count / _TILE) for count in (queries, keys))
-        flops = 2 * each.products * heads * rows * columns * width
-        share = columns / (columns + each.ramp) / (each.a + each.b / min(width, _WIDEST))
-        return 1e6 * flops / (self.board.peak(compute) * share)
+        flops = 2 * fit.products * heads * rows * columns * width
+        unit = self._unit(dtype)
+        if unit is None or not flops:
+            return 0.0
+        # Exponentials, which narrow heads have more of, hold slow Tensor Cores up less.
+        b = fit.b / self.board.slower_than_hopper if unit.tensor else fit.b
+        share = columns / (columns + fit.ramp) / (fit.a + b / min(width, _WIDEST))
+        return 1e6 * flops / (unit.peak * share)
+
+    def _unit(self, dtype: Dtype) -> ArithmeticUnit | None:
+        """What multiplies this dtype."""
+        tensor, simt = self.board.units(compute_dtype(dtype, self.gpu, self.runtime), tensorrt=False)
+        return tensor or simt
 
 
 def _pointwise(M: int, N: int, K: int, dtype: Dtype) -> ConvLayer:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from convlint.estimate.board import Board
+from convlint.estimate.board import Board, clock_under_load
 from convlint.estimate.passes import of_products
 from convlint.estimate.products import Products
 from convlint.gpus.gpu import load_gpu
@@ -30,6 +30,15 @@ def test_attention_on_hopper_is_cudnns(width: int, length: int, forward: float, 
         assert flops / us * 1e-6 == pytest.approx(tflops, rel=0.15)
 
 
+def test_attention_holds_slow_tensor_cores_up_less() -> None:
+    """H20 multiplies at a quarter of H100's rate, and takes exponentials as fast."""
+    slow = products("h20")
+    us = slow.attention_us(32, 4096, 4096, 64, Dtype.fp16, forward=True)
+    peak = slow.gpu.peak(Dtype.fp16, tensor=True)
+    assert peak is not None
+    assert 0.7 < 4e6 * 32 * 4096**2 * 64 / us / peak < 0.9
+
+
 def test_attention_over_few_positions_fills_its_tiles_badly() -> None:
     """ViT-S with 128 images on H200: 46 us forward, 136 back."""
     hopper = products("h200-sxm")
@@ -49,6 +58,21 @@ def test_batched_products_take_their_share_of_the_tile() -> None:
 def test_what_multiplies_nothing_takes_no_time() -> None:
     assert products("gtx-1080-ti").batched_us(1e12, Dtype.fp8) == 0.0
     assert products("gtx-1080-ti").attention_us(8, 64, 64, 64, Dtype.fp8, forward=True) == 0.0
+
+
+@pytest.mark.parametrize(("keys", "width"), [(0, 64), (197, 0)])
+def test_attention_over_nothing_takes_no_time(keys: int, width: int) -> None:
+    assert products("h100-sxm").attention_us(8, 197, keys, width, Dtype.fp16, forward=True) == 0.0
+
+
+@pytest.mark.parametrize("gpu", ["t4", "l4", "jetson-orin-nx-16gb"])
+def test_attention_runs_at_the_clock_under_load(gpu: str) -> None:
+    held = products(gpu)
+    us = held.attention_us(96, 8192, 8192, 64, Dtype.fp16, forward=True)
+    flops = 4 * 96 * 8192**2 * 64
+    peak = load_gpu(gpu).peak(Dtype.fp16, tensor=True)
+    assert peak is not None
+    assert flops / us * 1e6 / (peak * clock_under_load(held.gpu, tensor=True)) == pytest.approx(0.6, rel=0.05)
 
 
 def test_a_row_of_a_product_on_cuda_cores_reads_its_weights_once() -> None:

@@ -181,7 +181,9 @@ class ModelWalk:
         if is_convolution(kind) and given:
             return self._convolution(kind, layer, name, given[0])
         wrapped, module = layer.at("config").get("layer"), layer.get("module")
-        what = kind if wrapped is None else f"{kind} of {wrapped.at('class_name').text()}"
+        # A class of one's own may have a setting of that name, which is no layer.
+        inner = wrapped.get("class_name") if wrapped is not None and wrapped.is_object else None
+        what = kind if inner is None else f"{kind} of {inner.text()}"
         is_of_keras = layer.get("registered_name") is None if module is None else module.text().split(".")[0] in _KERAS
         if "Conv" in what:
             self._messages.setdefault(f"layer {name!r}: {what} is a convolution that convlint does not know")

@@ -471,8 +471,12 @@ class _Wiring:
                 layer = self.operations[operation.inputs[0]].layer
                 if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                     return shape  # it stands behind its convolution already
-                word = "instancenorm" if (kind, work.kind) == ("batchnorm", "group norm") else _word_of(work)
-                return self.items.put(name, word, inputs, self.learning.get(number, _NO_FIELDS))
+                word, fields = _word_of(work), dict(self.learning.get(number, _NO_FIELDS))
+                if (kind, work.kind) == ("batchnorm", "group norm"):
+                    word = "instancenorm"
+                    if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
+                        word, fields = "groupnorm", {"groups": operation.C, **fields}
+                return self.items.put(name, word, inputs, fields)
             joined = inputs if kind == "concat" else _distinct(inputs)
             if kind in ("add", "concat") and len(joined) > 1:
                 multiplies = work is not None and work.kind == "multiply"

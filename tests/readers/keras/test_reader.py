@@ -256,6 +256,14 @@ def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, of_sc
     assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
 
 
+@pytest.mark.parametrize("layer", [3, "conv2", {"units": 4}])
+def test_a_setting_named_layer_may_be_none(tmp_path: Path, layer: object) -> None:
+    """Classes of one's own have settings of any name."""
+    mine = {"class_name": "Mine", "name": "m", "config": {"name": "m", "layer": layer}, "module": "mine"}
+    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
+    assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
+
+
 def test_steps_of_unknown_shape(tmp_path: Path) -> None:
     odd = called({"class_name": "Odd", "module": "keras.layers", "name": "o", "config": {"name": "o"}}, ["i", 0, 0])
     inner = {"class_name": "Conv2D", "config": {"name": "c", "filters": 8, "kernel_size": 3}}

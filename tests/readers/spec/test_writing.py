@@ -633,3 +633,16 @@ def test_a_norm_is_written_as_what_it_is(kind: WorkKind, word: str) -> None:
     assert network.layers[0].norm_follows
     assert [each.work.kind for each in back(network).operations if each.work is not None] == [kind]
     assert f"op: {word}" in spec_text(network).replace("batchnorm", "norm")
+
+
+def test_a_group_norm_that_an_exporter_took_apart_is_one() -> None:
+    """Its rows are few, and as many channels of an instance norm would leave SMs idle."""
+    net, a = stem()
+    elements = 8 * 60 * 256
+    relu = net.same("identity", a, work=Work(kind="activation", op="relu", reads=(elements,), writes=elements))
+    net.same("batchnorm", relu, work=Work(kind="group norm", op="group_norm", reads=(elements,), writes=elements))
+    network = replace(net.network(), whole=True)
+    assert "op: groupnorm, groups: 60}" in spec_text(network)
+    again = back(network)
+    assert again.whole
+    assert spec_text(again) == spec_text(network)
