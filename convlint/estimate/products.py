@@ -48,6 +48,9 @@ _WIDEST: Final = 128  # that was fitted
 # A100, 50 to 73 % of the peak (arXiv 2307.08691), the ramps taken from H100.
 _HOPPER: Final = (_Attention(2, 0.88, 97.0, 116.0), _Attention(5, 1.55, 47.0, 260.0))
 _ELSEWHERE: Final = (_Attention(2, 1.1, 35.0, 116.0), _Attention(5, 1.36, 29.0, 260.0))
+# In fp32 Tensor Cores multiply each operand in two parts of TF32 (OpMultiplyAddFastF32 in DefaultGemmType,
+# gemm_kernel_utils.h of PyTorch's memory-efficient attention), whatever is allowed elsewhere.
+_PARTS_OF_FP32: Final = 3
 
 
 class Products(Struct, frozen=True):
@@ -104,16 +107,17 @@ class Products(Struct, frozen=True):
 
     def attention_us(self, heads: int, queries: int, keys: int, width: int, dtype: Dtype, *, forward: bool) -> float:
         """A pass of fused attention over the heads of all images; 0 where nothing multiplies this dtype."""
-        fit = (_HOPPER if self.board.like_hopper else _ELSEWHERE)[not forward]
+        in_parts = self.board.units(Dtype.tf32, tensorrt=False)[0] if dtype == Dtype.fp32 else None
+        unit = in_parts or self._unit(dtype)
+        fit = (_HOPPER if self.board.like_hopper and in_parts is None else _ELSEWHERE)[not forward]
         rows, columns = (_TILE * ceil(count / _TILE) for count in (queries, keys))
         flops = 2 * fit.products * heads * rows * columns * width
-        unit = self._unit(dtype)
         if unit is None or not flops:
             return 0.0
         # Exponentials, which narrow heads have more of, hold slow Tensor Cores up less.
-        b = fit.b / self.board.slower_than_hopper if unit.tensor else fit.b
+        b = fit.b / self.board.slower_than_hopper if unit.tensor and in_parts is None else fit.b
         share = columns / (columns + fit.ramp) / (fit.a + b / min(width, _WIDEST))
-        return 1e6 * flops / (unit.peak * share)
+        return 1e6 * flops / (unit.peak * share) * (1 if in_parts is None else _PARTS_OF_FP32)
 
     def _unit(self, dtype: Dtype) -> ArithmeticUnit | None:
         """What multiplies this dtype."""

@@ -83,3 +83,11 @@ def test_a_row_of_a_product_on_cuda_cores_reads_its_weights_once() -> None:
     assert many is not None
     assert row == pytest.approx(4096 * 4096 * 4 * hopper.us_per_byte, rel=0.3)
     assert many > 2 * 4096**3 / (67e6)
+
+
+@pytest.mark.parametrize(("gpu", "times"), [("h100-sxm", 6), ("a100", 6), ("v100", 8)])
+def test_attention_in_fp32_multiplies_parts_in_tf32(gpu: str, times: float) -> None:
+    """Three products in TF32, which runs at half of fp16's rate; V100 has CUDA cores alone for it."""
+    on = products(gpu)
+    half, single = (on.attention_us(96, 1024, 1024, 64, dtype, forward=True) for dtype in (Dtype.fp16, Dtype.fp32))
+    assert single / half == pytest.approx(times, rel=0.35)
