@@ -42,9 +42,11 @@ _HELD_INSTANCE: Final = (1.2, 1.4)
 # measured steps by bytes alone); in 16 bits inference on RTX 3090, PyTorch 2.4. Backward in 16 bits: assumed.
 _GROUP_NORM: Final[Mapping[int, tuple[float, float]]] = {4: (1.6, 3.7), 2: (0.85, 1.9)}
 # The statistics of a group of an image are those of one block of 512 threads (RowwiseMomentsCUDAKernel in
-# group_norm_kernel.cu): clocks of it for an element, and how many blocks an SM runs at once. Fit: bf16 on A100 and H100
-# (pull requests 183946 and 182907; 13 images of 18 channels of 512x512, of 6 groups as is assumed).
-_MOMENTS: Final = 1.45
+# group_norm_kernel.cu): clocks of it for an element that comes from memory, and from L2, which has a tensor of up to so
+# large a share of it; and how many blocks an SM runs at once. Fit: bf16 on A100 and H100 (pull requests 183946 and
+# 182907; 13 images of 18 channels of 512x512 and 127x127, of 6 groups as is assumed).
+_MOMENTS: Final = (1.45, 0.8)
+_MOMENTS_IN_L2: Final = 0.2
 _MOMENTS_AT_ONCE: Final = 4
 # Clocks of one SM for a row of a layer norm beside its bytes, from cc 9.0 on: forward, and backward for what it reads.
 # RTX 3090 and 4090 show no such rows. Fit: ConvNeXt-T, ViT-S and Swin-T (rows of 96 to 1536 channels) on H200.
@@ -124,7 +126,9 @@ def group_norm_us(elements: float, groups: float, size: int, board: Board, *, fo
     clocks = _GROUP_NORM[size][not forward] * elements
     if forward:
         at_once = _MOMENTS_AT_ONCE * board.sms
-        clocks += _MOMENTS * board.sms * elements / min(groups or at_once, at_once)
+        share = min(1.0, _MOMENTS_IN_L2 * board.l2_bytes / (elements * size)) if elements else 0.0
+        each = share * _MOMENTS[1] + (1 - share) * _MOMENTS[0]
+        clocks += each * board.sms * elements / min(groups or at_once, at_once)
     return clocks / board.clocks_per_us
 
 
