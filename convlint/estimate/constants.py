@@ -14,11 +14,16 @@ from msgspec.structs import replace
 
 from convlint.gpus.gpu import Factors
 from convlint.model.layer import Pass
+from convlint.model.runtime import Version
 
-# The first version of convlint whose predictions are those of today: whoever changes any raises it. Timings that were
-# held against earlier ones say nothing of how far today's are off.
-UNCHANGED_SINCE: Final = 0, 2
-CHANGED_LATELY: Final = 0, 4  # on Orin, on Hopper, and on what is predicted like Hopper, up to cc 12.0
+
+def unchanged_since(cc: Version) -> tuple[int, int]:
+    """The first version of convlint whose predictions for a compute capability are those of today.
+
+    Timings that were held against earlier ones say nothing of how far today's are off: whoever changes any raises it.
+    """
+    return (0, 4) if cc == "8.7" or "9.0" <= cc < "12.0" else (0, 2)
+
 
 Tile = tuple[int, int]
 # How a pass may split its reduction: not at all; while the unsplit tiles leave SMs idle; freely; up to one tile per SM.

@@ -325,17 +325,17 @@ class _Walk:
         """The least time of a batch norm, a group norm or an instance norm in PyTorch."""
         operation = self.operations[number]
         work = _work(operation)
+        elements = self.writes(number, work)
+        positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
+        if work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
+            share = (operation.C or 0) * positions / operation.groups if operation.groups > 1 else 0.0
+            return group_norm_us(elements, elements / share if share else 0.0, size, self.board, forward=forward)
         norm = Norm(
-            elements=self.writes(number, work), size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
+            elements=elements, size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
             # cuDNN wants weights, in fp32 (ATen/native/Normalization.cpp); InstanceNorm has none by default.
             by_cudnn=(size != 2 or (self.sixteen != Dtype.bf16 and self.autocast))
             and (work.weights > 0 or work.kind in BATCH_NORMS),
         )  # fmt: skip
-        positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
-        if work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
-            share = (operation.C or 0) * positions / operation.groups if operation.groups > 1 else 0.0
-            groups = norm.elements / share if share else 0.0
-            return group_norm_us(norm.elements, groups, size, self.board, forward=forward)
         if work.kind not in BATCH_NORMS:
             return instance_norm_us(norm, positions, self.board, forward=forward)
         if not self.training or work.kind == "frozen norm":

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint import __version__
 from convlint.config.find import Config, Configs, shown_path
 from convlint.engine.findings import NetworkResult, Target
-from convlint.estimate.constants import CHANGED_LATELY, UNCHANGED_SINCE
+from convlint.estimate.constants import unchanged_since
 from convlint.files.bounded_file import open_regular, python_bytes, python_text
 from convlint.files.located_yaml import MAX_BYTES, Value, read_text
 from convlint.files.patterns import pattern
@@ -107,8 +107,7 @@ def _reason(file: CalibrationFile, runtime: Runtime) -> str:
     origin, calibration = file.origin, file.calibration
     if calibration.error_after > calibration.error_before:
         return "it makes predictions worse: its error_after is above its error_before"
-    cc = origin.compute_capability
-    since = CHANGED_LATELY if cc == "8.7" or "9.0" <= cc < "12.0" else UNCHANGED_SINCE
+    since = unchanged_since(origin.compute_capability)
     if not since <= tuple(_numbers(origin.convlint)[:2]) <= tuple(_numbers(Version(__version__))[:2]):
         return f"its errors are those of convlint {origin.convlint}, and estimates have changed: measure again"
     if origin.cudnn is not None and runtime.cudnn is not None and _differ(origin.cudnn, runtime.cudnn):
