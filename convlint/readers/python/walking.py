@@ -28,13 +28,18 @@ _WITHOUT_NODES = frozenset((ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSin
 class _Holding(dict[type, tuple[str, ...]]):
     """The fields of each node type that may hold other nodes, computed once for each type."""
 
+    def __init__(self, plain: frozenset[str]) -> None:
+        super().__init__()
+        self._plain = plain  # fields that are left out
+
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
-        names = () if kind in _WITHOUT_NODES else tuple(name for name in kind._fields if name not in _PLAIN)
+        names = () if kind in _WITHOUT_NODES else tuple(name for name in kind._fields if name not in self._plain)
         self[kind] = names
         return names
 
 
-_holding = _Holding()
+_holding = _Holding(_PLAIN)
+_without_annotations = _Holding(_PLAIN | {"annotation", "returns"})
 
 
 def below(node: ast.AST, empty: frozenset[type] = LEAVES) -> list[ast.AST]:
@@ -50,11 +55,12 @@ def below(node: ast.AST, empty: frozenset[type] = LEAVES) -> list[ast.AST]:
     return children
 
 
-def every(node: ast.AST) -> list[ast.AST]:
+def every(node: ast.AST, *, annotations: bool = True) -> list[ast.AST]:
     """Return the node and all its descendants, breadth first, leaves included, operators and contexts not."""
     nodes = [node]
+    holding = _holding if annotations else _without_annotations
     for inner in nodes:  # which grows meanwhile
-        for name in _holding[inner.__class__]:
+        for name in holding[inner.__class__]:
             child = getattr(inner, name, None)
             kind = child.__class__
             if kind is list:

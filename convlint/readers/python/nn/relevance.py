@@ -82,14 +82,14 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _words(statement: ast.stmt) -> set[str]:
-    """Return names, attributes and the words of strings, without docstrings and decorators.
+    """Return names, attributes and the words of strings, without docstrings, decorators and annotations.
 
     A name is there once more with all attributes behind it, and a dot: `models.` and `models.resnet.ResNet.` tell all
     that is done with `models`. Words of strings and of keywords are there once more too, with a quote in front.
     """
     prose = {id(node) for decorator in getattr(statement, "decorator_list", ()) for node in every(decorator)}
     result: set[str] = set()
-    for node in every(statement):
+    for node in every(statement, annotations=False):
         kind = node.__class__
         if id(node) in prose:
             continue

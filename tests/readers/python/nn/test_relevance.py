@@ -46,6 +46,10 @@ def relevant(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
         ("return F.conv2d(n, n)", True),
         ("return to_convex_hull(Convert(n))", False),
         ("def inner():\n        '''Conv2d'''\n    return inner", False),
+        ("def inner(layer: nn.Conv2d, *rest: nn.Conv2d) -> nn.Conv2d: ...\n    return inner", False),
+        ("layer: nn.Conv2d = n\n    return layer", False),
+        ("layer: object = nn.Conv2d(n, n, 3)\n    return layer", True),
+        ("def inner(kind: type = nn.Conv2d): ...\n    return inner", True),
     ],
 )
 def test_code_leads_there_and_prose_does_not(tmp_path: Path, body: str, leads: bool) -> None:
