@@ -47,6 +47,7 @@ from convlint.model.network import (
     BATCH_NORMS,
     PART_OF,
     PROMOTED,
+    SPLITS,
     Network,
     Operation,
     RecordedStep,
@@ -217,7 +218,7 @@ class _Walk:
 
     def eager(self) -> None:
         """One kernel after another."""
-        readers = Counter(index for operation in self.operations for index in set(operation.inputs))
+        readers = self._readers()
         turned = self._turned()
         for number, operation in enumerate(self.operations):
             work = operation.work
@@ -232,6 +233,8 @@ class _Walk:
                 self._convolution(number, operation)
             elif work is None:
                 self.bytes_of.append(max(arriving, default=4 if self.autocast else self._stored))
+                if operation.part is not None and self.arrives[number] and self.own:
+                    self._part(number, operation.part)
             elif work.kind == "unknown":
                 self.bytes_of.append(max(arriving, default=4))
                 self._not_priced(number, work)
@@ -241,9 +244,19 @@ class _Walk:
             else:
                 self.bytes_of.append(self._size(work, arriving))
                 self._kernel(number, work, arriving)
-            if self.arrives[number] and readers[number] > 1 and (work is not None or operation.layer is not None):
+            if self.arrives[number] and readers[number] > 1:
                 self._add_gradients(number, operation, readers[number] - 1)
         self._update()
+
+    def _readers(self) -> Counter[int]:
+        """How many gradients of each tensor have to be summed up: one of each reader, one of all parts of a split."""
+        readers = Counter[int]()
+        split: tuple[int, ...] = ()  # what the operation before has split
+        for operation in self.operations:
+            splits = operation.inputs if operation.part is not None and operation.part.op in SPLITS else ()
+            readers.update(set(operation.inputs) if not splits or splits != split else ())
+            split = splits
+        return readers
 
     def _turned(self) -> set[int]:
         """The copies into another layout whose time is part of that of the convolutions behind them."""
@@ -380,18 +393,26 @@ class _Walk:
         self.launched_back += self.arrives[number]
 
     def _convolution(self, number: int, operation: Operation) -> None:
-        """Adds the casts of a convolution under autocast: of its weights, and of an input in 32 bits."""
+        """Adds the copy of a part that it reads; under autocast, casts of its weights and of an input in 32 bits."""
         layer = self.steps.layers[operation.layer or 0]
         self._launch(number)
+        for index in operation.inputs if self.own else ():
+            # cuDNN gets a dense tensor; the gradient of weights another, of what was kept. A cast makes one anyway.
+            if self._has_gaps(index) and self.bytes_of[index] == self.bytes_of[number]:
+                moved, passes = 2 * _arriving(layer) * self.bytes_of[index], 2 if self._learns(layer) else 1
+                self.parts["copy"] += passes * (moved * self._rate(layer.layout == "NHWC") + const.KERNEL_US)
         if not self.autocast or layer.dtype not in _SIXTEEN:
             return
         weights = (layer.K or 0) * ((layer.C or 0) // layer.groups) * (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
-        self.parts["copy"] += self._cast_weights(weights, back=self.training and not layer.frozen)
+        self.parts["copy"] += self._cast_weights(weights, back=self._learns(layer))
         arriving = [index for index in operation.inputs if self.bytes_of[index] > 2]
         if arriving:
             count = _arriving(layer)
             passes = 2 if self.training and not (layer.first or layer.no_dgrad) else 1
             self.parts["copy"] += passes * (count * _CAST * self.us_per_byte + const.KERNEL_US)
+
+    def _learns(self, layer: ConvLayer) -> bool:
+        return self.training and not layer.frozen
 
     def _cast_weights(self, count: int, *, back: bool) -> float:
         """The time to cast weights from fp32 to 16 bits, and their gradients `back`."""
@@ -399,11 +420,37 @@ class _Walk:
 
     def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
         """Adds the sums of gradients of a tensor that several operations read."""
-        if operation.layer is None:
-            size = self.writes(number, _work(operation)) * self.bytes_of[number]
-        else:
+        work = operation.work or operation.part
+        if operation.layer is not None:
             size = output_bytes(self.steps.layers[operation.layer])
+        elif work is not None:
+            size = self.writes(number, work) * self.bytes_of[number]
+        else:
+            return
         self.parts["pointwise"] += times * (3 * size * self.us_per_byte + const.KERNEL_US)
+
+    def _has_gaps(self, number: int) -> bool:
+        """Whether an operation is a view of a part of each image, which lies in memory with gaps."""
+        operation = self.operations[number]
+        if operation.part is None:
+            return False
+        base = self.operations[operation.inputs[0]]
+        return (operation.C, operation.D, operation.H, operation.W) != (base.C, base.D, base.H, base.W)
+
+    def _rate(self, in_nhwc: bool) -> float:
+        """The us of a byte of some channels that are copied: in NCHW they lie together."""
+        return self.strided_us_per_byte if in_nhwc else self.us_per_byte
+
+    def _part(self, number: int, part: Work) -> None:
+        """Adds the gradient of a view of a part: a copy into zeros (slice_backward), or with the others into one."""
+        size, count = self.bytes_of[number], self.writes(number, part)
+        whole = sum(self.reads(number, part))
+        us = 2 * count * size * self._rate(self.in_nhwc[number])
+        if part.op in SPLITS:
+            us += const.KERNEL_US * count / whole
+        else:
+            us += whole * size * self.us_per_byte + 2 * const.KERNEL_US
+        self.parts["copy"] += us
 
     # -- products
 

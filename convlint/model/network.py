@@ -29,6 +29,9 @@ WorkKind = Literal[
 
 BATCH_NORMS: Sequence[WorkKind] = ("batch norm", "frozen norm")
 
+# Views that hand on all of what they read in parts, whose gradients are joined in one kernel.
+SPLITS = frozenset(("chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit"))
+
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
 
@@ -59,7 +62,7 @@ class Work(WireRecord, frozen=True, kw_only=True, gc=False):
     in_32_bits: bool = False
 
 
-@equal_without("path", "span", "work")
+@equal_without("path", "span", "work", "part")
 class Operation(WireRecord, frozen=True, kw_only=True):
     """An operation, which hands on one tensor, of `C` channels and D×H×W; None where unknown.
 
@@ -70,7 +73,8 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     people ("aten::view at net.py:31"). `sized`: its module is made for this number of channels, as a norm is; `path`
     and `span` are where that is constructed, if it is in the user's own code. `work` is what it costs beside the
     convolutions: None of these, and of what is no kernel (views, inputs) or is not told. `frozen`: weights that it has
-    learn nothing; `detached`: no gradient goes back through it.
+    learn nothing; `detached`: no gradient goes back through it. `part`, of a view of some elements of a tensor: how
+    many that has and the view hands on. No kernel makes it, but its gradient is written out in full.
     """
 
     kind: OperationKind
@@ -91,6 +95,7 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     path: str = ""
     span: Span | None = None
     work: Work | None = None
+    part: Work | None = None
     frozen: bool = False
     detached: bool = False
 

@@ -11,7 +11,7 @@ from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.estimates import OperationEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
-from convlint.model.network import BATCH_NORMS, Edge, Network, Operation, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, SPLITS, Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, Version
 
 N, C, SIZE = 64, 64, 56
@@ -377,6 +377,74 @@ def test_gradients_of_what_several_read_are_added() -> None:
     extra = step(twice, mode="training").gpu_us - step(once, mode="training").gpu_us
     alone = of(twice, 4, mode="training").time_us
     assert extra == pytest.approx(alone + 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH), rel=0.05)
+
+
+def parted(op: str, count: int) -> Network:
+    """A convolution whose tensor views take apart, each of which an activation reads."""
+    part = Work(kind="copy", op=op, reads=(ELEMENTS,), writes=ELEMENTS // count)
+    one = network()
+    operations = list(one.operations)
+    views = [Operation(kind="reshape", name=f"{op}_{number}", inputs=(1,), part=part) for number in range(count)]
+    acts = [Operation(kind="identity", inputs=(2 + number,), work=work("activation", part.writes, writes=part.writes))
+            for number in range(count)]  # fmt: skip
+    return replace(one, operations=(*operations, *views, *acts))
+
+
+def test_the_gradient_of_a_slice_is_copied_into_zeros() -> None:
+    """Of each half: zeros as large as the whole, a copy of the half; and the sum of both."""
+    sliced, split = (step(parted(op, 2), mode="training").parts for op in ("slice", "split"))
+    tensor_us = 2 * ELEMENTS / BANDWIDTH
+    assert sliced["copy"] - 4 * 3 == pytest.approx((2 / 0.95 + 2 / 0.65) * tensor_us, rel=0.01)
+    assert sliced["pointwise"] - split["pointwise"] - 3 == pytest.approx(3 / 0.95 * tensor_us, rel=0.01)
+
+
+@pytest.mark.parametrize("op", sorted(SPLITS))
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_gradients_of_a_split_are_joined_in_one_kernel(op: str, count: int) -> None:
+    found = step(parted(op, count), mode="training")
+    assert found.parts["copy"] - 3 == pytest.approx(2 / 0.65 * 2 * ELEMENTS / BANDWIDTH, rel=0.01)
+    sums = step(parted("slice", count), mode="training").parts["pointwise"] - found.parts["pointwise"]
+    assert sums == pytest.approx((count - 1) * (3 * 2 * ELEMENTS / (0.95 * BANDWIDTH) + 3), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "mode"),
+    [(EAGER, "inference"), (Runtime(framework="tensorflow"), "training"),
+     (replace(EAGER, compile=True), "training")],
+)  # fmt: skip
+def test_a_part_is_no_kernel_elsewhere(runtime: Runtime, mode: Mode) -> None:
+    assert step(parted("slice", 2), mode=mode, runtime=runtime).parts.get("copy", 0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout", "mode", "dtype", "copies"),
+    [
+        ((32, 56, 56), "NHWC", "inference", Dtype.fp16, 1),
+        ((32, 56, 56), "NHWC", "training", Dtype.fp16, 2),  # once more for the gradient of the weights
+        ((32, 56, 56), "NCHW", "training", Dtype.fp16, 2),
+        ((64, 28, 56), "NHWC", "inference", Dtype.fp16, 1),
+        ((64, 56, 56), "NHWC", "inference", Dtype.fp16, 0),  # some of the images
+        ((32, 56, 56), "NHWC", "inference", Dtype.fp32, 0),  # cast from what arrives, into a dense tensor
+    ],
+)
+def test_a_convolution_reads_a_copy_of_a_part_of_each_image(
+    sizes: tuple[int, int, int], layout: Layout, mode: Mode, dtype: Dtype, copies: int
+) -> None:
+    part = Work(kind="copy", op="slice", reads=(ELEMENTS,), writes=ELEMENTS // 2)
+    channels, height, width = sizes
+    inner = replace(with_output(replace(conv(), C=32, H=height, W=width)), layout=layout)
+    one = network(dtype=dtype)
+    whole = replace(one.operations[1], C=C, H=SIZE, W=SIZE)
+    view = Operation(kind="reshape", name="slice", inputs=(1,), C=channels, H=height, W=width, part=part)
+    layers = replace(one.layers[0], layout=layout), inner
+    runtime = replace(EAGER, mixed_precision=dtype == Dtype.fp32)
+    of_part, of_input = (
+        step(replace(one, layers=layers, operations=(one.operations[0], whole, view, last)), runtime, mode)
+        for last in (Operation(kind="conv", inputs=(source,), layer=1) for source in (2, 0))
+    )
+    copied = of_part.parts.get("copy", 0.0) - of_input.parts.get("copy", 0.0)
+    moved_us = 2 * 2 * N * 32 * height * width / BANDWIDTH / (0.65 if layout == "NHWC" else 0.95)
+    assert copied == pytest.approx(copies * (moved_us + 3), rel=0.01)
 
 
 def test_the_optimizer_moves_its_states() -> None:

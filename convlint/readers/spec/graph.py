@@ -13,7 +13,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import BATCH_NORMS, Edge, Operation, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, SPLITS, Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODUCERS, MOST_READS
 from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
@@ -70,6 +70,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _VIEWS = ("reshape", "view")
+_PARTS = ("slice", "crop", *SPLITS)
 ACTIVATIONS = frozenset(
     ("activation", "relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu",
      "sigmoid", "tanh")
@@ -135,7 +136,7 @@ class SpecOperations:
                 kind=kind, name=shape.source, inputs=numbers, frozen=frozen,
                 layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=shape.C,
                 D=shape.D, H=shape.H, W=shape.W, dims=shape.dims or 2, factor=factor, groups=groups, where=where,
-                work=work,
+                work=work, part=_part_of(word, shape, inputs),
             ),
         )  # fmt: skip
 
@@ -203,6 +204,14 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bi
         # Autocast leaves an instance norm as it arrives; a learned scale of channels is a parameter in fp32.
         in_32_bits=(kind in _IN_32_BITS and op != "instancenorm") or (op == "scale" and len(inputs) == 1),
     )  # fmt: skip
+
+
+def _part_of(op: str, shape: Shape, inputs: Sequence[Shape]) -> Work | None:
+    """What an entry that is a view of a part hands on, of sizes that are known."""
+    if op not in _PARTS or len(inputs) != 1:
+        return None
+    whole, part = _elements(inputs[0]), _elements(shape)
+    return Work(kind="copy", op=op, reads=(whole,), writes=part) if 0 < part < whole else None
 
 
 def _elements(shape: Shape) -> int:

@@ -18,7 +18,7 @@ from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Edge, Network, Operation, Work, WorkKind, gradients, unique_name
+from convlint.model.network import SPLITS, Edge, Network, Operation, Work, WorkKind, gradients, unique_name
 from convlint.model.runtime import Runtime, Version
 from convlint.readers.bounded_json import MOST_READS
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
@@ -500,6 +500,8 @@ class _Wiring:
         dims = _dims_of(operation)
         if op == "reshape" and not inputs:
             inputs = [self.items.nothing(dims)]
+        elif op == "reshape" and operation.part is not None:
+            op = "split" if operation.part.op in SPLITS else "slice"
         sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
         return self._stated(operation.name, op, sizes, dims, inputs, operation.where)
 

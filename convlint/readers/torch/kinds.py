@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from convlint.model.network import BATCH_NORMS, PROMOTED, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, PROMOTED, SPLITS, OperationKind, Work, WorkKind
 from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -41,6 +41,8 @@ _VIEWS = """
     unbind unflatten unfold unsqueeze view view_as view_as_complex view_as_real vsplit
 """
 VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
+# views of some of the elements that they read
+PARTS = SPLITS | {"narrow", "select", "slice"}
 # operators that copy a tensor whose layout is not the one asked for
 _COPIES = "_to_copy _unsafe_view clone contiguous copy flatten reshape to type_as"
 MAY_COPY = frozenset(f"aten::{name}" for name in _COPIES.split())

@@ -14,8 +14,8 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_ou
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work, unique_name
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
-from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, axis_fields, is_first
-from convlint.readers.torch.kinds import NORM, OPAQUE, OperatorCall, effect_of, plain, runs_nothing, work_of
+from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, axis_fields, elements, is_first
+from convlint.readers.torch.kinds import NORM, OPAQUE, PARTS, OperatorCall, effect_of, plain, runs_nothing, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -299,17 +299,25 @@ class TracedOperations:
         if repeats and work is not None:
             elements = dict(zip(inputs, work.reads, strict=True))
             work = replace(work, reads=tuple([elements[number] for number in numbers]))
+        parts = [self._part_of(short, inputs, shape) if view else None for _, shape in written]
         first = self._number_of[key] = self._add(
             effect, short, shape, tuple(numbers) if effect.kind == "concat" else inputs,
-            where=text, constants=fixed, built=built, work=work, detached=detached,
+            where=text, constants=fixed, built=built, work=work, part=parts[0], detached=detached,
             frozen=work is not None and work.weights > 0 and not learned,
         )  # fmt: skip
-        for key, shape in written[1:]:
+        for (key, shape), part in zip(written[1:], parts[1:], strict=True):
             if effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
             else:
                 sources = inputs if len(inputs) == 1 else (first,)
-                self._number_of[key] = self._add(OPAQUE, short, shape, sources, where=text)
+                self._number_of[key] = self._add(OPAQUE, short, shape, sources, where=text, part=part)
+
+    def _part_of(self, name: str, inputs: Sequence[int], shape: Shape) -> Work | None:
+        """What a view of that name takes of the tensor that it reads; None if that is all, or has unknown sizes."""
+        whole = self._shapes[inputs[0]]
+        if name not in PARTS or len(inputs) > 1 or None in (*whole, *shape) or elements(shape) >= elements(whole):
+            return None
+        return Work(kind="copy", op=name, reads=(elements(whole),), writes=elements(shape))
 
     def knows(self, key: Hashable) -> bool:
         """Whether some operation made this tensor; all others are constants."""
@@ -370,7 +378,7 @@ class TracedOperations:
     def _add(
         self, effect: Effect, name: str, shape: Shape, inputs: tuple[int, ...], *, layer: int | None = None,
         where: str = "", constants: Iterable[Shape] = (), built: Callable[[], CodeSpan | None] = lambda: None,
-        work: Work | None = None, frozen: bool = False, detached: bool = False,
+        work: Work | None = None, part: Work | None = None, frozen: bool = False, detached: bool = False,
     ) -> int:  # fmt: skip
         """Adds an operation; returns its number. Names are numbered as torch.export does it: `relu`, `relu_1`."""
         number = len(self._noted)
@@ -395,7 +403,7 @@ class TracedOperations:
                 C=_size(C), D=_size(D), H=_size(H), W=_size(W), dims=dims,
                 factor=effect.factor, groups=effect.groups, where=where,
                 sized=sized or place is not None, path="" if place is None else shown(place.file),
-                span=None if place is None else place[1:], work=work, frozen=frozen, detached=detached,
+                span=None if place is None else place[1:], work=work, part=part, frozen=frozen, detached=detached,
             )
         )  # fmt: skip
         return number

@@ -673,6 +673,18 @@ class Neck(nn.Module):
         return self.fc(self.norm(F.relu(self.a(x)).mean((2, 3))))
 
 
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 64, 3), nn.Conv2d(32, 32, 1), nn.Conv2d(64, 64, 1)
+        self.norm = nn.BatchNorm2d(64)
+
+    def forward(self, x):
+        left, right = F.relu(self.norm(self.a(x))).chunk(2, 1)
+        x = F.relu(self.c(torch.cat([left, self.b(right)], 1)))
+        return self.b(x[:, :32].narrow(2, 0, 8)), x[:, 16:], x[:, :, 2]
+
+
 class Affine(nn.Module):
     def __init__(self):
         super().__init__()
@@ -685,7 +697,7 @@ class Affine(nn.Module):
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Affine"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Parts", "Affine"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
