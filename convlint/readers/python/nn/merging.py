@@ -304,7 +304,8 @@ class Gathering:
                 opinion = SILENT
             elif id(layer) in escaped:
                 # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
-                opinion = SILENT if condition and not uses else None
+                own = layer.place.file.path == path and layer.place.node.lineno in lines
+                opinion = SILENT if (condition or own) and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # only callers show whether the default is ever used
             if opinion != SILENT:
