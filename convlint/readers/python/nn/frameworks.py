@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import Library, LibraryCall
 from convlint.readers.python.evaluator.values import (
+    NONE,
     Class,
     Const,
     Instance,
@@ -139,6 +140,10 @@ class Frameworks(Library):
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""
+        base = name.removesuffix(".__init__")
+        if base != name and call.args and isinstance(made := call.args[0], Instance):  # `nn.Conv2d.__init__(self, ...)`
+            is_known = self.initialize(machine, made, base, call.with_args(call.args[1:], call.keywords))
+            return NONE if is_known else None
         full = canonical(name)
         if is_layer(full):
             instance = Instance(machine.heap, Name(full))
