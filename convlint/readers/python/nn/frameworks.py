@@ -222,6 +222,7 @@ class Frameworks(Library):
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full in _OF_LISTS:
+            self.recording.lines.append(instance)
             value = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, value or Items("list", [], complete=call.exact))
         elif full in COMPOSITES:

@@ -301,20 +301,20 @@ _KERAS_KINDS: dict[Kind, str] = {
     "wrapper": "TimeDistributed",
     "pointwise": """
         Activation ReLU LeakyReLU PReLU ELU ThresholdedReLU Softmax Dropout SpatialDropout#D GaussianNoise
-        GaussianDropout AlphaDropout ActivityRegularization Rescaling
+        GaussianDropout AlphaDropout ActivityRegularization Rescaling Normalization RandomFlip RandomRotation RandomZoom
+        RandomTranslation RandomContrast RandomBrightness RandomShear
     """,
     "norm": "BatchNormalization SyncBatchNormalization",
     "other norm": "LayerNormalization GroupNormalization UnitNormalization",
     "keras": """
         InputLayer MaxPooling#D AveragePooling#D MaxPool#D AvgPool#D GlobalAveragePooling#D GlobalMaxPooling#D
         GlobalAvgPool2D GlobalMaxPool2D Add Subtract Multiply Average Maximum Minimum Concatenate ZeroPadding#D
-        UpSampling#D Cropping1D Cropping2D
+        UpSampling#D Cropping1D Cropping2D Resizing CenterCrop RandomCrop Reshape Embedding
     """,
     "opaque": """
-        SpectralNormalization Dense Flatten Reshape Permute RepeatVector Embedding LSTM GRU SimpleRNN Bidirectional
+        SpectralNormalization Dense Flatten Permute RepeatVector LSTM GRU SimpleRNN Bidirectional
         ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking
-        EinsumDense Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
-        RandomTranslation
+        EinsumDense
     """,
 }
 _GLUON_KINDS: dict[Kind, str] = {

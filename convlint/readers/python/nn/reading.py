@@ -62,16 +62,17 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     if scope is None:
         return
     modules = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
-    modules += _sequentials(scope.variables.values(), modules)
+    run = library.of_modules[path]
+    lines = [line for line in run.lines if id(line) not in run.called]  # also those that a variable held before
+    modules += _sequentials([*scope.variables.values(), *lines], modules)
     below = [child for value in modules for _, child in everything(value) if child is not value]
     layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
     loaded = [record for record in machine.modules.recorded[path] if record.thing.what == "loaded"]
     layers = layers or {id(record.thing.layer): record.thing.layer for record in loaded}  # of some wrapper of a network
     # Those of a functional network, which no variable holds
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
-    recording = library.of_modules[path]
-    if recording.uses and loose:
-        gathering.add(loose, recording, (), certainty="stated", path=path, root=path,
+    if run.uses and loose:
+        gathering.add(loose, run, (), certainty="stated", path=path, root=path,
                       whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
         library.recording = Recording()
