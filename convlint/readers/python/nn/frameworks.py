@@ -128,6 +128,10 @@ class Frameworks(Library):
         full = canonical(name)
         return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
+    def canonical(self, name: str) -> str:
+        """Return the name without the internal modules of a framework."""
+        return canonical(name)
+
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether it is a convolution or a norm, beside which most often one of other dimensions or devices stands."""
         full = canonical(name)
