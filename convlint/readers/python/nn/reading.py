@@ -79,9 +79,10 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         machine.steps = STEPS_OF_MODULE
         # A part of another network is no network of its own: its input is not the image.
         parts = {id(child) for child in below}
-        networks = [value for value in modules[:_MOST_NETWORKS] if id(value) not in parts]
+        networks = [value for value in modules if id(value) not in parts]
+        networks.sort(key=lambda network: not _convolves(network))
         recorded = [*loaded, *(Recorded(Record("constructed", layer), (), ()) for layer in layers.values())]
-        recorded += _all_forwards(machine, library, scope.file, networks, shape)
+        recorded += _all_forwards(machine, library, scope.file, networks[:_MOST_NETWORKS], shape)
         gathering.add(recorded, library.recording, modules, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
         library.recording = Recording()
@@ -143,7 +144,12 @@ def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[In
     # The input of a part is not the image.
     parts = {id(part) for owner in (*by_id.values(), *others) for _, part in everything(owner) if part is not owner}
     known = parts.union(map(id, others))
-    return [owner for owner in by_id.values() if id(owner) not in known][:_MOST_NETWORKS]
+    owners = [owner for owner in by_id.values() if id(owner) not in known and _convolves(owner)]
+    return owners[:_MOST_NETWORKS]
+
+
+def _convolves(network: Instance) -> bool:
+    return any(isinstance(part.extra, Convolution) for _, part in everything(network))
 
 
 def _all_forwards(
