@@ -101,7 +101,8 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
         yield f"torch.nn.Lazy{name}", Signature("pytorch", kind, dims, (*words[1:],), "bias")
         name = f"Conv{dims}DTranspose" if transposed else f"Conv{dims}D"
         words = f"{_HEAD} {paddle} weight_attr bias_attr data_format".split()
-        yield f"paddle.nn.{name}", Signature("paddle", kind, dims, (*words,), "bias_attr")
+        # Some code keeps PyTorch's name of the bias, which Paddle refuses; it means no bias.
+        yield f"paddle.nn.{name}", Signature("paddle", kind, dims, (*words,), "bias_attr", {"bias": "bias_attr"})
         # Transposed ones of Keras got `output_padding` before what follows in some versions, behind it in others.
         words, positional = _KERAS.format(extra).split(), 4 if transposed else 6
         keras = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, positional, _FOREIGN)
