@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import Library, LibraryCall
+from convlint.readers.python.evaluator.limits import ROUNDS
 from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
@@ -166,6 +167,8 @@ class Frameworks(Library):
             norm = Instance(machine.heap, Name(full))
             machine.heap.edit(norm).extra = None if kind is None else FrameworkLayer(kind, full)
             return Items("tuple", [norm_name, norm if kind is not None else Unknown("config")])
+        if full == "tf_slim.repeat" and len(call.args) > 2:
+            return _repeated(machine, call)
         if full in FUNCTIONAL:
             if not self.recording.inside:
                 return layers.convolved(machine, self.recording, full, call)
@@ -471,6 +474,18 @@ class Frameworks(Library):
             return None
         children = modules.children(receiver)
         return [Const(name) for name in children] if receiver.extra.kind == "dict" else list(children.values())
+
+
+def _repeated(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return the result of a layer or function of slim, applied again and again to what it returns."""
+    value, times, layer, *others = call.args
+    rounds = tensors.integer(times)
+    if rounds is None or not 0 < rounds <= ROUNDS:
+        return None
+    keywords = {**call.keywords, "scope": Unknown("call")}  # which slim numbers
+    for _ in range(rounds):
+        value = machine.call(layer, [value, *others], keywords, call.node, call.file)
+    return value
 
 
 def _takes_averages(call: ast.Call, takes_training: bool = False) -> bool:

@@ -297,6 +297,12 @@ def test_networks_without_convolutions_leave_the_others_their_turn(tmp_path: Pat
     assert one(read(tmp_path, f"import keras\n{others}{net}")).layer.C == 5
 
 
+def test_arguments_of_slims_repeat_are_not_those_of_the_layer(tmp_path: Path) -> None:
+    found = read(tmp_path, "import tf_slim as slim\n\ndef make(x):\n    return slim.repeat(x, 1, slim.conv2d, 26, 3)\n")
+    assert one(found).layer.K == 26
+    assert one(found).written == {}
+
+
 @pytest.mark.parametrize(
     ("script", "widths"),
     [
