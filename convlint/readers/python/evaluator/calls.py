@@ -583,12 +583,13 @@ class Calls:
                 open_ = value
             elif isinstance(base, Unknown):
                 certain = False
+            elif name == "__init__" and isinstance(base, Name) and self.machine.library.has(base.name):
+                break  # the framework's class has one, which calls none behind it
         return (open_ if certain else None), certain
 
     def framework_base(self, cls: Class, after: Class | None = None) -> str:
         """Return the name of the first base outside the source, behind `after`; '' if there is none but `object`."""
-        names = (base.name for base in _behind(cls, after) if isinstance(base, Name) and base.name not in _PLAIN)
-        return next(names, "")
+        return next((of.name for of in _behind(cls, after) if isinstance(of, Name) and of.name not in _PLAIN), "")
 
     def method_of(self, instance: Instance, name: str) -> Value | None:
         """Return the bound method that the source defines; None if it defines none."""

@@ -51,6 +51,10 @@ class Library:
         """Whether it knows a class or function by this full name, which `from torch.nn import *` may bind."""
         return False
 
+    def canonical(self, name: str) -> str:
+        """Return the one name of what has several, as `tensorflow.keras.layers` and `keras.layers` are one module."""
+        return name
+
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether a call of one of several such classes, of which none is certain, is run with each of them."""
         return False

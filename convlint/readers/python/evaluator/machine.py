@@ -97,7 +97,7 @@ class Machine:
     def __init__(self, project: Project, library: Library) -> None:
         self.project, self.library = project, library
         self.heap = Heap()
-        self.heap.losing, self.heap.choosing = self.lost, self.one_kind
+        self.heap.losing, self.heap.choosing = self.lost, self._one_of_both
         self.modules = Modules(self, builtins_table.BUILTINS)
         self.calls, self.memory = Calls(self), CallMemory(self)
         self.call, self.apply = self.calls.call, self.calls.apply
@@ -276,6 +276,14 @@ class Machine:
         """Evaluate `del receiver.name`."""
         if isinstance(receiver, (Instance, Class)) and name in receiver.cell.items:
             self.heap.remove(receiver, name)
+
+    def _one_of_both(self, values: tuple[Value, Value]) -> Value | None:
+        """Return the value of a variable in which two paths differ; None if that is unknown."""
+        first, second = values
+        if isinstance(first, Name) and isinstance(second, Name) \
+                and self.library.canonical(first.name) == self.library.canonical(second.name):  # fmt: skip
+            return first
+        return self.one_kind(values)
 
     def one_kind(self, values: Iterable[Value], why: str = "branch") -> OneKind | None:
         """Return one of several classes that the library says are alike; None if these are other values."""

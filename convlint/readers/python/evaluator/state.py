@@ -77,7 +77,7 @@ class Heap:
         self.oldest = float("inf")  # birth of the oldest object changed since the current call began
         self.watched: dict[tuple[Any, Any], int] | None = None  # changes within a `try`, and how often each
         self.losing: Callable[[Value], None] = lambda _: None  # called with values that no path keeps
-        self.choosing: Callable[[tuple[Value, ...]], Value | None] = lambda _: None  # the OneKind of such values
+        self.choosing: Callable[[tuple[Value, Value]], Value | None] = lambda _: None  # in which two paths differ
         self.follows_aliases = True
         self._loose = List(self, "list", [])  # objects whose names may refer to others too, since paths met
 

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.library import Library, LibraryCall
+from convlint.readers.python.evaluator.limits import ROUNDS
 from convlint.readers.python.evaluator.values import (
+    NONE,
     Class,
     Const,
     Instance,
@@ -127,6 +129,10 @@ class Frameworks(Library):
         full = canonical(name)
         return is_layer(full) or full in FUNCTIONAL or full in BUILDERS or full in _MODULES or keras.has_function(full)
 
+    def canonical(self, name: str) -> str:
+        """Return the name without the internal modules of a framework."""
+        return canonical(name)
+
     def is_one_of_kinds(self, name: str) -> bool:
         """Whether it is a convolution or a norm, beside which most often one of other dimensions or devices stands."""
         full = canonical(name)
@@ -139,6 +145,10 @@ class Frameworks(Library):
 
     def call(self, machine: Machine, name: str, call: LibraryCall) -> Value | None:
         """Return the result of a framework's function or class."""
+        base = name.removesuffix(".__init__")
+        if base != name and call.args and isinstance(made := call.args[0], Instance):  # `nn.Conv2d.__init__(self, ...)`
+            is_known = self.initialize(machine, made, base, call.with_args(call.args[1:], call.keywords))
+            return NONE if is_known else None
         full = canonical(name)
         if is_layer(full):
             instance = Instance(machine.heap, Name(full))
@@ -157,6 +167,8 @@ class Frameworks(Library):
             norm = Instance(machine.heap, Name(full))
             machine.heap.edit(norm).extra = None if kind is None else FrameworkLayer(kind, full)
             return Items("tuple", [norm_name, norm if kind is not None else Unknown("config")])
+        if full == "tf_slim.repeat" and len(call.args) > 2:
+            return _repeated(machine, call)
         if full in FUNCTIONAL:
             if not self.recording.inside:
                 return layers.convolved(machine, self.recording, full, call)
@@ -217,6 +229,7 @@ class Frameworks(Library):
         # Only the framework's own containers run their children in order.
         cell.ordered = isinstance(instance.cls, Name) and kind in CONTAINERS
         if full in _OF_LISTS:
+            self.recording.lines.append(instance)
             value = own.get(0, "layers") if call.exact else None
             modules.extend(machine, instance, value or Items("list", [], complete=call.exact))
         elif full in COMPOSITES:
@@ -461,6 +474,18 @@ class Frameworks(Library):
             return None
         children = modules.children(receiver)
         return [Const(name) for name in children] if receiver.extra.kind == "dict" else list(children.values())
+
+
+def _repeated(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return the result of a layer or function of slim, applied again and again to what it returns."""
+    value, times, layer, *others = call.args
+    rounds = tensors.integer(times)
+    if rounds is None or not 0 < rounds <= ROUNDS:
+        return None
+    keywords = {**call.keywords, "scope": Unknown("call")}  # which slim numbers
+    for _ in range(rounds):
+        value = machine.call(layer, [value, *others], keywords, call.node, call.file)
+    return value
 
 
 def _takes_averages(call: ast.Call, takes_training: bool = False) -> bool:

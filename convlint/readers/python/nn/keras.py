@@ -32,6 +32,10 @@ _SHUFFLES: dict[str, tensors.Operation] = {"depth_to_space": tensors.shuffled, "
 _ORDERS = frozenset(("channels_first", "channels_last"))
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
 _OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
+# Functions whose second argument is the shape of their result
+_OF_SHAPE = frozenset((
+    "keras.backend.reshape", "keras.ops.reshape", "tensorflow.placeholder", "tensorflow.reshape",
+))  # fmt: skip
 ASKS_ORDER = frozenset(("keras.backend.image_data_format", "keras.config.image_data_format"))
 
 
@@ -131,7 +135,10 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
 
     Those of Keras, TensorFlow, JAX, Flax and Haiku have names in common.
     """
+    full = full.replace("tensorflow.compat.v1.", "tensorflow.")
     short = full.rpartition(".")[2]
+    if full in _OF_SHAPE:
+        return _reshaped(given, _without_batch(given.get(1, "shape", "newshape")), conditions)
     if full == "keras.Model" or not given.tensors():
         return None
     if short in _QUESTIONS:
@@ -215,6 +222,18 @@ def _stated(shape: Value | None, order: str) -> TensorPath | None:
     return TensorPath((SOMETHING, *((sizes[-1], *sizes[:-1]) if last else sizes)), raw=True, last=last)
 
 
+def _without_batch(shape: Value | None) -> Value | None:
+    return Items("tuple", shape.items[1:], complete=shape.complete) if isinstance(shape, Items) else None
+
+
+def _reshaped(given: Arguments, sizes: Value | None, conditions: Conditions) -> Value:
+    """Return a tensor, or what nobody knows, in other sizes, which lack the batch and of which -1 says nothing."""
+    reads, stated = given.tensors(), _stated(sizes, "channels_last")
+    known = [size if (integer(size) or 0) > 0 else SOMETHING for size in (stated and stated.shape) or ()]
+    raw = all(read.raw for read in reads)
+    return tensors.wrote(TensorPath(tuple(known) or None, raw=raw, last=True), reads, conditions)
+
+
 def begun(owner: Instance, given: Sequence[Value]) -> list[Value]:
     """Return the arguments of a Sequential's first layer, with the shape that an `Input` in front of it states."""
     args = list(given)
@@ -266,6 +285,13 @@ def applied(name: str, own: Arguments, given: Arguments, conditions: Conditions)
         return _sized(first, _stated(shape, order_of(own.keywords.get("data_format"))))
     if short == "Concatenate":
         return _side_by_side(first, own.get(0, "axis"), conditions)
+    if short == "Reshape":
+        return _reshaped(given, own.get(0, "target_shape"), conditions)
+    if short == "Embedding":  # of a line of words
+        width = own.get(1, "output_dim") or SOMETHING
+        return tensors.wrote(
+            TensorPath((SOMETHING, width, SOMETHING), last=True), given.tensors(), conditions, "opaque"
+        )
     if short.lower() in _MERGED:
         return _met(given.tensors(), conditions, added=_MERGED[short.lower()])
     read, order = flow_of(first), order_of(own.keywords.get("data_format"))

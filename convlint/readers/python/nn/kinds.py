@@ -101,7 +101,8 @@ def _of(dims: int) -> Iterator[tuple[str, Signature]]:
         yield f"torch.nn.Lazy{name}", Signature("pytorch", kind, dims, (*words[1:],), "bias")
         name = f"Conv{dims}DTranspose" if transposed else f"Conv{dims}D"
         words = f"{_HEAD} {paddle} weight_attr bias_attr data_format".split()
-        yield f"paddle.nn.{name}", Signature("paddle", kind, dims, (*words,), "bias_attr")
+        # Some code keeps PyTorch's name of the bias, which Paddle refuses; it means no bias.
+        yield f"paddle.nn.{name}", Signature("paddle", kind, dims, (*words,), "bias_attr", {"bias": "bias_attr"})
         # Transposed ones of Keras got `output_padding` before what follows in some versions, behind it in others.
         words, positional = _KERAS.format(extra).split(), 4 if transposed else 6
         keras = Signature("keras", kind, dims, (*words,), "use_bias", _KERAS_NAMES, positional, _FOREIGN)
@@ -301,20 +302,20 @@ _KERAS_KINDS: dict[Kind, str] = {
     "wrapper": "TimeDistributed",
     "pointwise": """
         Activation ReLU LeakyReLU PReLU ELU ThresholdedReLU Softmax Dropout SpatialDropout#D GaussianNoise
-        GaussianDropout AlphaDropout ActivityRegularization Rescaling
+        GaussianDropout AlphaDropout ActivityRegularization Rescaling Normalization RandomFlip RandomRotation RandomZoom
+        RandomTranslation RandomContrast RandomBrightness RandomShear
     """,
     "norm": "BatchNormalization SyncBatchNormalization",
     "other norm": "LayerNormalization GroupNormalization UnitNormalization",
     "keras": """
         InputLayer MaxPooling#D AveragePooling#D MaxPool#D AvgPool#D GlobalAveragePooling#D GlobalMaxPooling#D
         GlobalAvgPool2D GlobalMaxPool2D Add Subtract Multiply Average Maximum Minimum Concatenate ZeroPadding#D
-        UpSampling#D Cropping1D Cropping2D
+        UpSampling#D Cropping1D Cropping2D Resizing CenterCrop RandomCrop Reshape Embedding
     """,
     "opaque": """
-        SpectralNormalization Dense Flatten Reshape Permute RepeatVector Embedding LSTM GRU SimpleRNN Bidirectional
+        SpectralNormalization Dense Flatten Permute RepeatVector LSTM GRU SimpleRNN Bidirectional
         ConvLSTM2D MultiHeadAttention Attention Dot Lambda LocallyConnected1D LocallyConnected2D Masking
-        EinsumDense Normalization Resizing CenterCrop RandomFlip RandomRotation RandomZoom RandomCrop RandomContrast
-        RandomTranslation
+        EinsumDense
     """,
 }
 _GLUON_KINDS: dict[Kind, str] = {

@@ -184,6 +184,7 @@ class Recording:
         self.uses: dict[Convolution, list[ConvRun]] = {}
         self.resized: set[Convolution] = set()  # those with a forward of their own, which may pad as it likes
         self.called: dict[int, Instance] = {}  # modules that were applied; kept alive, so that identities stay unique
+        self.lines: list[Instance] = []  # Sequentials of Keras, which a script may call `model` one after the other
 
 
 _ABSENT: dict[str, Value] = {

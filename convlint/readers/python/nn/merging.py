@@ -36,6 +36,7 @@ from convlint.readers.python.nn.layers import (
 )
 from convlint.readers.python.nn.modules import PUBLISHED, ModuleTree, children, is_line, meaning_of
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
+from convlint.readers.python.source_file import last_name
 
 # Opinions of roots on a convolution
 
@@ -304,7 +305,8 @@ class Gathering:
                 opinion = SILENT
             elif id(layer) in escaped:
                 # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
-                opinion = SILENT if condition and not uses else None
+                own = layer.place.file.path == path and layer.place.node.lineno in lines
+                opinion = SILENT if (condition or own) and not uses else None
             elif opinion is True and certainty != "stated" and construction in self._open:
                 opinion = SILENT  # only callers show whether the default is ever used
             if opinion != SILENT:
@@ -440,8 +442,9 @@ class WrittenArguments:
 
     def __init__(self, layer: Convolution) -> None:
         (file, node), signature = layer.place, layer.signature
-        # A subclass in the source may order its positional arguments anew.
-        places = () if layer.made_by or not signature.positional else node.args
+        # A subclass in the source may order its positional arguments anew, as slim's `repeat` does.
+        anew = layer.made_by or not signature.positional or last_name(node.func) == "repeat"
+        places = () if anew else node.args
         plain = itertools.takewhile(lambda place: not isinstance(place, ast.Starred), places)
         values = dict(zip(signature.parameters, plain, strict=False))
         values |= {signature.parameter(option.arg): option.value for option in node.keywords if option.arg is not None}

@@ -62,25 +62,27 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     if scope is None:
         return
     modules = [value for value in scope.variables.values() if isinstance(value, Instance) and is_module(value)]
-    modules += _sequentials(scope.variables.values(), modules)
+    run = library.of_modules[path]
+    lines = [line for line in run.lines if id(line) not in run.called]  # also those that a variable held before
+    modules += _sequentials([*scope.variables.values(), *lines], modules)
     below = [child for value in modules for _, child in everything(value) if child is not value]
     layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
     loaded = [record for record in machine.modules.recorded[path] if record.thing.what == "loaded"]
     layers = layers or {id(record.thing.layer): record.thing.layer for record in loaded}  # of some wrapper of a network
     # Those of a functional network, which no variable holds
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
-    recording = library.of_modules[path]
-    if recording.uses and loose:
-        gathering.add(loose, recording, (), certainty="stated", path=path, root=path,
+    if run.uses and loose:
+        gathering.add(loose, run, (), certainty="stated", path=path, root=path,
                       whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
         library.recording = Recording()
         machine.steps = STEPS_OF_MODULE
         # A part of another network is no network of its own: its input is not the image.
         parts = {id(child) for child in below}
-        networks = [value for value in modules[:_MOST_NETWORKS] if id(value) not in parts]
+        networks = [value for value in modules if id(value) not in parts]
+        networks.sort(key=lambda network: not _convolves(network))
         recorded = [*loaded, *(Recorded(Record("constructed", layer), (), ()) for layer in layers.values())]
-        recorded += _all_forwards(machine, library, scope.file, networks, shape)
+        recorded += _all_forwards(machine, library, scope.file, networks[:_MOST_NETWORKS], shape)
         gathering.add(recorded, library.recording, modules, certainty="stated", path=path, root=path,
                       whole=machine.steps >= 0)  # fmt: skip
         library.recording = Recording()
@@ -142,7 +144,12 @@ def _sequentials(values: Iterable[Value], others: Iterable[Instance]) -> list[In
     # The input of a part is not the image.
     parts = {id(part) for owner in (*by_id.values(), *others) for _, part in everything(owner) if part is not owner}
     known = parts.union(map(id, others))
-    return [owner for owner in by_id.values() if id(owner) not in known][:_MOST_NETWORKS]
+    owners = [owner for owner in by_id.values() if id(owner) not in known and _convolves(owner)]
+    return owners[:_MOST_NETWORKS]
+
+
+def _convolves(network: Instance) -> bool:
+    return any(isinstance(part.extra, Convolution) for _, part in everything(network))
 
 
 def _all_forwards(

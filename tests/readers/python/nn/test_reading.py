@@ -290,6 +290,19 @@ SIZED = module(
 )
 
 
+@pytest.mark.parametrize("kind", ["keras.Sequential([keras.layers.Dense(8)])", "nn.Linear(8, 8)"])
+def test_networks_without_convolutions_leave_the_others_their_turn(tmp_path: Path, kind: str) -> None:
+    others = "".join(f"other_{number} = {kind}\n" for number in range(20))
+    net = "net = keras.Sequential([keras.layers.Conv1D(32, 4, input_shape=[None, 5])])\n"
+    assert one(read(tmp_path, f"import keras\n{others}{net}")).layer.C == 5
+
+
+def test_arguments_of_slims_repeat_are_not_those_of_the_layer(tmp_path: Path) -> None:
+    found = read(tmp_path, "import tf_slim as slim\n\ndef make(x):\n    return slim.repeat(x, 1, slim.conv2d, 26, 3)\n")
+    assert one(found).layer.K == 26
+    assert one(found).written == {}
+
+
 @pytest.mark.parametrize(
     ("script", "widths"),
     [

@@ -211,3 +211,30 @@ class OneOfSeveral(nn.Module):
 
     def forward(self, x):
         return self.norm_c(self.c(self.norm_b(self.b(self.norm_a(self.a(x))))))
+
+
+class ListsOfWidths(nn.Module):
+    """Two lists side by side, of widths that callers give."""
+
+    def __init__(self, before, widths):
+        super().__init__()
+        self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
+        for width in widths:
+            # ? C=40 K=42 norm=True; C=42 K=44 norm=True
+            self.convs.append(nn.Conv2d(before, width, 1))
+            self.norms.append(nn.BatchNorm2d(width))
+            before = width
+
+    def forward(self, x):
+        for i, conv in enumerate(self.convs):
+            x = self.norms[i](conv(x))
+        return x
+
+
+class GivesWidths(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lists = ListsOfWidths(40, [42, 44])
+
+    def forward(self, x):
+        return self.lists(x)

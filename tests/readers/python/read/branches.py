@@ -1,6 +1,7 @@
 """Tests that nobody can decide: what one path sets is no value of the other."""
 
 from torch import nn
+from versions import USES_TENSORFLOW
 
 
 class Chosen(nn.Module):
@@ -42,3 +43,19 @@ class Early(nn.Module):
             return
         # ? C=24 K=40 if not (slim is None)
         self.conv = nn.Conv2d(self.width, 40, 3)
+
+
+if USES_TENSORFLOW:
+    from tensorflow.keras import layers
+    from tensorflow.keras.layers import Conv2D, Input
+else:
+    from keras import layers
+    from keras.layers import Conv2D, Input
+
+
+def under_either_name():
+    x = Input((32, 32, 6))
+    # ? C=6 K=22
+    x = layers.Conv2D(22, 3)(x)
+    # ? C=22 K=18
+    return Conv2D(18, 3)(x)

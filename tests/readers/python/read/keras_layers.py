@@ -131,3 +131,42 @@ class Frozen(tf.keras.Model):
 
     def call(self, inputs):
         return self.bn(self.conv(inputs))
+
+
+def resized(latent):
+    x = layers.Dense(7 * 7 * 64)(latent)
+    x = layers.Reshape((7, 7, 64))(x)
+    # ? C=64 K=44 H=7
+    x = layers.Conv2DTranspose(44, 3)(x)
+    x = layers.Reshape((-1, 22))(x)
+    # ? C=22 K=36 norm=True
+    x = layers.Conv1D(36, 3)(x)
+    x = layers.BatchNormalization()(x)
+    x = layers.Reshape((8, 8, -1))(x)
+    # ? C=? K=38
+    return layers.Conv2D(38, 3)(x)
+
+
+def of_words(line):
+    x = layers.Embedding(1000, 132)(line)
+    # ? C=132 K=34
+    return layers.Conv1D(34, 7)(x)
+
+
+def augmented():
+    augment = k.Sequential([layers.RandomFlip("horizontal"), layers.RandomRotation(0.1), layers.CenterCrop(160, 160)])
+    images = k.Input(shape=(180, 180, 3))
+    # ? C=3 K=32 H=? first=True
+    return layers.Conv2D(32, 3)(layers.Rescaling(1 / 255)(augment(images)))
+
+
+model = k.Sequential()
+# ? C=3 K=54
+model.add(layers.Conv2D(54, 3, input_shape=(150, 150, 3)))
+model.fit(0)
+model = k.Sequential()
+# ? C=5 K=56
+model.add(layers.Conv2D(56, 3, input_shape=(150, 150, 5)))
+# ? C=56 K=58
+model.add(layers.Conv2D(58, 3))
+model.fit(1)

@@ -53,3 +53,8 @@ class Block(nn.Layer):
 def convolution(i, o):
     # ? C=12 K=16 norm=?; C=16 K=20 norm=?
     return nn.Conv2D(i, o, 3)
+
+
+def with_the_name_of_another_framework(x):
+    # ? C=3 K=46 bias=False
+    return nn.Conv2D(3, 46, 3, bias=False)(x)

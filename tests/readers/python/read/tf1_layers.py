@@ -68,3 +68,28 @@ session = tf.Session()
 images = tf.placeholder(tf.float32, [None, None, None, 4])
 output = network(images)
 session.run([tf.reduce_mean(tf.abs(output - images)), output])
+
+
+def of_given_shape(flat):
+    images = tf.placeholder(tf.float32, [None, 32, 32, 6], name="images")
+    # ? C=6 K=18 H=32
+    x = tf.layers.conv2d(images, 18, 3)
+    # ? C=1 K=20 H=28
+    y = tf.layers.conv2d(tf.reshape(flat, [-1, 28, 28, 1]), 20, 3)
+    # ? C=1 K=22 H=28
+    return x, y, tf.compat.v1.layers.conv2d(tf.compat.v1.reshape(flat, shape=[-1, 28, 28, 1]), 22, 3)
+
+
+def unit(x, rate, scope=None):
+    with tf.variable_scope(scope, "Unit", [x]):
+        # ? C=26 K=30; C=30 K=30
+        return slim.conv2d(x, 30, 3, rate=rate)
+
+
+def repeated():
+    images = tf.placeholder(tf.float32, [None, 32, 32, 5])
+    # ? C=5 K=26 R=3; C=26 K=26 R=3
+    x = slim.repeat(images, 2, slim.conv2d, 26, [3, 3], scope="conv1")
+    x = slim.repeat(x, 3, unit, rate=2)
+    # ? C=30 K=32
+    return slim.conv2d(x, 32, 1)

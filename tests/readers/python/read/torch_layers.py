@@ -118,3 +118,33 @@ class Uses(nn.Module):
 
     def forward(self, x):
         return self.b(self.a(x))
+
+
+class Normed:
+    def __init__(self, widths, eps=1e-12):
+        self.widths, self.eps = widths, eps
+
+
+class Spectral(nn.Conv2d, Normed):
+    """The constructors of its bases are called by their names, as `super()` would call the first alone."""
+
+    def __init__(self, i, o, k, bias=True, eps=1e-12):
+        nn.Conv2d.__init__(self, i, o, k, bias=bias)
+        Normed.__init__(self, o, eps=eps)
+
+
+class First(nn.Conv2d, Normed):
+    def __init__(self, i, o):
+        super().__init__(i, o, 5, bias=False)
+
+
+class UsesSeveralBases(nn.Module):
+    def __init__(self):
+        nn.Module.__init__(self)
+        # ? made=Spectral C=3 K=42 R=3 bias=True
+        self.a = Spectral(3, 42, 3)
+        # ? made=First C=42 K=44 R=5 bias=False
+        self.b = First(42, 44)
+
+    def forward(self, x):
+        return self.b(self.a(x))
