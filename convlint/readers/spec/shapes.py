@@ -329,6 +329,8 @@ def conv_layer(
             raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])
         values["groups"] = values["C"]
         values.setdefault("K", values["C"])
+    elif depthwise and values.get("C") not in (None, values["groups"]):
+        raise fault(f"groups = {values['groups']}, but a depthwise convolution has C = {values['C']}", spans["groups"])
     if complete:
         _demand(name, values, spans["layer"])
     if values.pop("same", False):

@@ -208,6 +208,12 @@ def test_depthwise(op: str) -> None:
     assert sizes(multiplied, "C K groups depthwise") == [32, 64, 32, True]
 
 
+def test_depthwise_with_other_groups() -> None:
+    (error,) = errors(spec("op: depthwise, C: 32, H: 8, W: 8, kernel_size: 3, groups: 16, K: 32"))
+    assert error.message == "groups = 16, but a depthwise convolution has C = 32"
+    assert (error.line, error.column) == (3, 65)
+
+
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
