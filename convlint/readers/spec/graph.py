@@ -112,6 +112,8 @@ class SpecOperations:
     ) -> None:  # fmt: skip
         """Adds an entry that hands on `shape`; `values` are its fields, `op` is the text of its op."""
         kind, groups, where, word = _KINDS[carrier], 1, "", normalised(op)[0]
+        if kind == "add" and len(inputs) == 1:  # with a number, or a learned one for each channel
+            kind = "identity"
         if carrier == "identity" and word == _GROUP_NORM:  # without groups its channels may not change
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
