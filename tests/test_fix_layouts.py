@@ -271,6 +271,32 @@ def _networks(text: str) -> list[dict[str, Any]]:
     return networks
 
 
+def test_a_layout_that_a_norm_wants_back_is_not_promised() -> None:
+    """Of mixed layouts NHWC for all is advised, and once it is there a group norm would want NCHW for all."""
+    text = """\
+version: 1
+target: [t4]
+mode: training
+runtime: { framework: pytorch }
+defaults: { N: 32, dtype: fp16, layout: NCHW, kernel_size: 3, padding: 1 }
+layers:
+  - { name: a, C: 4, H: 56, W: 56, K: 16, kernel_size: 1, padding: 0 }
+  - { name: norm, op: groupnorm }
+  - { name: b, K: 64, groups: 8, layout: NHWC }
+  - { name: c, K: 128, groups: 64 }
+  - { name: d, K: 256, groups: 128 }
+  - { name: e, K: 256, groups: 256 }
+"""
+    Path("net.yaml").write_text(text)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    (layout,) = (finding for finding in before["findings"] if finding["code"] == "CL401")
+    convlint("check", "net.yaml", "--fix", "-o", "json")
+    after = json.loads(convlint("check", "net.yaml", "-o", "json").out)
+    assert not layout["fix"]["applicable"]
+    assert layout["fix"]["no_edit"] == "CL819 would want it back"
+    assert after["summary"]["time_us"] == before["summary"]["time_after_fix_us"]
+
+
 def test_autotuning_is_not_to_blame_for_what_another_fix_costs() -> None:
     text = """\
 version: 1

@@ -37,7 +37,10 @@ _FRAMEWORKS: Mapping[str, tuple[str, ...]] = {  # by what a runtime calls it, th
     "mxnet": ("mxnet",),
 }
 _CUDNN = ("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu11", "cudnn")
-_CUDA = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11", "cuda-version", "cudatoolkit")
+_CUDA = (
+    "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime-cu11", "cuda-version", "pytorch-cuda",
+    "cudatoolkit",
+)  # fmt: skip
 _RELEASED = frozenset(name for names in _FRAMEWORKS.values() for name in names)
 _WANTED = frozenset((*_CUDNN, *_CUDA, *_RELEASED))
 
@@ -385,13 +388,16 @@ _CONDA_PIN = pattern(r"^\s*-\s*(?:[\w.-]+::)?([\w.-]{1,80})\s*(==?)\s*([\w.+!]+)
 
 
 def _of_conda(text: str) -> Iterator[_VersionLine]:
-    """`- pytorch=2.9.0=py3.12_cuda12.6`, and pip's pins below it. `=2.9` is a range: 2.9.1 satisfies it."""
+    """`- pytorch=2.9.0=py3.12_cuda12.6`, and pip's pins below it. `=2.9` is a range: 2.9.1 satisfies it.
+
+    Packages that stand for a CUDA have versions of two numbers, and `=12.4` is one.
+    """
     for number, line in enumerate(_lines(text), 1):
         match = _CONDA_PIN.match(line)
-        if match is None or _name(match[1]) not in _WANTED:
+        if match is None or (name := _name(match[1])) not in _WANTED:
             continue
-        if match[2] == "==" or match[3].count(".") >= 2:
-            yield _name(match[1]), match[3], number, ""
+        if match[2] == "==" or match[3].count(".") >= (1 if name in ("pytorch-cuda", "cuda-version") else 2):
+            yield name, match[3], number, ""
 
 
 def settings_from(environment: Environment, runtime: Runtime) -> tuple[dict[str, Version], dict[str, str]]:

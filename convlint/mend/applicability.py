@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from convlint.engine.findings import NetworkResult, sum_of
 from convlint.engine.joint import Promise
-from convlint.engine.timing import hosted_on, times_of
+from convlint.engine.timing import hosted_on, normed, times_of
 from convlint.fixes.plan import KEEPING_SIZES, EditPlan, EditPlanner, Wish, WishKey, applicability, wishes
 from convlint.mend.checking import Checked, Fixing, Job, is_advice, last_resort
 from convlint.model.network import Network
@@ -56,7 +56,8 @@ def with_applicability(
     outcome: NetworkResult | None = None
     granted = {id(wish.finding) for wish in plan.granted}
     all_of_it = advice <= granted and len(plan.granted) == len(wanted)
-    if not all_of_it or _is_tried(plan, result, network) or _lengthens(result, planner, plan, checked.promises):
+    tried = not all_of_it or _is_tried(plan, result, network, planner)
+    if tried or _lengthens(result, planner, plan, checked.promises):
         from convlint.mend.attempt import NetworkDraft  # which a check that nobody doubts does without
         from convlint.mend.rounds import Mending
 
@@ -99,7 +100,7 @@ def _lengthens(result: NetworkResult, planner: EditPlanner, plan: EditPlan, prom
     return bool(lengthening(plan, steps_of(result), after))
 
 
-def _is_tried(plan: EditPlan, result: NetworkResult, network: Network) -> bool:
+def _is_tried(plan: EditPlan, result: NetworkResult, network: Network, planner: EditPlanner) -> bool:
     """Whether layers may take longer or rules speak up once a plan is written, although all advice is in it."""
     if any(wish.finding.severity == "error" for wish in plan.granted):
         return True
@@ -117,8 +118,10 @@ def _is_tried(plan: EditPlan, result: NetworkResult, network: Network) -> bool:
     # One dtype for all may be worth it only once some widths are written, and it wants others of them.
     if len({layer.dtype for layer in network.layers}) > 1:
         return True
-    # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU.
-    if any(wish.sets.get("layout") == "NCHW" for wish in plan.granted):
+    # Winograd and FFT run in NCHW, and their workspace may be larger than the GPU. Norms that copy what is NHWC may
+    # want NCHW for all, which was no choice while only some layers were NHWC.
+    layouts = {wish.sets["layout"] for wish in plan.granted if "layout" in wish.sets}
+    if "NCHW" in layouts or (layouts and normed(network, planner.after(plan).layers).copied):
         return True
     return any(
         report.capacity_bytes is not None and sum(report.memory.values()) > _NEARLY_FULL * report.capacity_bytes

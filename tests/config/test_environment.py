@@ -69,6 +69,11 @@ def test_each_kind_of_file_is_read(tmp_path: Path, name: str, text: str, line: i
     assert origins["framework_version"].endswith(f"{name}:{line}")
 
 
+def test_condas_pytorch_cuda_is_the_cuda(tmp_path: Path) -> None:
+    (tmp_path / "environment.yml").write_text("dependencies:\n  - pytorch=2.5.1\n  - pytorch-cuda=12.4\n")
+    assert settings(tmp_path) == {"framework_version": "2.5.1", "cuda": "12.4"}
+
+
 def test_cudnns_own_package_beats_what_the_wheel_needs(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text(UV.format(torch="2.9.0"))
     assert settings(tmp_path) == {"framework_version": "2.9.0", "cuda": "12.8", "cudnn": "9.10.2"}

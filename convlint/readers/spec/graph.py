@@ -113,6 +113,8 @@ class SpecOperations:
     ) -> None:  # fmt: skip
         """Adds an entry that hands on `shape`; `values` are its fields, `op` is the text of its op."""
         kind, groups, where, word = _KINDS[carrier], 1, "", normalised(op)[0]
+        if kind == "add" and len(inputs) == 1:  # with a number, or a learned one for each channel
+            kind = "identity"
         if carrier == "identity" and word == _GROUP_NORM:  # without groups its channels may not change
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
@@ -380,6 +382,16 @@ MAX_INPUTS = 256  # of one operation
 _MOST_SUGGESTED = 200  # names that are compared to suggest one; the comparison takes quadratic time
 
 
+# The keys that only some operations take, by shape carrier; elsewhere they would be read and not heeded.
+_TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
+    "size": (("pool", "resize_to", "upsample", "crop"), "pool, global_pool, upsample and crop"),
+    "scale": (
+        ("upsample", "downsample", "pixel_shuffle", "pixel_unshuffle"),
+        "upsample, downsample, pixel_shuffle and pixel_unshuffle",
+    ),
+}
+
+
 class _Operation(Struct, frozen=True):
     """The value of `op`: its text, its shape carrier, and for a convolution (op of the model, depthwise)."""
 
@@ -466,6 +478,9 @@ class SpecGraph:
         fields.spans["layer"] = item.span
         for source in inputs:
             self.readers.setdefault(source.source, []).append(op.carrier)
+        for key, (carriers, whose) in _TAKEN_BY.items():
+            if key in mapping and op.carrier not in carriers and not mapping[key].is_null:
+                self.errors.fail(fault(f"{key}: of {whose} alone", mapping[key].span))
         if len(self.errors.noted) > errors:
             return Shape(source=name)
         if op.conv is not None:

@@ -93,11 +93,23 @@ def carried(
             raise
         line, column, *_ = fields.spans["layer"]
         raise InputFault(f"{name}: {error.message}", line=line, column=column) from error
+    for axis in ("C", "D", "H", "W") if kind not in ("input", "declared") else ():
+        stated = fields.values.get(axis)
+        if stated is not None:
+            _confirm(axis, stated, name, [*inputs, shape], fields.spans)
     for axis in ("N", "C", "D", "H", "W"):  # each factor is bounded, but their product is not
         size = getattr(shape, axis)
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: {axis} would be {shown(str(size))}, larger than 2^31", fields.spans["layer"])
     return shape
+
+
+def _confirm(axis: str, stated: int, name: str, shapes: Sequence[Shape], spans: Mapping[str, Span]) -> None:
+    """Raises InputFault where none of the shapes, the one that is handed on last, has a size that an entry states."""
+    sizes = list(dict.fromkeys(getattr(shape, axis) for shape in shapes))
+    if None not in sizes and stated not in sizes:
+        others = f" and hands on {sizes[-1]}" if len(sizes) > 1 else ""
+        raise fault(f"{axis} = {stated}, but {shown(name)} reads {sizes[0]}{others}", spans[axis])
 
 
 def _carried(
@@ -131,6 +143,8 @@ def _carried(
         return _resized(base, mapping.get("size"), dims)
     if kind == "upsample":
         if "size" in mapping:
+            if "scale" in mapping:
+                raise fault("size says again what scale says", mapping["size"].span)
             return _resized(base, mapping["size"], dims)
         return _scaled(base, mapping, dims, mul, "scale or size")
     if kind == "downsample":
@@ -329,6 +343,8 @@ def conv_layer(
             raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])
         values["groups"] = values["C"]
         values.setdefault("K", values["C"])
+    elif depthwise and values.get("C") not in (None, values["groups"]):
+        raise fault(f"groups = {values['groups']}, but a depthwise convolution has C = {values['C']}", spans["groups"])
     if complete:
         _demand(name, values, spans["layer"])
     if values.pop("same", False):

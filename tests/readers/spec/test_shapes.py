@@ -119,6 +119,13 @@ def test_a_layer_without_output_hands_on_unknown_sizes() -> None:
     assert arrives(found.edges[0]) == (8, None, 7)
 
 
+@pytest.mark.parametrize(
+    "carrier", ["relu, C: 64, H: 112", "pool, kernel_size: 2, H: 112", "pool, kernel_size: 2, H: 56", "pool, size: 56"]
+)
+def test_what_a_carrier_declares_is_what_it_reads_or_hands_on(carrier: str) -> None:
+    assert not errors(spec(STEM, f"op: {carrier}", "K: 8, kernel_size: 1"))
+
+
 def test_long_residual_streams_keep_the_latest_producers() -> None:
     layers = [f"name: c0, {STEM}", "name: s0, op: identity"]
     for i in range(1, 101):
@@ -144,6 +151,16 @@ def test_long_residual_streams_keep_the_latest_producers() -> None:
         ("op: add, inputs: [a, small]", "c: its inputs differ in H: a has 112 and small has 7"),
         ("op: concat, inputs: [a, small]", "c: its inputs differ in H"),
         ("op: add, inputs: [a, wide]", "c: its inputs differ in C: a has 64 and wide has 65"),
+        # what an op does not take is no size that was thought of
+        ("op: pad, size: 114", "size: of pool, global_pool, upsample and crop alone"),
+        ("op: relu, size: 7", "size: of pool,"),
+        ("K: 8, kernel_size: 1, size: 7", "size: of pool,"),
+        ("op: maxpool, kernel_size: 2, scale: 2", "scale: of upsample, downsample, pixel_shuffle and pixel_unshuffle"),
+        ("op: upsample, scale: 2, size: 224", "size says again what scale says"),
+        ("op: batchnorm, C: 65", "C = 65, but c reads 64"),
+        ("op: pad, H: 114", "H = 114, but c reads 112"),
+        ("op: pad, padding: 1, W: 116", "W = 116, but c reads 112 and hands on 114"),
+        ("op: concat, inputs: [a, a], C: 129", "C = 129, but c reads 64 and hands on 128"),
     ],
 )
 def test_shapes_that_do_not_fit(carrier: str, message: str) -> None:
@@ -206,6 +223,12 @@ def test_depthwise(op: str) -> None:
     assert sizes(second, "C K groups depthwise") == [64, 64, 64, True]
     multiplied = only(spec(f"op: {op}, C: 32, H: 8, W: 8, K: 64, kernel_size: 3"))
     assert sizes(multiplied, "C K groups depthwise") == [32, 64, 32, True]
+
+
+def test_depthwise_with_other_groups() -> None:
+    (error,) = errors(spec("op: depthwise, C: 32, H: 8, W: 8, kernel_size: 3, groups: 16, K: 32"))
+    assert error.message == "groups = 16, but a depthwise convolution has C = 32"
+    assert (error.line, error.column) == (3, 65)
 
 
 @pytest.mark.parametrize(

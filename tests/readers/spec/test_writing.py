@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from read_specs import network as read
+from read_specs import spec
 from wired_spec_networks import Wired, random_network
 from wirings import densenet201, mobilenet_v2, resnet50, told, unet
 
@@ -546,6 +547,14 @@ def test_a_step_is_written_with_all_of_its_operations(name: str) -> None:
         assert then.gpu_us == pytest.approx(now.gpu_us, rel=0.01)
         assert {part for part, us in then.parts.items() if us} == {part for part, us in now.parts.items() if us}
     assert findings(read_back) == findings(network)
+
+
+@pytest.mark.parametrize("op", ["scale", "mul", "add"])
+def test_what_a_number_is_applied_to_is_written(op: str) -> None:
+    found = read(
+        spec("N: 2, C: 8, H: 8, W: 8, K: 8, kernel_size: 1", f"name: x, op: {op}", "op: relu", "K: 8, kernel_size: 1")
+    )
+    assert f"{{name: x, op: {op}}}" in spec_text(found)
 
 
 def test_a_step_that_a_spec_cannot_say_is_left_out() -> None:
