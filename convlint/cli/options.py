@@ -108,6 +108,14 @@ Rules = Annotated[
     list[str] | None,
     option("--rules", metavar="DIR", help_="A folder of rules of your own, beside the built-in ones."),
 ]
+Select = Annotated[
+    list[str] | None,
+    option("--select", help_="Only these rules: codes, names, prefixes such as CL1, or ALL.", complete=rule_keys),
+]
+Ignore = Annotated[list[str] | None, option("--ignore", help_="Not these rules.", complete=rule_keys)]
+ExtendSelect = Annotated[
+    list[str] | None, option("--extend-select", help_="These rules beside the default ones.", complete=rule_keys)
+]
 Lang = Annotated[
     str | None,
     option(
@@ -176,15 +184,9 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
         ),
     ] = None
     mode: ModeOption = None
-    select: Annotated[
-        list[str] | None,
-        option("--select", help_="Only these rules: codes, names, prefixes such as CL1, or ALL.", complete=rule_keys),
-    ] = None
-    ignore: Annotated[list[str] | None, option("--ignore", help_="Not these rules.", complete=rule_keys)] = None
-    extend_select: Annotated[
-        list[str] | None,
-        option("--extend-select", help_="These rules beside the default ones.", complete=rule_keys),
-    ] = None
+    select: Select = None
+    ignore: Ignore = None
+    extend_select: ExtendSelect = None
     fail_on: Annotated[
         str | None,
         option("--fail-on", help_="Least severity that fails: error, warning, info or never. Default: warning."),

@@ -67,6 +67,10 @@ def plan(
     model: shared.OneModel = None,
     gpu: Annotated[list[str] | None, shared.gpu_option("The GPU. Default: the spec's first, else a100.")] = None,
     mode: shared.ModeOption = None,
+    select: shared.Select = None,
+    ignore: shared.Ignore = None,
+    extend_select: shared.ExtendSelect = None,
+    rules: shared.Rules = None,
     reading: shared.ReadFlags,
     runtime: shared.Runtime = None,
     versions: shared.Versions = None,
@@ -85,6 +89,7 @@ def plan(
     """
     from convlint.cli.commands import plan as command
     from convlint.mend.checking import Job
+    from convlint.run.plan import Options
 
     source = shared.one_input(path, model)
     gpus = shared.gpu_names(gpu)
@@ -102,7 +107,11 @@ def plan(
     )  # fmt: skip
     wishes = asked.wishes(*(lot for lot, value in (("dtype", dtype), ("layout", layout)) if value == FIXED))
     shown = shared.presentation(output, shared.ShowFlags(color=color), known=FORMATS)
-    return command.run(source, job, wishes, shown, write)
+    chosen = Options(
+        select=shared.split(select), ignore=shared.split(ignore), extend_select=shared.split(extend_select),
+        rules=tuple(rules or ()), isolated=isolated,
+    )  # fmt: skip
+    return command.run(source, job, chosen, wishes, shown, write)
 
 
 def share(option: str, text: str | None) -> float | None:

@@ -38,15 +38,20 @@ from convlint.verdict.select import incomplete
 NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of reach
 
 
-def run(source: Input, job: checking.Job, wishes: Wishes, shown: Presentation, file: str | None) -> int:
-    """Writes the plan, and the changed network to `file`, and returns the exit code. Raises UsageError."""
+def run(
+    source: Input, job: checking.Job, chosen: Options, wishes: Wishes, shown: Presentation, file: str | None
+) -> int:  # fmt: skip
+    """Writes the plan by the rules that are chosen, and the changed network to `file`; returns the exit code.
+
+    Raises UsageError.
+    """
     refuse_idle(job.reading, [source])
     spec = [FileUse(role="the spec", path=file)] if file is not None else []
     refuse_clashes([*files_of(shown.outputs), *spec], inputs([source]))
     checking.resolve_targets(job.gpus)
     source, wrong = (source, ()) if file is None else opened(source)
     job = replace(job, calibrations=checking.calibrations_near(source, isolated=job.isolated))
-    project = RunPlanner(Options(isolated=job.isolated), date.today()).plan(source)
+    project = RunPlanner(chosen, date.today()).plan(source)
     planned = Planned(path=source.name, plan=None, errors=wrong) if wrong else _planned(source, job, project, wishes)
     if file is not None and not planned.is_whole:
         planned = replace(planned, notes=(*planned.notes, f"{file} is not written: the input is incomplete"))

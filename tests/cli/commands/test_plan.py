@@ -86,6 +86,25 @@ def test_the_steps_lead_from_one_time_to_the_other(plan: Any) -> None:
     assert sum(step["flops_added"] for step in found["steps"]) == found["flops_after"] - found["flops"]
 
 
+@pytest.mark.parametrize(
+    "rules", [(), ("--ignore", "CL4"), ("--ignore", "CL1,CL2"), ("--select", "CL1"),
+              ("--select", "CL3", "--extend-select", "CL1")],
+)  # fmt: skip
+def test_it_goes_as_far_as_a_check_by_the_same_rules(rules: tuple[str, ...], plan: Any) -> None:
+    found = document(plan(NET, *rules, "--output", "json"))
+    (checked,) = document(run("check", "net.yaml", *rules, "--output", "json"))["networks"]
+    for key in ("time_us", "time_after_us", "grade", "grade_after"):
+        assert found[key] == checked[key], key
+
+
+def test_rules_of_ones_own_count(tmp_path: Path, plan: Any) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "broken.yaml").write_text("code: XX1\n", encoding="utf-8")
+    ran = plan(NET, "--rules", "own")
+    assert ran.code == 2
+    assert "broken.yaml" in ran.err
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_network_that_is_fine_gets_no_steps(form: str, plan: Any) -> None:
     ran = plan(FINE, "-o", form)
