@@ -24,6 +24,7 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
     stated_by,
+    text_of,
 )
 from convlint.readers.python.nn.kinds import words
 
@@ -639,6 +640,8 @@ def function(name: str, given: Arguments, conditions: Conditions) -> Value | Non
     """Return the result of a framework's function by its full name; None if it reads no known tensor."""
     if name in _WITH_A_GPU:
         return Const(True)
+    if name == "torch.__version__.startswith" and (text_of(given.get(0, "prefix")) or "").startswith("0"):
+        return Const(False)  # HRNet and its descendants ask; no GPU that is rented today runs PyTorch 0.4
     prefix, _, short = name.rpartition(".")
     reads = bool(given.tensors())
     if prefix in _FUNCTIONS and (reads or short in _CREATED or prefix.endswith("functional")):

@@ -217,6 +217,13 @@ def test_a_network_is_judged_on_a_gpu(tmp_path: Path) -> None:
     assert (found.layer.K, found.condition) == (8, "")
 
 
+@pytest.mark.parametrize(("version", "condition"), [("0", ""), ("0.4", ""), ("1", "torch.__version__.startswith('1')")])
+def test_nobody_runs_pytorch_0(tmp_path: Path, version: str, condition: str) -> None:
+    asked = f"if torch.__version__.startswith('{version}'):\n    pass\nelse:\n    self.a = nn.Conv2d(3, 8, 3)"
+    found = one(read(tmp_path, module(asked)))
+    assert (found.layer.K, condition in found.condition, bool(found.condition)) == (8, True, bool(condition))
+
+
 @pytest.mark.parametrize(
     "text",
     [
