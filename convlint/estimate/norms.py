@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.estimate.board import Board
 from convlint.model.runtime import Version
 
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
-# backward, in NCHW and in NHWC. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
+# backward, in NCHW and in NHWC, which one position for each image is, too. In NCHW they are those of ResNet-50 as a
+# whole, for norms of unknown sizes. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
+# In NCHW a block of 512 threads sums up a channel, and on the way back does all else (batch_norm_stats_cuda_template in
+# Normalization.cuh), so that few channels leave SMs idle: clocks of a block at least, for an element of its channel,
+# and for each block that its SM runs at once; forward and backward. Fit: the twelve sizes of the same traces, and
+# channels of volumes on H200; it meets them to 15 and 7 %.
+_OWN_SUMS: Final = ((3000, 1.35, 0.28), (2000, 2.9, 0.9))
+_THREADS_OF_SUM: Final = 512
+# Forward another kernel gives each channel of each image to a block of its own: clocks of an SM for it, at least and
+# for an element.
+_OWN_TRANSFORM: Final = (155, 0.62)
 # cuDNN's kernels for NCHW in training give each channel to one block (bn_fw_tr_1C11_kernel_NCHW and
 # bn_bw_1C11_kernel_new), so that 16 channels take as long as 64: clocks of it for an element, forward and backward,
 # where a channel has more elements than a block holds; by bytes of an element. Fit: traces of ResNets, MobileNetV3 and
@@ -62,9 +74,13 @@ _PARALLEL_ROW: Final = 117.0
 
 
 class Norm(Struct, frozen=True):
-    """A norm in PyTorch: its elements, their bytes, their layout, whether its weights learn, and cuDNN runs it."""
+    """A norm in PyTorch: its elements, their bytes, their layout, whether its weights learn, and cuDNN runs it.
+
+    `positions`: elements of a channel of an image, 0 if unknown.
+    """
 
     elements: float
+    positions: int
     size: int
     in_nhwc: bool
     learns: bool
@@ -85,7 +101,7 @@ def _clocks(size: int, board: Board) -> tuple[float, float] | None:
 def batch_norm_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
     """The least time of a batch norm that takes the statistics of the batch; `channel`: elements, 0 if unknown."""
     if not norm.by_cudnn:
-        return _OWN_BATCH_NORM[norm.in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
+        return _own_us(norm, channel, board, forward=forward)
     clocks = _clocks(norm.size, board)
     if norm.in_nhwc or clocks is None or not channel:
         return 0.0
@@ -98,22 +114,41 @@ def stored_norm_us(norm: Norm, board: Board, *, forward: bool) -> float:
         clocks = _STORED_BACKWARD[norm.in_nhwc][norm.learns]
     elif norm.by_cudnn:
         clocks = _CUDNN_INFERENCE.get(norm.size, 0.0)
+    elif norm.in_nhwc or norm.positions <= 1:
+        clocks = _OWN_BATCH_NORM[norm.in_nhwc or norm.positions == 1][1]
     else:
-        clocks = _OWN_BATCH_NORM[norm.in_nhwc][1]
+        return _transform_us(norm, board)
     return clocks * norm.elements / board.clocks_per_us
 
 
-def instance_norm_us(norm: Norm, positions: int, board: Board, *, forward: bool) -> float:
-    """The least time of an instance norm over so many positions, each channel of each image in a block of its own."""
+def _own_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
+    """The time of PyTorch's own batch norm of the batch's statistics; `channel`: elements, 0 if unknown."""
+    in_nhwc = norm.in_nhwc or norm.positions == 1
+    if in_nhwc or not channel or not norm.positions:
+        return _OWN_BATCH_NORM[in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
+    least, each, beside = _OWN_SUMS[not forward]
+    most = max(1, board.gpu.max_warps_per_sm * 32 // _THREADS_OF_SUM)  # that an SM runs at once
+    blocks = ceil(norm.elements / channel / board.sms)
+    clocks = max(1.0, blocks / most) * (least + (each + beside * min(blocks, most)) * channel)
+    return clocks * board.sms / board.clocks_per_us + (_transform_us(norm, board) if forward else 0.0)
+
+
+def _transform_us(norm: Norm, board: Board) -> float:
+    """The time of PyTorch's kernel that normalises in NCHW by statistics that are there."""
+    least, each = _OWN_TRANSFORM
+    return max(least, each * norm.positions) * norm.elements / norm.positions / board.clocks_per_us
+
+
+def instance_norm_us(norm: Norm, board: Board, *, forward: bool) -> float:
+    """The least time of an instance norm, each channel of each image in a block of its own."""
     if not norm.by_cudnn:
-        clocks = _OWN_BATCH_NORM[False][0 if forward else 2]
-    elif (unheld := _clocks(norm.size, board)) is None:
+        return _own_us(replace(norm, in_nhwc=False), norm.positions, board, forward=forward)
+    if (unheld := _clocks(norm.size, board)) is None:
         return 0.0
-    else:
-        held = _HELD_INSTANCE[not forward]
-        share = _unheld(positions * norm.size / 4)
-        clocks = held + share * max(0.0, unheld[not forward] - held)
-    return clocks * max(norm.elements, positions * board.sms) / board.clocks_per_us
+    held = _HELD_INSTANCE[not forward]
+    share = _unheld(norm.positions * norm.size / 4)
+    clocks = held + share * max(0.0, unheld[not forward] - held)
+    return clocks * max(norm.elements, norm.positions * board.sms) / board.clocks_per_us
 
 
 def group_norm_us(elements: float, groups: float, size: int, board: Board, *, forward: bool) -> float:

@@ -344,13 +344,13 @@ class _Walk:
             share = (operation.C or 0) * positions / operation.groups if operation.groups > 1 else 0.0
             return group_norm_us(elements, elements / share if share else 0.0, size, self.board, forward=forward)
         norm = Norm(
-            elements=elements, size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
+            elements=elements, positions=positions, size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
             # cuDNN wants weights, in fp32 (ATen/native/Normalization.cpp); InstanceNorm has none by default.
             by_cudnn=(size != 2 or (self.sixteen != Dtype.bf16 and self.autocast))
             and (work.weights > 0 or work.kind in BATCH_NORMS),
         )  # fmt: skip
         if work.kind not in BATCH_NORMS:
-            return instance_norm_us(norm, positions, self.board, forward=forward)
+            return instance_norm_us(norm, self.board, forward=forward)
         if not self.training or work.kind == "frozen norm":
             return stored_norm_us(norm, self.board, forward=forward)
         channels = operation.C or work.weights // 2
@@ -509,7 +509,7 @@ class _Walk:
         elif work.part == "normalisation" and dtypes.get(work.dtype, work.dtype) == Dtype.bf16:
             forward = not work.op.endswith("backward")
             elements = moved / ((3 if forward else 5) * Dtype.bf16.bytes)  # `moved` counts so many passes
-            norm = Norm(elements=elements, size=Dtype.bf16.bytes, in_nhwc=in_nhwc, learns=True, by_cudnn=False)
+            norm = Norm(elements=elements, positions=0, size=2, in_nhwc=in_nhwc, learns=True, by_cudnn=False)
             stored = forward and not self.training
             us = max(us, stored_norm_us(norm, self.board, forward=True) if stored
                      else batch_norm_us(norm, 0.0, self.board, forward=forward))  # fmt: skip

@@ -1,6 +1,7 @@
 """Norms in PyTorch beyond their bytes, against what single ones took on H200 (PyTorch 2.11, cuDNN 9.19), in us."""
 
 import pytest
+from msgspec.structs import replace
 
 from convlint.estimate.board import Board
 from convlint.estimate.norms import (
@@ -15,13 +16,13 @@ from convlint.estimate.norms import (
 from convlint.gpus.gpu import load_gpu
 from convlint.model.runtime import Version
 
-H200 = Board(load_gpu("h200-sxm"))
+H100, H200 = Board(load_gpu("h100-sxm")), Board(load_gpu("h200-sxm"))
 IMAGES = 128
 
 
 def norm(channels: int, side: int, *, size: int = 2, in_nhwc: bool = False, **fields: bool) -> Norm:
     how = {"learns": True, "by_cudnn": True} | fields
-    return Norm(elements=IMAGES * channels * side**2, size=size, in_nhwc=in_nhwc, **how)
+    return Norm(elements=IMAGES * channels * side**2, positions=side**2, size=size, in_nhwc=in_nhwc, **how)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,45 @@ def test_a_channel_of_a_batch_is_one_block(channels: int, side: int, size: int, 
     for us, way in (forward, True), (back, False):
         # 256 channels are more than SMs.
         assert 0.55 < batch_norm_us(one, IMAGES * side**2, H200, forward=way) / us < 1.4
+
+
+@pytest.mark.parametrize(
+    ("channels", "side", "forward", "back"),
+    [
+        (64, 112, 670 + 115, 1463), (64, 56, 161 + 29, 413), (128, 28, 36 + 14, 87), (256, 56, 200 + 132, 460),
+        (256, 14, 12 + 12, 31), (512, 28, 68 + 71, 165), (512, 7, 8 + 21, 14), (1024, 14, 34 + 42, 87),
+        (2048, 7, 26 + 81, 47),
+    ],
+)  # fmt: skip
+def test_a_channel_of_pytorchs_own_batch_norm_is_one_block(
+    channels: int, side: int, forward: float, back: float
+) -> None:
+    """64 images in bf16 on H100, PyTorch 2.11, from a trace of ResNet-50's training."""
+    one = replace(norm(channels, side, by_cudnn=False), elements=64 * channels * side**2)
+    for us, way in (forward, True), (back, False):
+        assert batch_norm_us(one, 64 * side**2, H100, forward=way) == pytest.approx(us, rel=0.2)
+
+
+def test_an_sm_of_turing_runs_half_as_many_blocks_at_once() -> None:
+    one = replace(norm(4096, 14, by_cudnn=False), elements=64 * 4096 * 14**2)
+    a100, t4 = Board(load_gpu("a100")), Board(load_gpu("t4"))
+    ours, its = (batch_norm_us(one, 64 * 14**2, board, forward=False) * board.clocks_per_us for board in (t4, a100))
+    assert ours / its == pytest.approx((2.9 + 2 * 0.9) * 2 / (2.9 + 4 * 0.9), rel=0.03)
+
+
+def test_of_unknown_sizes_a_batch_norm_is_one_of_resnets() -> None:
+    one = norm(256, 56, by_cudnn=False)
+    for way in True, False:
+        known = batch_norm_us(one, IMAGES * 56**2, H100, forward=way)
+        for unknown, channel in (one, 0.0), (replace(one, positions=0), 9.0):
+            assert batch_norm_us(unknown, channel, H100, forward=way) == pytest.approx(known, rel=0.5)
+
+
+def test_vectors_are_in_nhwc() -> None:
+    one = norm(4096, 1, by_cudnn=False)
+    for way in True, False:
+        ours = [batch_norm_us(replace(one, in_nhwc=in_nhwc), 128, H100, forward=way) for in_nhwc in (False, True)]
+        assert ours[0] == ours[1] > 0
 
 
 def test_small_channels_are_held_and_bytes_alone_count() -> None:
@@ -62,15 +102,16 @@ def test_an_instance_norm_of_few_channels_leaves_sms_idle() -> None:
     positions = 128**3
     two, eight = (
         instance_norm_us(
-            Norm(elements=32 * images * positions, size=2, in_nhwc=False, learns=True, by_cudnn=True),
-            positions, H200, forward=True,
+            Norm(elements=32 * images * positions, positions=positions, size=2, in_nhwc=False, learns=True,
+                 by_cudnn=True),
+            H200, forward=True,
         )
         for images in (2, 8)
     )  # fmt: skip
     assert two == pytest.approx(1430, rel=0.2)
     assert eight < 2.5 * two
-    fp64 = Norm(elements=1e9, size=8, in_nhwc=False, learns=True, by_cudnn=True)
-    assert instance_norm_us(fp64, positions, H200, forward=True) == 0.0
+    fp64 = Norm(elements=1e9, positions=positions, size=8, in_nhwc=False, learns=True, by_cudnn=True)
+    assert instance_norm_us(fp64, H200, forward=True) == 0.0
 
 
 def test_a_group_norm_takes_clocks_for_its_elements() -> None:
