@@ -15,7 +15,8 @@ from convlint.model.runtime import Version
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
 # ATen/native/Normalization.cpp). Clocks of one SM for an element forward in training, forward in inference and
 # backward, in NCHW and in NHWC, which one position for each image is, too. In NCHW they are those of ResNet-50 as a
-# whole, for norms of unknown sizes. Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
+# whole, for norms of unknown sizes, and before cc 7.0, where they are right (GTX 1080 Ti; Volta and Turing show the
+# blocks). Fit: traces of ResNet-50's training on H100, PyTorch 2.11; elsewhere assumed.
 _OWN_BATCH_NORM: Final[Mapping[bool, tuple[float, float, float]]] = {False: (2.2, 0.83, 3.3), True: (1.34, 0.47, 1.28)}
 # In NCHW a block of 512 threads sums up a channel, and on the way back does all else (batch_norm_stats_cuda_template in
 # Normalization.cuh), so that few channels leave SMs idle: clocks of a block at least, for an element of its channel,
@@ -114,18 +115,26 @@ def stored_norm_us(norm: Norm, board: Board, *, forward: bool) -> float:
         clocks = _STORED_BACKWARD[norm.in_nhwc][norm.learns]
     elif norm.by_cudnn:
         clocks = _CUDNN_INFERENCE.get(norm.size, 0.0)
-    elif norm.in_nhwc or norm.positions <= 1:
-        clocks = _OWN_BATCH_NORM[norm.in_nhwc or norm.positions == 1][1]
-    else:
+    elif _is_in_blocks(norm, board):
         return _transform_us(norm, board)
+    else:
+        clocks = _OWN_BATCH_NORM[_is_in_nhwc(norm)][1]
     return clocks * norm.elements / board.clocks_per_us
+
+
+def _is_in_nhwc(norm: Norm) -> bool:
+    return norm.in_nhwc or norm.positions == 1
+
+
+def _is_in_blocks(norm: Norm, board: Board) -> bool:
+    """Whether the clocks of PyTorch's own norms are known by their blocks."""
+    return norm.positions > 0 and not _is_in_nhwc(norm) and board.cc >= "7.0"
 
 
 def _own_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
     """The time of PyTorch's own batch norm of the batch's statistics; `channel`: elements, 0 if unknown."""
-    in_nhwc = norm.in_nhwc or norm.positions == 1
-    if in_nhwc or not channel or not norm.positions:
-        return _OWN_BATCH_NORM[in_nhwc][0 if forward else 2] * norm.elements / board.clocks_per_us
+    if not channel or not _is_in_blocks(norm, board):
+        return _OWN_BATCH_NORM[_is_in_nhwc(norm)][0 if forward else 2] * norm.elements / board.clocks_per_us
     least, each, beside = _OWN_SUMS[not forward]
     most = max(1, board.gpu.max_warps_per_sm * 32 // _THREADS_OF_SUM)  # that an SM runs at once
     blocks = ceil(norm.elements / channel / board.sms)

@@ -66,6 +66,8 @@ def test_of_unknown_sizes_a_batch_norm_is_one_of_resnets() -> None:
         known = batch_norm_us(one, IMAGES * 56**2, H100, forward=way)
         for unknown, channel in (one, 0.0), (replace(one, positions=0), 9.0):
             assert batch_norm_us(unknown, channel, H100, forward=way) == pytest.approx(known, rel=0.5)
+    pascal = Board(load_gpu("gtx-1080-ti"))
+    assert batch_norm_us(one, 9.0, pascal, forward=True) == batch_norm_us(one, 0.0, pascal, forward=True)
 
 
 def test_vectors_are_in_nhwc() -> None:
