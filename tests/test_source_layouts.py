@@ -17,7 +17,7 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         "2 convolutions in 4 Python files",
     ),
     "package_entry": (
-        ["train.py:20:1 CL501"],
+        ["digits/models.py:21:30 CL102", "train.py:20:1 CL501"],
         "1 convolution and 1 program in 4 Python files",
     ),
     "notebook": (
