@@ -250,12 +250,11 @@ class _Walk:
 
     def _readers(self) -> Counter[int]:
         """How many gradients of each tensor have to be summed up: one of each reader, one of all parts of a split."""
-        readers = Counter[int]()
-        split: tuple[int, ...] = ()  # what the operation before has split
+        parts = [each for each in self.operations if each.part is not None and each.part.op in SPLITS]
+        readers = Counter({index for part in parts for index in part.inputs})
         for operation in self.operations:
-            splits = operation.inputs if operation.part is not None and operation.part.op in SPLITS else ()
-            readers.update(set(operation.inputs) if not splits or splits != split else ())
-            split = splits
+            if operation.part is None or operation.part.op not in SPLITS:
+                readers.update(set(operation.inputs))
         return readers
 
     def _turned(self) -> set[int]:
@@ -397,8 +396,10 @@ class _Walk:
         layer = self.steps.layers[operation.layer or 0]
         self._launch(number)
         for index in operation.inputs if self.own else ():
-            # cuDNN gets a dense tensor; the gradient of weights another, of what was kept. A cast makes one anyway.
-            if self._has_gaps(index) and self.bytes_of[index] == self.bytes_of[number]:
+            # cuDNN gets a dense tensor; the gradient of weights another, of what was kept. A cast or a copy into
+            # another layout makes one anyway.
+            dense = layer.copies_input or self.bytes_of[index] != self.bytes_of[number]
+            if not dense and self._has_gaps(index, layer):
                 moved, passes = 2 * _arriving(layer) * self.bytes_of[index], 2 if self._learns(layer) else 1
                 self.parts["copy"] += passes * (moved * self._rate(layer.layout == "NHWC") + const.KERNEL_US)
         if not self.autocast or layer.dtype not in _SIXTEEN:
@@ -429,13 +430,20 @@ class _Walk:
             return
         self.parts["pointwise"] += times * (3 * size * self.us_per_byte + const.KERNEL_US)
 
-    def _has_gaps(self, number: int) -> bool:
-        """Whether an operation is a view of a part of each image, which lies in memory with gaps."""
-        operation = self.operations[number]
-        if operation.part is None:
-            return False
-        base = self.operations[operation.inputs[0]]
-        return (operation.C, operation.D, operation.H, operation.W) != (base.C, base.D, base.H, base.W)
+    def _has_gaps(self, number: int, layer: ConvLayer) -> bool:
+        """Whether the tensor that a layer reads is a view of a part of another that lies there with gaps."""
+        order = ("D", "H", "W", "C") if layer.layout == "NHWC" else ("C", "D", "H", "W")
+        while (view := self.operations[number]).work is None and view.layer is None and view.inputs:
+            number = view.inputs[0]
+            times = layer.N or 1  # that the axes before the one of which it is a part make it start anew
+            for axis in order if view.part is not None else ():
+                size = getattr(view, axis)
+                if size != getattr(self.operations[number], axis):
+                    if times > 1:
+                        return True
+                    break
+                times *= size or 1
+        return False
 
     def _rate(self, in_nhwc: bool) -> float:
         """The us of a byte of some channels that are copied: in NCHW they lie together."""

@@ -29,8 +29,9 @@ WorkKind = Literal[
 
 BATCH_NORMS: Sequence[WorkKind] = ("batch norm", "frozen norm")
 
-# Views that hand on all of what they read in parts, whose gradients are joined in one kernel.
-SPLITS = frozenset(("chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit"))
+# Views that hand on all of what they read in parts, whose gradients are joined in one kernel. `tensor_split` and its
+# kin are slices to autograd.
+SPLITS = frozenset(("chunk", "split", "split_with_sizes", "unbind"))
 
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
