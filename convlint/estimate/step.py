@@ -273,7 +273,7 @@ class _Walk:
                 source = self.operations[at]
                 if source.layer is not None:
                     break
-                if _is_copied_whole(source):
+                if source.copies_all:
                     if source.work is not None and source.work.writes == read:  # else it is another tensor's
                         copies.add(at)
                     break
@@ -634,7 +634,7 @@ class _Fusion:
             wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
             walk.bytes_of.append(4 if promoted else max(wider, default=size))
             seen = operation.layer is None and operation.kind != "input" and work is None
-            alias = bool(sources) and (seen or _is_copied_whole(operation))
+            alias = bool(sources) and (seen or operation.copies_all)
             self.source.append(sources[0] if alias else number)
             inputs.append([] if alias else sources)
             if operation.layer is not None:
@@ -752,12 +752,6 @@ class _Fusion:
 def _arriving(layer: ConvLayer) -> int:
     """The elements of a convolution's input; 0 where a size is unknown."""
     return (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
-
-
-def _is_copied_whole(operation: Operation) -> bool:
-    """Whether an operation copies all of its one input, and nothing else."""
-    work = operation.work
-    return work is not None and work.kind == "copy" and len(operation.inputs) == 1 and work.reads[0] == work.writes
 
 
 def _rows(work: Work, reads: Sequence[int]) -> float:

@@ -106,6 +106,12 @@ class Operation(WireRecord, frozen=True, kw_only=True):
         has_weights = self.layer is not None or (self.work is not None and self.work.weights > 0)
         return has_weights and not self.frozen
 
+    @property
+    def copies_all(self) -> bool:
+        """Whether it copies all of its one input, and does nothing else."""
+        work = self.work
+        return work is not None and work.kind == "copy" and len(self.inputs) == 1 and work.reads[0] == work.writes
+
 
 class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):
     """What the operators called `op` do with arguments of one size, and what they took in a step of a trace.

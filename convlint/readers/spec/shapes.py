@@ -61,7 +61,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
-    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk"), "declared"),
+    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk", "copy"), "declared"),
 }  # fmt: skip
 
 
