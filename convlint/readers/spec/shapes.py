@@ -41,7 +41,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
          "softmax", "activation", "dropout", "identity", "norm", "frozenbatchnorm", "layernorm", "groupnorm",
-         "quantize", "dequantize", "attention"),
+         "quantize", "dequantize", "attention", "copy"),
         _UNCHANGED,
     ),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),
@@ -61,7 +61,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
-    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk", "copy"), "declared"),
+    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk"), "declared"),
 }  # fmt: skip
 
 

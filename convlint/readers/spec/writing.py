@@ -527,8 +527,8 @@ class _Wiring:
             inputs = [self.items.nothing(dims)]
         elif op == "reshape" and operation.part is not None:
             op = "split" if operation.part.op in SPLITS else "slice"
-        elif op == "reshape" and self.states_step and operation.copies_all:
-            op = "copy"
+        elif op == "reshape" and self.states_step and operation.copies_all and len(inputs) == 1:
+            inputs = [self.items.put(f"{operation.name}_copy", "copy", inputs)]
         sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
         return self._stated(operation.name, op, sizes, dims, inputs, operation.where)
 
@@ -635,7 +635,7 @@ _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
-    "softmax": "softmax", "add": "add",
+    "softmax": "softmax", "add": "add", "copy": "copy",
 }  # fmt: skip
 
 

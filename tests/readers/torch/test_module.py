@@ -696,7 +696,7 @@ class Shuffled(nn.Module):
         n, c, h, w = x.shape
         x = x.view(n, 2, c // 2, h, w).transpose(1, 2).contiguous().view(n, c, h, w)
         left, right = x.chunk(2, 1)
-        x = self.c(F.relu(self.b(left)))
+        x = self.c(F.relu(self.b(left.contiguous())))
         return self.c(x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)), F.relu(right)
 
 
