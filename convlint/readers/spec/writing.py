@@ -367,8 +367,8 @@ class _Wiring:
                     last[number], sizes[number] = source.C if turned else last[first], sizes[first]
                 elif operation.kind in ("identity", "batchnorm") and (work is None or len(work.reads) == 1):
                     last[number], sizes[number] = last[first], sizes[first]
-            if work is None or work.kind == "copy":
-                continue
+            if work is None or (work.kind == "copy" and (operation.kind != "reshape" or operation.copies_all)):
+                continue  # no op of a spec writes others, such as zeros behind the channels
             if work.kind in _OF_CHANNELS and operation.kind == "reshape" and first is not None:
                 width, reads_all = last[first], N * sizes[first] == sum(work.reads)
                 if work.kind == "linear" and reads_all and work.product == (1, N, work.product[2], sizes[first]):

@@ -725,6 +725,16 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
         assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
 
 
+def test_the_spec_of_a_module_that_pads_channels_claims_no_whole_step(project):
+    made = "self.a, self.b = nn.Conv2d(3, 60, 3), nn.Conv2d(64, 64, 3)"
+    forward = "return self.b(nn.functional.pad(self.a(x).relu(), (0, 0, 0, 0, 0, 4)))"
+    project("pads", "import torch\nfrom torch import nn\n\n\n" + net(made, forward))
+    network = one("pads:Net", "32x3x64x64:fp16")
+    found = read_spec(spec_text(network), "pads.yaml")[0]
+    assert found is not None
+    assert (network.whole, found.whole) == (True, False)
+
+
 @pytest.mark.parametrize("trains", [True, None])
 def test_the_module_of_an_exported_program_has_one_mode(project, trains):
     """Its train() and eval() raise NotImplementedError."""
