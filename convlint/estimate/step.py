@@ -245,7 +245,7 @@ class _Walk:
                 self.bytes_of.append(self._size(work, arriving))
                 self._kernel(number, work, arriving)
             if self.arrives[number] and readers[number] > 1:
-                self._add_gradients(number, operation, readers[number] - 1)
+                self._add_gradients(number, readers[number] - 1)
         self._update()
 
     def _readers(self) -> Counter[int]:
@@ -419,15 +419,16 @@ class _Walk:
         """The time to cast weights from fp32 to 16 bits, and their gradients `back`."""
         return (2 if back else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
-    def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
+    def _add_gradients(self, number: int, times: int) -> None:
         """Adds the sums of gradients of a tensor that several operations read."""
-        work = operation.work or operation.part
-        if operation.layer is not None:
-            size = output_bytes(self.steps.layers[operation.layer])
-        elif work is not None:
-            size = self.writes(number, work) * self.bytes_of[number]
+        operation = self.operations[number]
+        while (work := operation.work or operation.part) is None and operation.layer is None:
+            number = operation.inputs[0]  # of which it is a view
+            operation = self.operations[number]
+        if work is None:
+            size = output_bytes(self.steps.layers[operation.layer or 0])
         else:
-            return
+            size = self.writes(number, work) * self.bytes_of[number]
         self.parts["pointwise"] += times * (3 * size * self.us_per_byte + const.KERNEL_US)
 
     def _has_gaps(self, number: int, layer: ConvLayer) -> bool:

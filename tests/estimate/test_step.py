@@ -379,6 +379,21 @@ def test_gradients_of_what_several_read_are_added() -> None:
     assert extra == pytest.approx(alone + 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH), rel=0.05)
 
 
+@pytest.mark.parametrize("source", [1, 2])
+def test_gradients_of_what_several_read_of_a_view_are_added(source: int) -> None:
+    """Of a convolution, or of an activation."""
+    one = network(work("activation"))
+    view = Operation(kind="reshape", name="view", inputs=(source,))
+    acts = [Operation(kind="identity", inputs=(inputs,), work=work("activation")) for inputs in (3, 3)]
+    few, twice = (
+        step(replace(one, operations=(*one.operations, view, *chosen)), mode="training").parts["pointwise"]
+        for chosen in (acts[:1], acts)
+    )
+    alone = step(network(work("activation")), mode="training").parts["pointwise"]
+    added = 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH) + 3
+    assert twice - few == pytest.approx(alone + added, rel=0.05)
+
+
 def parted(op: str, count: int) -> Network:
     """A convolution whose tensor views take apart, each of which an activation reads."""
     part = Work(kind="copy", op=op, reads=(ELEMENTS,), writes=ELEMENTS // count)
